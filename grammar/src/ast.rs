@@ -1,0 +1,380 @@
+//! The syntax tree. It knows no types and no functions; every node has a span.
+//!
+//! Dumps of later stages are read into the same tree: a dump is a program.
+
+use crate::span::Span;
+
+/// A name with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ident {
+    pub name: String,
+    pub span: Span,
+}
+
+/// A whole file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// `stage partitioned;` on the first line of a dump.
+    pub stage: Option<Ident>,
+    pub items: Vec<Item>,
+    /// Comments that document nothing (`// ...`), in order, so that tools can keep them.
+    pub comments: Vec<Comment>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comment {
+    pub text: String,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// `///` lines above the item, without the slashes.
+    pub doc: Vec<String>,
+    pub kind: ItemKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemKind {
+    Mesh(MeshItem),
+    /// `const N = 4096;`
+    Const {
+        name: Ident,
+        value: Expr,
+    },
+    /// `type Layer<I, O> = { ... };`
+    Type {
+        name: Ident,
+        size_params: Vec<Ident>,
+        ty: TypeExpr,
+    },
+    /// `import "nn.spmd" as nn;` without `as`, the names come in unqualified.
+    Import {
+        path: String,
+        path_span: Span,
+        alias: Option<Ident>,
+    },
+    Fn(FnItem),
+}
+
+/// `mesh (X = 2);` · `mesh other (a = 4) devices [0, 1, 2, 3];` · `mesh first = all[stage = 0];`
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeshItem {
+    /// None for the program's one unnamed mesh.
+    pub name: Option<Ident>,
+    pub kind: MeshKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeshKind {
+    Axes { axes: Vec<MeshAxis>, devices: Option<Vec<Expr>> },
+    Sub { of: Ident, fixed: Vec<(Ident, Expr)> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeshAxis {
+    pub name: Ident,
+    /// `auto` when not given.
+    pub kind: Option<(AxisKind, Span)>,
+    pub size: Expr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisKind {
+    Auto,
+    Explicit,
+    Manual,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FnItem {
+    /// `manual(X, Y) fn`: its axes; `manual fn`: an empty list; None for an ordinary function.
+    pub manual: Option<Vec<Ident>>,
+    pub name: Ident,
+    pub size_params: Vec<Ident>,
+    pub params: Vec<Param>,
+    pub ret: Option<TypeExpr>,
+    pub body: Block,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    pub pattern: Pattern,
+    pub ty: Option<TypeExpr>,
+    pub span: Span,
+}
+
+/// Statements, then perhaps a value: `{ let y = f(x); y * 2 }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    pub stmts: Vec<Stmt>,
+    pub value: Option<Box<Expr>>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    pub kind: StmtKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    Let {
+        mutable: bool,
+        pattern: Pattern,
+        ty: Option<TypeExpr>,
+        value: Expr,
+    },
+    /// `u = e;` · `u[0, :] = e;` · `u[i] += e;` · `p.w = e;`; `op` is the operator before `=`.
+    Assign {
+        target: Expr,
+        op: Option<BinaryOp>,
+        value: Expr,
+    },
+    /// An expression for its effect, or a loop or `if` used as a statement.
+    Expr(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    pub kind: PatternKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PatternKind {
+    Name(String),
+    Wildcard,
+    Tuple(Vec<Pattern>),
+    /// `{ w, b: bias }`; a field without a pattern binds its own name.
+    Struct(Vec<(Ident, Option<Pattern>)>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// The digits as written, underscores removed: `12`, `0xff`.
+    Int(u64),
+    /// As written, underscores removed, so that each width rounds once from the decimal.
+    Float(String),
+    Bool(bool),
+    Str(String),
+    Name(String),
+    /// `_` where a call takes "nothing here": `in_axes=(0, _)`.
+    Wildcard,
+    /// `None` among indices: a new dimension.
+    None,
+    Unary {
+        op: UnaryOp,
+        arg: Box<Expr>,
+    },
+    Binary {
+        op: BinaryOp,
+        op_span: Span,
+        lhs: Box<Expr>,
+        rhs: Box<Expr>,
+    },
+    /// `f(x, axis=0)`, `f32(x)` (callee is a type), `grad(f)(x)`; a method `x.sum(axis=0)` is a call of a field.
+    Call {
+        callee: Box<Expr>,
+        args: Vec<Arg>,
+    },
+    Index {
+        base: Box<Expr>,
+        indices: Vec<Index>,
+    },
+    Field {
+        base: Box<Expr>,
+        name: Ident,
+    },
+    /// `t.0`
+    TupleField {
+        base: Box<Expr>,
+        index: usize,
+        index_span: Span,
+    },
+    /// `|a, g| a - g`
+    Lambda {
+        params: Vec<Param>,
+        body: Box<Expr>,
+    },
+    /// `()`, `(a,)`, `(a, b)`
+    Tuple(Vec<Expr>),
+    /// `[a, b]`
+    List(Vec<Expr>),
+    /// `{ w: a, b }`; a field without a value takes the variable of its name. A lone `{ w }` is a block; write `{ w, }`.
+    Struct(Vec<(Ident, Option<Expr>)>),
+    Block(Block),
+    If {
+        cond: Box<Expr>,
+        then: Block,
+        otherwise: Option<Box<Expr>>,
+    },
+    For {
+        pattern: Pattern,
+        start: Box<Expr>,
+        end: Box<Expr>,
+        collect: bool,
+        body: Block,
+    },
+    While {
+        cond: Box<Expr>,
+        body: Block,
+    },
+    /// `P(X, _, (Y, Z), ?, unreduced=Y)`
+    Sharding(ShardingExpr),
+    /// A type where a value may stand: `zeros(f32[3, 4])`, `cast(x, bf16)`.
+    Type(Box<TypeExpr>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arg {
+    /// The keyword, as in `axis=0`.
+    pub name: Option<Ident>,
+    pub value: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Index {
+    Expr(Expr),
+    /// `1:-1`, `::2`, `:`
+    Slice {
+        start: Option<Expr>,
+        stop: Option<Expr>,
+        step: Option<Expr>,
+        span: Span,
+    },
+    /// `...`
+    Ellipsis(Span),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOp {
+    Neg,
+    Not,
+}
+
+/// In the order of the reference, loosest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    Or,
+    And,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shl,
+    Shr,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Rem,
+    MatMul,
+    Pow,
+}
+
+/// `P(...)`: per dimension the axes major to minor, or open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShardingExpr {
+    pub dims: Vec<DimAxes>,
+    pub unreduced: Vec<Ident>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DimAxes {
+    pub axes: Vec<Ident>,
+    /// `?`: the compiler may add axes.
+    pub open: bool,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeExpr {
+    pub kind: TypeExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeExprKind {
+    /// `f32`, `f32[4@X, 8]{U:Y}{V:X} on first`
+    Array {
+        dtype: DTypeName,
+        dims: Vec<DimExpr>,
+        unreduced: Vec<Ident>,
+        varying: Vec<Ident>,
+        mesh: Option<Ident>,
+    },
+    Tuple(Vec<TypeExpr>),
+    Struct(Vec<(Ident, TypeExpr)>),
+    /// `Layer<I, O>`, `nn.Layer<I, O>`
+    Named {
+        module: Option<Ident>,
+        name: Ident,
+        args: Vec<Expr>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DimExpr {
+    /// Integers, names, `+ - * /` and parentheses; `@` ends it.
+    pub size: Expr,
+    /// None where the type says nothing of this dimension; `4@_` is an empty list.
+    pub axes: Option<DimAxes>,
+}
+
+/// The element types by their names in the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DTypeName {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    Key,
+}
+
+impl DTypeName {
+    pub const ALL: [(DTypeName, &'static str); 14] = [
+        (DTypeName::Bool, "bool"),
+        (DTypeName::I8, "i8"),
+        (DTypeName::I16, "i16"),
+        (DTypeName::I32, "i32"),
+        (DTypeName::I64, "i64"),
+        (DTypeName::U8, "u8"),
+        (DTypeName::U16, "u16"),
+        (DTypeName::U32, "u32"),
+        (DTypeName::U64, "u64"),
+        (DTypeName::F16, "f16"),
+        (DTypeName::Bf16, "bf16"),
+        (DTypeName::F32, "f32"),
+        (DTypeName::F64, "f64"),
+        (DTypeName::Key, "key"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        DTypeName::ALL[self as usize].1
+    }
+}

@@ -1,0 +1,94 @@
+//! The table of diagnostic codes: each one once, with its short title.
+//!
+//! `docs/errors/<CODE>.md` is what `spmdc explain <CODE>` prints; its example raises the code, and a test runs it.
+
+use std::fmt;
+
+macro_rules! codes {
+    ($($name:ident $title:literal,)*) => {
+        /// A stable diagnostic code such as `E0201`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $(#[doc = $title] $name,)* }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$name => stringify!($name),)* }
+            }
+
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* }
+            }
+
+            pub fn from_name(name: &str) -> Option<Code> {
+                Code::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
+            }
+        }
+    };
+}
+
+// E00xx syntax · E01xx names and items · E02xx types and shapes · E03xx shardings · E04xx indices and values ·
+// E05xx manual functions · E06xx meshes · E07xx the command's arguments · E08xx while running · E09xx not there yet.
+codes! {
+    E0001 "a character or literal that the language does not have",
+    E0002 "syntax error",
+    E0003 "nesting too deep",
+    E0101 "unknown name",
+    E0102 "a name is defined twice",
+    E0103 "a function calls itself",
+    E0104 "an import cannot be read",
+    E0105 "the program has no entry function",
+    E0106 "assignment to a name that is not mutable",
+    E0107 "unknown constant in --set",
+    E0201 "wrong number of arguments",
+    E0202 "unknown or repeated keyword argument",
+    E0203 "types do not match",
+    E0204 "shapes do not broadcast",
+    E0205 "shapes do not fit this operation",
+    E0206 "an axis is out of range or repeated",
+    E0207 "a size is not a constant",
+    E0208 "a size division leaves a remainder",
+    E0209 "a size parameter cannot be inferred",
+    E0210 "this is not a value of the needed kind",
+    E0211 "unknown field",
+    E0212 "a loop changes the type of a carried value",
+    E0213 "the branches of an `if` have different types",
+    E0214 "a condition is not a scalar bool",
+    E0215 "this operation is not defined for the element type",
+    E0216 "malformed einsum specification",
+    E0217 "a pattern does not fit its value",
+    E0218 "a constant does not fit its type",
+    E0301 "the layout of a contraction is ambiguous",
+    E0302 "operands disagree on an explicit axis",
+    E0303 "an axis is used twice in one type",
+    E0304 "unknown mesh axis",
+    E0305 "an annotation contradicts an explicit axis",
+    E0306 "an unreduced value is used where the whole sum is needed",
+    E0401 "a static index is out of bounds",
+    E0402 "a slice step is zero",
+    E0501 "a result declared the same on all devices varies",
+    E0502 "a collective under a condition that varies over its axis",
+    E0503 "a manual shape does not divide by its axes",
+    E0504 "a collective outside a manual function",
+    E0505 "malformed permutation",
+    E0506 "an axis is not manual here",
+    E0601 "the mesh does not fit the program",
+    E0602 "values live on different meshes",
+    E0701 "an argument has the wrong type",
+    E0702 "an argument is missing or unknown",
+    E0703 "a file is malformed or cannot be read",
+    E0801 "an index was out of bounds while running",
+    E0802 "integer division by zero",
+    E0803 "the program does not fit into memory",
+    E0804 "a wait for other devices took too long",
+    E0901 "not supported yet",
+    E0999 "internal error",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

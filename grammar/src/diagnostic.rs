@@ -1,0 +1,80 @@
+//! What the compiler has to say about a program, as values; only the command renders them.
+
+use crate::codes::Code;
+use crate::span::Span;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// A second place that explains the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub span: Span,
+    pub text: String,
+}
+
+/// A change of the source that would resolve the matter: `replacement` in place of `span`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    pub span: Span,
+    pub replacement: String,
+    /// What the edit costs or means, such as "one all_reduce over Y, 128 bytes per device".
+    pub note: String,
+}
+
+/// One finding: a stable code, the place, what is wrong, and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub severity: Severity,
+    pub span: Span,
+    pub message: String,
+    /// The text under the marked source; empty where the message says it all.
+    pub label: String,
+    pub labels: Vec<Label>,
+    pub help: Option<String>,
+    pub edits: Vec<Edit>,
+}
+
+impl Diagnostic {
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+            label: String::new(),
+            labels: Vec::new(),
+            help: None,
+            edits: Vec::new(),
+        }
+    }
+
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// The text under the marked source.
+    pub fn here(mut self, text: impl Into<String>) -> Diagnostic {
+        self.label = text.into();
+        self
+    }
+
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help = Some(text.into());
+        self
+    }
+
+    pub fn edit(mut self, span: Span, replacement: impl Into<String>, note: impl Into<String>) -> Diagnostic {
+        self.edits.push(Edit { span, replacement: replacement.into(), note: note.into() });
+        self
+    }
+}
