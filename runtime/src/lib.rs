@@ -1,1 +1,4 @@
-//! Placeholder.
+//! What a compiled program runs on: devices as threads, collectives, files in and out. It knows no IR.
+
+pub mod abi;
+pub mod array;

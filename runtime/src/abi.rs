@@ -1,0 +1,484 @@
+//! What the compiler hands to the runtime: a program as data, and the shape of its kernels.
+//!
+//! All loops over elements are native code: *kernels*, one function per loop nest. What surrounds them (which kernel next,
+//! which collective, loops and branches over whole arrays) is the *schedule*: a tree of [`Step`]s, the same for every device.
+//! A device runs the schedule until it must wait for others; its worker thread then goes on with another device. So a
+//! device needs no thread and no stack of its own, and a rendezvous costs a counter.
+//!
+//! # Memory
+//! Every buffer has a [`Place`]: an arena and a byte offset, fixed at compile time and equal on all devices. An arena exists
+//! once for each combination of coordinates along its `axes`; devices that differ only along other axes share it. A value
+//! split over X alone thus exists once per X coordinate, and a replicated one once per process. Devices that share a buffer
+//! also share the work of filling it (`split`), with a [`Step::Sync`] before and after.
+//!
+//! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
+//! constants; how much of it is valid on a device is a [`Scalar`] that the loader resolves once per device.
+
+use serde::{Deserialize, Serialize};
+
+/// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
+pub const ABI_VERSION: u32 = 1;
+
+/// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
+/// order. Returns 0, or a [`trap`] code.
+pub type KernelFn = unsafe extern "C" fn(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64;
+
+/// What a kernel returns when it must stop the program.
+pub mod trap {
+    pub const NONE: i64 = 0;
+    pub const DIVISION_BY_ZERO: i64 = 1;
+}
+
+/// Element types. Their order is the order of the language's reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    /// A random key: two 32-bit words.
+    Key,
+}
+
+impl DType {
+    pub const ALL: [DType; 14] = [
+        DType::Bool,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::F16,
+        DType::Bf16,
+        DType::F32,
+        DType::F64,
+        DType::Key,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::F16 => "f16",
+            DType::Bf16 => "bf16",
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::Key => "key",
+        }
+    }
+
+    /// Bytes of one element; a bool is one byte, 0 or 1.
+    pub fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::I8 | DType::U8 => 1,
+            DType::I16 | DType::U16 | DType::F16 | DType::Bf16 => 2,
+            DType::I32 | DType::U32 | DType::F32 => 4,
+            DType::I64 | DType::U64 | DType::F64 | DType::Key => 8,
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::Bf16 | DType::F32 | DType::F64)
+    }
+
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    pub fn is_unsigned_integer(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
+    }
+
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer() || self.is_unsigned_integer()
+    }
+}
+
+/// A set of mesh axes, by bit: axis `i` of [`Program::mesh`] is bit `i`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AxisSet(pub u32);
+
+impl AxisSet {
+    pub const EMPTY: AxisSet = AxisSet(0);
+
+    pub fn of(axis: usize) -> AxisSet {
+        AxisSet(1 << axis)
+    }
+
+    /// The first `n` axes.
+    pub fn all(n: usize) -> AxisSet {
+        AxisSet(((1u64 << n) - 1) as u32)
+    }
+
+    pub fn contains(self, axis: usize) -> bool {
+        self.0 & (1 << axis) != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn union(self, other: AxisSet) -> AxisSet {
+        AxisSet(self.0 | other.0)
+    }
+
+    pub fn intersect(self, other: AxisSet) -> AxisSet {
+        AxisSet(self.0 & other.0)
+    }
+
+    pub fn minus(self, other: AxisSet) -> AxisSet {
+        AxisSet(self.0 & !other.0)
+    }
+
+    pub fn is_subset_of(self, other: AxisSet) -> bool {
+        self.minus(other).is_empty()
+    }
+
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The axes in mesh order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..32).filter(move |&axis| self.contains(axis))
+    }
+}
+
+impl FromIterator<usize> for AxisSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> AxisSet {
+        axes.into_iter().fold(AxisSet::EMPTY, |set, axis| set.union(AxisSet::of(axis)))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeshAxis {
+    pub name: String,
+    pub size: usize,
+}
+
+/// A compiled program, but for the machine code of its kernels. Device `d` has the row-major coordinates of `d` in `mesh`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    pub abi_version: u32,
+    pub entry: String,
+    /// Source files, as the user named them; [`Site::file`] indexes them.
+    pub files: Vec<String>,
+    pub mesh: Vec<MeshAxis>,
+    pub arenas: Vec<Arena>,
+    /// What lies in the arenas, for messages and reports: the largest are named when memory does not suffice.
+    pub buffers: Vec<BufferInfo>,
+    pub params: Vec<Binding>,
+    pub results: Vec<Binding>,
+    pub body: Vec<Step>,
+    /// Names of the kernels, in the order of their function table.
+    pub kernels: Vec<String>,
+    /// How long the compiler took, for `--stats`.
+    pub compile_ms: f64,
+}
+
+impl Program {
+    pub fn device_count(&self) -> usize {
+        self.mesh.iter().map(|axis| axis.size).product()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arena {
+    /// The axes along which each coordinate has its own copy.
+    pub axes: AxisSet,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BufferInfo {
+    /// The user's name for the value, or the operation that made it.
+    pub name: String,
+    /// The type as printed in messages, with its sharding.
+    pub ty: String,
+    pub place: Place,
+    pub bytes: u64,
+    pub site: Site,
+}
+
+/// A parameter or result of the entry function. Structs and tuples come as one binding per leaf, named by path: `p.w`, `0`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    pub name: String,
+    /// As printed, with its sharding: `f32[8@X, 8@Y]`.
+    pub ty: String,
+    pub layout: Layout,
+    pub place: Place,
+}
+
+/// Where a source line is; line and column are one-based, 0 when unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Site {
+    pub file: u16,
+    pub line: u32,
+    pub column: u32,
+}
+
+/// A buffer: on a device, `base of its instance of the arena + offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    pub arena: u16,
+    /// In bytes, a multiple of 64.
+    pub offset: u64,
+}
+
+/// How a whole array lies on the devices: per dimension its size and the axes that split it, major to minor.
+///
+/// With `n` the product of the axes' sizes, blocks have `b = ceil(size / n)` elements, and the device with linear coordinate
+/// `t` along the axes holds `[min(t*b, size), min((t+1)*b, size))`: flat over several axes, trailing blocks perhaps empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    pub dtype: DType,
+    pub dims: Vec<LayoutDim>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutDim {
+    pub size: usize,
+    pub axes: Vec<u8>,
+}
+
+/// A number that the loader resolves once per device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Scalar {
+    Const(i64),
+    /// The length of this device's block of the dimension.
+    BlockLen(LayoutDim),
+    /// The index of the first element of this device's block.
+    BlockStart(LayoutDim),
+    /// This device's linear coordinate along the axes, major to minor.
+    Coordinate(Vec<u8>),
+    Add(Box<Scalar>, Box<Scalar>),
+    Mul(Box<Scalar>, Box<Scalar>),
+}
+
+/// A whole number that is known when the step runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Bound {
+    Const(i64),
+    /// A scalar of an integer type in memory.
+    Memory(Place, DType),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    Kernel(KernelStep),
+    Gemm(GemmStep),
+    /// Moves blocks between the devices of each group so that they lie as `to` says: every device fetches exact ranges.
+    Exchange(ExchangeStep),
+    /// Combines partial values of the devices along `reduce`, in the order of their device numbers.
+    Reduce(ReduceStep),
+    /// Whole local buffers between the members of each group.
+    Permute(PermuteStep),
+    /// Waits until every device of the group (all that differ from this one along `group` only) is here.
+    Sync {
+        group: AxisSet,
+        site: Site,
+    },
+    /// Copies `bytes` within the device's memory. Devices that share `to` divide the work as in [`KernelStep::split`].
+    Copy {
+        from: Place,
+        to: Place,
+        bytes: u64,
+        split: AxisSet,
+    },
+    /// Checks `0 <= i + (i < 0 ? extent : 0) < extent` and writes the sum to `to` as i64; stops the program otherwise.
+    CheckIndex {
+        index: Place,
+        dtype: DType,
+        extent: i64,
+        to: Place,
+        site: Site,
+    },
+    /// `counter` (an i32 scalar) takes the values `start..end`.
+    For {
+        counter: Place,
+        start: Bound,
+        end: Bound,
+        body: Vec<Step>,
+        site: Site,
+    },
+    /// Runs `cond`, then reads the bool `flag`; while it is true runs `body` and begins again.
+    While {
+        cond: Vec<Step>,
+        flag: Place,
+        body: Vec<Step>,
+        site: Site,
+    },
+    If {
+        flag: Place,
+        then: Vec<Step>,
+        otherwise: Vec<Step>,
+        site: Site,
+    },
+    /// Prints once per process, in program order: the text, each `{}` replaced by the next value as NumPy prints it.
+    Print {
+        text: String,
+        values: Vec<PrintValue>,
+        site: Site,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrintValue {
+    pub place: Place,
+    pub layout: Layout,
+    /// Axes along which devices may hold different values (inside `manual`): one line for each of their coordinates.
+    pub varying: AxisSet,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelStep {
+    pub kernel: u32,
+    pub buffers: Vec<Place>,
+    pub scalars: Vec<Scalar>,
+    /// The kernel is called for parts of `0..range`.
+    pub range: Scalar,
+    /// Devices that differ along these axes only share the written buffers: the range is divided among them.
+    pub split: AxisSet,
+    /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
+    pub cost: f32,
+    pub site: Site,
+}
+
+/// `c[..] (+)= a[..] * b[..]` over f32 or f64, for every combination of `loops`. Strides are in elements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GemmStep {
+    pub dtype: DType,
+    pub a: Place,
+    pub b: Place,
+    pub c: Place,
+    pub m: GemmDim,
+    pub n: GemmDim,
+    pub k: GemmDim,
+    /// Batch dimensions, and further free ones, outermost first.
+    pub loops: Vec<GemmDim>,
+    /// Further contracted dimensions: the first pass writes, later ones add.
+    pub contracted: Vec<GemmDim>,
+    /// As in [`KernelStep::split`]: the work is divided among these devices.
+    pub split: AxisSet,
+    pub site: Site,
+}
+
+/// One dimension of a product and how far apart its elements lie in each operand (0 where it does not occur).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GemmDim {
+    pub extent: Scalar,
+    pub a: i64,
+    pub b: i64,
+    pub c: i64,
+}
+
+/// The kinds of collectives as they are listed for the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum CollectiveKind {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    CollectivePermute,
+    Transfer,
+}
+
+impl CollectiveKind {
+    pub const ALL: [CollectiveKind; 6] = [
+        CollectiveKind::AllReduce,
+        CollectiveKind::AllGather,
+        CollectiveKind::ReduceScatter,
+        CollectiveKind::AllToAll,
+        CollectiveKind::CollectivePermute,
+        CollectiveKind::Transfer,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectiveKind::AllReduce => "all_reduce",
+            CollectiveKind::AllGather => "all_gather",
+            CollectiveKind::ReduceScatter => "reduce_scatter",
+            CollectiveKind::AllToAll => "all_to_all",
+            CollectiveKind::CollectivePermute => "collective_permute",
+            CollectiveKind::Transfer => "transfer",
+        }
+    }
+}
+
+/// One side of a collective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shards {
+    pub place: Place,
+    pub layout: Layout,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeStep {
+    pub kind: CollectiveKind,
+    /// The devices that take part together: those that differ along these axes only.
+    pub group: AxisSet,
+    pub from: Shards,
+    pub to: Shards,
+    /// Bytes of one device's operand, for `--stats`.
+    pub bytes: u64,
+    pub site: Site,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReduceOp {
+    Sum,
+    Product,
+    /// NaN wins.
+    Max,
+    /// NaN wins.
+    Min,
+    And,
+    Or,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReduceStep {
+    pub kind: CollectiveKind,
+    pub op: ReduceOp,
+    /// All devices that take part together; a superset of `reduce`.
+    pub group: AxisSet,
+    /// Along these axes every device holds a partial value.
+    pub reduce: AxisSet,
+    pub from: Shards,
+    pub to: Shards,
+    pub bytes: u64,
+    pub site: Site,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermuteStep {
+    /// The axes of the group, major to minor: positions in it count in this order.
+    pub axes: Vec<u8>,
+    /// For each position in the group, whose buffer it receives; None receives zeros.
+    pub source: Vec<Option<u32>>,
+    pub from: Place,
+    pub to: Place,
+    /// Bytes of the local buffer.
+    pub bytes: u64,
+    pub site: Site,
+}
