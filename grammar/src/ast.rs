@@ -106,6 +106,9 @@ pub struct Param {
 }
 
 /// Statements, then perhaps a value: `{ let y = f(x); y * 2 }`.
+///
+/// What has no value ends a block as a statement: `{ while c { .. } }` has one statement and no value,
+/// and so have a `for` without `collect` and an `if` without `else`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     pub stmts: Vec<Stmt>,
@@ -298,7 +301,7 @@ pub struct ShardingExpr {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimAxes {
     pub axes: Vec<Ident>,
-    /// `?`: the compiler may add axes.
+    /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
     pub span: Span,
 }
@@ -327,11 +330,16 @@ pub enum TypeExprKind {
         name: Ident,
         args: Vec<Expr>,
     },
+    /// `Layer<64, 8> on first`: a tuple, struct or named type placed as a whole; an array keeps its own `mesh`.
+    On {
+        ty: Box<TypeExpr>,
+        mesh: Ident,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimExpr {
-    /// Integers, names, `+ - * /` and parentheses; `@` ends it.
+    /// Integers, names (`N`, `nn.N`), `+ - * / // %`, unary minus and parentheses; `@` ends it.
     pub size: Expr,
     /// None where the type says nothing of this dimension; `4@_` is an empty list.
     pub axes: Option<DimAxes>,
