@@ -1,6 +1,7 @@
 //! A whole array in the host's memory: row-major, native byte order. What enters and leaves a program has this form.
 
 use crate::abi::DType;
+use crate::trap::RunError;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostArray {
@@ -22,5 +23,113 @@ impl HostArray {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// An array that is read in blocks, so that no device needs the parts that other devices hold.
+///
+/// ```
+/// use spmdc_runtime::abi::DType;
+/// use spmdc_runtime::array::{BlockSource, HostArray};
+/// let mut array = HostArray { dtype: DType::U8, shape: vec![2, 3], bytes: vec![0, 1, 2, 3, 4, 5] };
+/// let mut block = [0; 4];
+/// array.read_block(&[0, 1], &[2, 2], &mut block)?;
+/// assert_eq!(block, [1, 2, 4, 5]);
+/// # Ok::<(), spmdc_runtime::trap::RunError>(())
+/// ```
+pub trait BlockSource {
+    fn dtype(&self) -> DType;
+
+    fn shape(&self) -> &[usize];
+
+    /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte
+    /// order; a bool is 0 or 1. The range lies within the shape, and `out` has exactly the bytes it needs.
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError>;
+}
+
+impl BlockSource for HostArray {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        for_each_row(&self.shape, start, len, |whole, packed, count| {
+            let size = self.dtype.size();
+            out[packed * size..(packed + count) * size]
+                .copy_from_slice(&self.bytes[whole * size..(whole + count) * size]);
+        });
+        Ok(())
+    }
+}
+
+/// Walks the block `start..start + len` of a row-major array of this shape row by row: calls `row` with the row's first
+/// element in the whole array, its first element in the packed block, and its length.
+pub fn for_each_row(shape: &[usize], start: &[usize], len: &[usize], mut row: impl FnMut(usize, usize, usize)) {
+    assert!(shape.len() == start.len() && shape.len() == len.len(), "a block has the rank of its array");
+    if len.contains(&0) {
+        return;
+    }
+    // Trailing dimensions that are taken whole belong to one contiguous row.
+    let mut outer = shape.len();
+    let mut count = 1;
+    while outer > 0 {
+        outer -= 1;
+        count *= len[outer];
+        if len[outer] != shape[outer] {
+            break;
+        }
+    }
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i];
+    }
+    let first: usize = (0..shape.len()).map(|i| start[i] * strides[i]).sum();
+    let mut index = vec![0; outer];
+    let mut packed = 0;
+    loop {
+        row(first + (0..outer).map(|i| index[i] * strides[i]).sum::<usize>(), packed, count);
+        packed += count;
+        let mut i = outer;
+        loop {
+            if i == 0 {
+                return;
+            }
+            i -= 1;
+            index[i] += 1;
+            if index[i] < len[i] {
+                break;
+            }
+            index[i] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_block_is_packed() {
+        let mut array = HostArray { dtype: DType::U16, shape: vec![3, 2, 2], bytes: (0..24).collect() };
+        let mut block = vec![0; 8];
+        array.read_block(&[1, 0, 1], &[2, 2, 1], &mut block).unwrap();
+        assert_eq!(block, [10, 11, 14, 15, 18, 19, 22, 23]);
+        let mut tail = vec![0; 16];
+        array.read_block(&[1, 0, 0], &[2, 2, 2], &mut tail).unwrap();
+        assert_eq!(tail, (8..24).collect::<Vec<u8>>());
+        array.read_block(&[3, 0, 0], &[0, 2, 2], &mut []).unwrap();
+    }
+
+    #[test]
+    fn a_scalar_is_one_row() {
+        let mut array = HostArray { dtype: DType::F32, shape: vec![], bytes: vec![1, 2, 3, 4] };
+        let mut block = vec![0; 4];
+        array.read_block(&[], &[], &mut block).unwrap();
+        assert_eq!(block, [1, 2, 3, 4]);
     }
 }
