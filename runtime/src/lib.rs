@@ -2,4 +2,6 @@
 
 pub mod abi;
 pub mod array;
+pub mod mesh;
+pub mod report;
 pub mod trap;

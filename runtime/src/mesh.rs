@@ -1,0 +1,184 @@
+//! Where devices and their blocks are: coordinates on the mesh, groups of devices, the blocks of a layout.
+//!
+//! On a mesh `(X = 2, Y = 4)` device 6 has the coordinates `X = 1, Y = 2`. The devices that differ from it along Y only are
+//! 4, 5, 6 and 7; its linear coordinate along `(Y, X)`, major to minor, is `2 * 2 + 1 = 5`.
+
+use std::ops::Range;
+
+use crate::abi::{AxisSet, Layout, LayoutDim, MeshAxis, Scalar};
+use crate::trap::RunError;
+
+/// More devices than this are taken for a mistake.
+const MAX_DEVICES: usize = 1 << 16;
+
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    sizes: Vec<usize>,
+    /// How far apart in number two devices are whose coordinates along the axis differ by one.
+    strides: Vec<usize>,
+    devices: usize,
+}
+
+impl Mesh {
+    pub fn new(axes: &[MeshAxis]) -> Result<Mesh, RunError> {
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        let devices = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+        match devices {
+            Some(devices) if axes.len() <= 32 && (1..=MAX_DEVICES).contains(&devices) => {
+                let mut strides = vec![1; sizes.len()];
+                for axis in (1..sizes.len()).rev() {
+                    strides[axis - 1] = strides[axis] * sizes[axis];
+                }
+                Ok(Mesh { sizes, strides, devices })
+            }
+            _ => Err(RunError::internal(format!("a mesh with the sizes {sizes:?} cannot be run"))),
+        }
+    }
+
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    pub fn has_axis(&self, axis: usize) -> bool {
+        axis < self.sizes.len()
+    }
+
+    /// All axes along which there is more than one device.
+    pub fn axes(&self) -> AxisSet {
+        (0..self.sizes.len()).filter(|&axis| self.sizes[axis] > 1).collect()
+    }
+
+    pub fn coordinate(&self, device: usize, axis: usize) -> usize {
+        device / self.strides[axis] % self.sizes[axis]
+    }
+
+    /// How many combinations of coordinates these axes have.
+    pub fn count(&self, axes: impl IntoIterator<Item = usize>) -> usize {
+        axes.into_iter().map(|axis| self.sizes[axis]).product()
+    }
+
+    /// The position of the device along the axes, given major to minor.
+    pub fn linear(&self, device: usize, axes: impl IntoIterator<Item = usize>) -> usize {
+        axes.into_iter().fold(0, |linear, axis| linear * self.sizes[axis] + self.coordinate(device, axis))
+    }
+
+    /// The device at this position along the axes, given major to minor, with the other coordinates of `device`.
+    pub fn at<I>(&self, device: usize, axes: I, mut position: usize) -> usize
+    where
+        I: IntoIterator<Item = usize>,
+        I::IntoIter: DoubleEndedIterator,
+    {
+        let mut found = device;
+        for axis in axes.into_iter().rev() {
+            let wanted = position % self.sizes[axis];
+            position /= self.sizes[axis];
+            found = found + wanted * self.strides[axis] - self.coordinate(device, axis) * self.strides[axis];
+        }
+        found
+    }
+
+    /// The devices that differ from this one along these axes only, itself included, in the order of their numbers.
+    pub fn group(&self, device: usize, axes: AxisSet) -> Vec<usize> {
+        let axes: Vec<usize> = axes.iter().collect();
+        let count = self.count(axes.iter().copied());
+        (0..count).map(|position| self.at(device, axes.iter().copied(), position)).collect()
+    }
+
+    /// The axes along which the two devices have different coordinates.
+    pub fn difference(&self, a: usize, b: usize) -> AxisSet {
+        (0..self.sizes.len()).filter(|&axis| self.coordinate(a, axis) != self.coordinate(b, axis)).collect()
+    }
+
+    /// The length of the largest block of a dimension, which is the length it is stored with.
+    pub fn stored_len(&self, dim: &LayoutDim) -> usize {
+        dim.size.div_ceil(self.count(dim.axes.iter().map(|&axis| axis as usize)))
+    }
+
+    /// The part of a dimension that the device holds.
+    pub fn block(&self, dim: &LayoutDim, device: usize) -> Range<usize> {
+        let len = self.stored_len(dim);
+        let position = self.linear(device, dim.axes.iter().map(|&axis| axis as usize));
+        (position * len).min(dim.size)..((position + 1) * len).min(dim.size)
+    }
+
+    /// The shape that every block of the layout is stored in.
+    pub fn stored_shape(&self, layout: &Layout) -> Vec<usize> {
+        layout.dims.iter().map(|dim| self.stored_len(dim)).collect()
+    }
+
+    /// The device's block of the layout, a range per dimension.
+    pub fn blocks(&self, layout: &Layout, device: usize) -> Vec<Range<usize>> {
+        layout.dims.iter().map(|dim| self.block(dim, device)).collect()
+    }
+
+    /// The number that a scalar stands for on the device; wraps like the kernels' arithmetic. Its axes must exist.
+    pub fn resolve(&self, scalar: &Scalar, device: usize) -> i64 {
+        match scalar {
+            Scalar::Const(value) => *value,
+            Scalar::BlockLen(dim) => self.block(dim, device).len() as i64,
+            Scalar::BlockStart(dim) => self.block(dim, device).start as i64,
+            Scalar::Coordinate(axes) => self.linear(device, axes.iter().map(|&axis| axis as usize)) as i64,
+            Scalar::Add(a, b) => self.resolve(a, device).wrapping_add(self.resolve(b, device)),
+            Scalar::Mul(a, b) => self.resolve(a, device).wrapping_mul(self.resolve(b, device)),
+        }
+    }
+}
+
+/// The axes that split a dimension of the layout.
+pub fn split_axes(layout: &Layout) -> AxisSet {
+    layout.dims.iter().flat_map(|dim| dim.axes.iter().map(|&axis| axis as usize)).collect()
+}
+
+/// What device number `rank` of `count` does of `0..range` when they divide it.
+pub fn share(range: i64, rank: usize, count: usize) -> Range<i64> {
+    let cut = |rank: usize| (range as i128 * rank as i128 / count as i128) as i64;
+    cut(rank)..cut(rank + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn mesh(sizes: &[usize]) -> Mesh {
+        let axes: Vec<MeshAxis> = sizes.iter().map(|&size| MeshAxis { name: String::new(), size }).collect();
+        Mesh::new(&axes).unwrap()
+    }
+
+    #[test]
+    fn devices_are_numbered_row_major() {
+        let mesh = mesh(&[2, 4]);
+        assert_eq!((mesh.coordinate(6, 0), mesh.coordinate(6, 1)), (1, 2));
+        assert_eq!(mesh.group(6, AxisSet::of(1)), [4, 5, 6, 7]);
+        assert_eq!(mesh.linear(6, [1, 0]), 5);
+        for device in 0..8 {
+            assert_eq!(mesh.at(0, [1, 0], mesh.linear(device, [1, 0])), device);
+        }
+        assert_eq!(mesh.difference(1, 6), AxisSet::all(2));
+    }
+
+    #[test]
+    fn blocks_are_flat_over_several_axes() {
+        let mesh = mesh(&[2, 4]);
+        let dim = LayoutDim { size: 10, axes: vec![0, 1] };
+        let lengths: Vec<usize> = (0..8).map(|device| mesh.block(&dim, device).len()).collect();
+        assert_eq!(lengths, [2, 2, 2, 2, 2, 0, 0, 0]);
+        assert_eq!(mesh.block(&LayoutDim { size: 10, axes: vec![1] }, 7), 9..10);
+        assert_eq!(mesh.block(&LayoutDim { size: 0, axes: vec![1] }, 7), 0..0);
+    }
+
+    #[test]
+    fn nonsense_meshes_are_refused() {
+        let axis = |size| MeshAxis { name: String::new(), size };
+        assert!(Mesh::new(&[axis(0)]).is_err());
+        assert!(Mesh::new(&[axis(usize::MAX), axis(3)]).is_err());
+        assert!(Mesh::new(&vec![axis(1); 33]).is_err());
+        assert_eq!(Mesh::new(&[]).unwrap().devices(), 1);
+    }
+
+    #[test]
+    fn shares_cover_the_range() {
+        assert_eq!((0..3).map(|rank| share(10, rank, 3)).collect::<Vec<_>>(), [0..3, 3..6, 6..10]);
+        assert_eq!(share(i64::MAX, 1, 2), i64::MAX / 2..i64::MAX);
+    }
+}

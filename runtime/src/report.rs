@@ -1,0 +1,39 @@
+//! How a program is to be run, and what a run has to tell.
+
+use std::time::Duration;
+
+use crate::abi::CollectiveKind;
+
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// How long a device may wait for others before the program stops with E0804.
+    pub timeout: Duration,
+    /// How many threads may be busy at once; all available cores when not given.
+    pub workers: Option<usize>,
+    /// How many bytes the program may occupy; what is free on the machine when not given.
+    pub memory_limit: Option<u64>,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { timeout: Duration::from_secs(60), workers: None, memory_limit: None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    pub run_ms: f64,
+    /// The kinds of collectives that ran, in the order of [`CollectiveKind::ALL`].
+    pub collectives: Vec<CollectiveTotal>,
+    /// Bytes of all arenas as one device sees them.
+    pub peak_bytes_per_device: u64,
+}
+
+/// All executions of the collectives of one kind: each counts once, however many devices took part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveTotal {
+    pub kind: CollectiveKind,
+    pub count: u64,
+    /// Bytes of one device's operand, summed over the executions.
+    pub bytes: u64,
+}
