@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Typed intermediate representation, sharding propagation, partitioning and code generation.
+
+pub mod math;
