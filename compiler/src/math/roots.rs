@@ -7,9 +7,9 @@ use super::value::{Mask, Real};
 /// Both the root and the quotient are rounded, which could cost 1.5 ULP; the fused residues of both are put back.
 /// `s = sqrt(x) + e`, `e ~ (s*s - x) / (2 s)`, so `1/sqrt(x) ~ y + y * (1 - s*y + (s*s - x) * y*y / 2)` with `y ~ 1/s`.
 pub(super) fn rsqrt<X: Real>(x: X) -> X {
-    // Subnormals are scaled up so that the residue of the root does not vanish.
-    let small = x.less(X::TINY * 4.0_f64.powi(X::FRACTION as i32));
-    let up = 4.0_f64.powi(X::FRACTION as i32);
+    // Small numbers are scaled up by an even power of two, so that the residue of the root does not underflow.
+    let up = 4.0_f64.powi(X::FRACTION as i32 + 6);
+    let small = x.less(X::TINY * up);
     let scaled = small.select(x * up, x);
     let root = scaled.sqrt();
     let first = x.constant(1.0) / root;
