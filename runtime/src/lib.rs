@@ -4,4 +4,5 @@ pub mod abi;
 pub mod array;
 pub mod mesh;
 pub mod report;
+pub mod show;
 pub mod trap;

@@ -1,0 +1,446 @@
+//! Arrays as text, exactly as `str(numpy.array(...))` writes them.
+//!
+//! ```
+//! use spmdc_runtime::{abi::DType, array::HostArray, show};
+//! let bytes = [1.5f32, 2.0, -0.25].iter().flat_map(|x| x.to_ne_bytes()).collect();
+//! let array = HostArray { dtype: DType::F32, shape: vec![3], bytes };
+//! assert_eq!(show::format(&array), "[ 1.5   2.   -0.25]");
+//! ```
+//!
+//! The rules are those of NumPy's default print options: the shortest digits that read back as the same number, at most 8
+//! of them after the point; one common form (with or without exponent) for all elements shown, decided by their range;
+//! columns aligned; lines of at most 75 characters; the edges only when there are more than 1000 elements. A `bf16` is
+//! written as the `ml_dtypes` package writes it: each element by itself, with up to six digits. A key is two `u32`.
+
+use std::fmt::Write;
+
+use half::{bf16, f16};
+
+use crate::abi::DType;
+use crate::array::HostArray;
+
+const LINE_WIDTH: usize = 75;
+/// Arrays of more elements show only the edges of each dimension.
+const THRESHOLD: usize = 1000;
+const EDGE_ITEMS: usize = 3;
+/// Digits after the point, at most.
+const PRECISION: usize = 8;
+
+/// The array as NumPy prints it, without a newline at the end.
+pub fn format(array: &HostArray) -> String {
+    let mut shape = array.shape.clone();
+    let mut dtype = array.dtype;
+    if dtype == DType::Key {
+        shape.push(2);
+        dtype = DType::U32;
+    }
+    let elements = Elements { dtype, bytes: &array.bytes };
+    let count: usize = shape.iter().product();
+    if shape.is_empty() {
+        return scalar(&elements);
+    }
+    if count == 0 {
+        return "[]".to_string();
+    }
+    let summarise = count > THRESHOLD;
+    let mut shown = Vec::new();
+    collect_shown(&shape, 0, summarise, &mut shown);
+    let format = Format::choose(&elements, &shown);
+    let layout = Page { elements: &elements, format: &format, shape: &shape, summarise };
+    layout.write(0, 0, " ", LINE_WIDTH)
+}
+
+/// The lines that show a result on standard output: its type (after its name, where there are several), then its value.
+pub fn result(name: Option<&str>, ty: &str, array: &HostArray) -> String {
+    let value = format(array);
+    match name {
+        Some(name) => format!("{name}: {ty}\n{value}\n"),
+        None => format!("{ty}\n{value}\n"),
+    }
+}
+
+/// The row-major indices of the elements that will be written.
+fn collect_shown(shape: &[usize], base: usize, summarise: bool, shown: &mut Vec<usize>) {
+    let Some((&len, inner)) = shape.split_first() else {
+        shown.push(base);
+        return;
+    };
+    let stride: usize = inner.iter().product();
+    for i in shown_positions(len, summarise).into_iter().flatten() {
+        collect_shown(inner, base + i * stride, summarise, shown);
+    }
+}
+
+/// The positions along one dimension that are written; `None` is the place of `...`.
+fn shown_positions(len: usize, summarise: bool) -> Vec<Option<usize>> {
+    if summarise && len > 2 * EDGE_ITEMS {
+        let first = (0..EDGE_ITEMS).map(Some);
+        first.chain([None]).chain((len - EDGE_ITEMS..len).map(Some)).collect()
+    } else {
+        (0..len).map(Some).collect()
+    }
+}
+
+struct Elements<'a> {
+    dtype: DType,
+    bytes: &'a [u8],
+}
+
+impl Elements<'_> {
+    fn raw<const N: usize>(&self, index: usize) -> [u8; N] {
+        let mut raw = [0; N];
+        raw.copy_from_slice(&self.bytes[index * N..(index + 1) * N]);
+        raw
+    }
+
+    /// An element of an integer type or bool.
+    fn integer(&self, index: usize) -> i128 {
+        match self.dtype {
+            DType::Bool => i128::from(self.raw::<1>(index)[0] != 0),
+            DType::I8 => i8::from_ne_bytes(self.raw(index)).into(),
+            DType::I16 => i16::from_ne_bytes(self.raw(index)).into(),
+            DType::I32 => i32::from_ne_bytes(self.raw(index)).into(),
+            DType::I64 => i64::from_ne_bytes(self.raw(index)).into(),
+            DType::U8 => u8::from_ne_bytes(self.raw(index)).into(),
+            DType::U16 => u16::from_ne_bytes(self.raw(index)).into(),
+            DType::U32 => u32::from_ne_bytes(self.raw(index)).into(),
+            DType::U64 | DType::Key => u64::from_ne_bytes(self.raw(index)).into(),
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => self.float(index) as i128,
+        }
+    }
+
+    /// An element of a float type; `f64` holds all of them exactly.
+    fn float(&self, index: usize) -> f64 {
+        match self.dtype {
+            DType::F16 => f16::from_ne_bytes(self.raw(index)).to_f64(),
+            DType::Bf16 => bf16::from_ne_bytes(self.raw(index)).to_f64(),
+            DType::F32 => f32::from_ne_bytes(self.raw(index)).into(),
+            DType::F64 => f64::from_ne_bytes(self.raw(index)),
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key => self.integer(index) as f64,
+        }
+    }
+}
+
+/// How the elements of one array are written, all alike.
+enum Format {
+    Bool,
+    /// Right-aligned in this width.
+    Integer(usize),
+    /// Without an exponent: the widths before and after the point.
+    Fixed {
+        left: usize,
+        right: usize,
+    },
+    /// With an exponent: the width before the point, the digits after it, the digits of the exponent.
+    Exponent {
+        left: usize,
+        digits: usize,
+        exponent: usize,
+        right: usize,
+    },
+    /// Each by itself, not aligned.
+    Brief,
+}
+
+impl Format {
+    fn choose(elements: &Elements, shown: &[usize]) -> Format {
+        match elements.dtype {
+            DType::Bool => Format::Bool,
+            DType::Bf16 => Format::Brief,
+            DType::F16 | DType::F32 | DType::F64 => Format::for_floats(elements, shown),
+            DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key => {
+                let width = shown.iter().map(|&i| elements.integer(i).to_string().len()).max();
+                Format::Integer(width.unwrap_or(0))
+            }
+        }
+    }
+
+    fn for_floats(elements: &Elements, shown: &[usize]) -> Format {
+        let dtype = elements.dtype;
+        let values: Vec<f64> = shown.iter().map(|&i| elements.float(i)).collect();
+        let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+        let nonzero = finite.iter().copied().filter(|&x| x != 0.0).map(f64::abs);
+        let (least, largest) = nonzero.fold((f64::INFINITY, 0.0), |(lo, hi), x| (x.min(lo), x.max(hi)));
+        let has_nonzero = largest > 0.0;
+        let with_exponent = has_nonzero
+            && (largest >= exponent_from(dtype)
+                || least < round_to(1e-4, dtype)
+                || round_to(largest / least, dtype) > 1000.0);
+        let mut format = if finite.is_empty() {
+            Format::Fixed { left: 0, right: 0 }
+        } else if with_exponent {
+            let texts: Vec<String> =
+                finite.iter().map(|&x| with_exponent_text(x, dtype, PRECISION, false, 0)).collect();
+            let part = |text: &str| {
+                let (mantissa, exponent) = text.split_once('e').unwrap_or((text, ""));
+                let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                (before.len(), after.len(), exponent.len().saturating_sub(1))
+            };
+            let widths = texts.iter().map(|text| part(text));
+            let (left, digits, exponent) =
+                widths.fold((0, 0, 0), |most, w| (most.0.max(w.0), most.1.max(w.1), most.2.max(w.2)));
+            Format::Exponent { left, digits, exponent, right: exponent + 2 + digits }
+        } else {
+            let widths = finite.iter().map(|&x| {
+                let text = fixed_text(x, dtype, Some(PRECISION));
+                let point = text.find('.').unwrap_or(text.len());
+                (point, text.len().saturating_sub(point + 1))
+            });
+            let (left, right) = widths.fold((0, 0), |most, w| (most.0.max(w.0), most.1.max(w.1)));
+            Format::Fixed { left, right }
+        };
+        // `nan` and `inf` take the room of a number, point included.
+        let mut widest = 0;
+        if values.len() != finite.len() {
+            widest = if values.contains(&f64::NEG_INFINITY) { 4 } else { 3 };
+        }
+        if let Format::Fixed { left, right } | Format::Exponent { left, right, .. } = &mut format {
+            *left = (*left).max(usize::saturating_sub(widest, *right + 1));
+        }
+        format
+    }
+
+    fn write(&self, elements: &Elements, index: usize) -> String {
+        match *self {
+            Format::Bool => if elements.integer(index) != 0 { " True" } else { "False" }.to_string(),
+            Format::Integer(width) => format!("{:>width$}", elements.integer(index)),
+            Format::Brief => brief_text(elements.float(index)),
+            Format::Fixed { left, right } => {
+                let x = elements.float(index);
+                if !x.is_finite() {
+                    return format!("{:>width$}", not_finite_text(x), width = left + 1 + right);
+                }
+                let text = fixed_text(x, elements.dtype, Some(PRECISION));
+                let (before, after) = text.split_once('.').unwrap_or((&text, ""));
+                format!("{before:>left$}.{after:<right$}")
+            }
+            Format::Exponent { left, digits, exponent, right } => {
+                let x = elements.float(index);
+                if !x.is_finite() {
+                    return format!("{:>width$}", not_finite_text(x), width = left + 1 + right);
+                }
+                let text = with_exponent_text(x, elements.dtype, digits, true, exponent);
+                let point = text.find('.').unwrap_or(text.len());
+                format!("{:pad$}{text}", "", pad = left.saturating_sub(point))
+            }
+        }
+    }
+}
+
+/// From this magnitude on an array of the type is written with exponents.
+fn exponent_from(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 1e3,
+        DType::F32 => 1e6,
+        _ => 1e8,
+    }
+}
+
+/// From this magnitude on a scalar of the type is written with an exponent.
+fn scalar_exponent_from(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 1e3,
+        DType::F32 => 1e6,
+        _ => 1e16,
+    }
+}
+
+/// The nearest value of the float type: NumPy compares in the array's own type.
+fn round_to(x: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_f64(x).to_f64(),
+        DType::F32 => f64::from(x as f32),
+        _ => x,
+    }
+}
+
+fn not_finite_text(x: f64) -> &'static str {
+    if x.is_nan() {
+        "nan"
+    } else if x < 0.0 {
+        "-inf"
+    } else {
+        "inf"
+    }
+}
+
+/// The shortest decimal digits that read back as `x` in its type, and the exponent of the first: 0.25 is ("25", -1).
+fn shortest_digits(x: f64, dtype: DType) -> (String, i32) {
+    let text = match dtype {
+        DType::F16 => {
+            let reads_back = |text: &String| text.parse().is_ok_and(|y: f64| f16::from_f64(y).to_f64() == x);
+            let texts = (0..8).map(|digits| format!("{x:.digits$e}"));
+            texts.into_iter().find(reads_back).unwrap_or_else(|| format!("{x:e}"))
+        }
+        DType::F32 => format!("{:e}", x as f32),
+        _ => format!("{x:e}"),
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+/// `x` without an exponent: the shortest digits, but at most `precision` after the point (rounded from the exact value);
+/// always with a point, never with zeros at the end.
+fn fixed_text(x: f64, dtype: DType, precision: Option<usize>) -> String {
+    let sign = if x.is_sign_negative() { "-" } else { "" };
+    let x = x.abs();
+    let (digits, exponent) = shortest_digits(x, dtype);
+    let after = usize::try_from(digits.len() as i32 - 1 - exponent).unwrap_or(0);
+    if let Some(precision) = precision.filter(|&precision| after > precision) {
+        let rounded = format!("{x:.precision$}");
+        return format!("{sign}{}", rounded.trim_end_matches('0'));
+    }
+    let mut text = String::from(sign);
+    if exponent < 0 {
+        text.push_str("0.");
+        text.extend(std::iter::repeat_n('0', (-1 - exponent) as usize));
+        text.push_str(digits.trim_end_matches('0'));
+    } else {
+        let whole = exponent as usize + 1;
+        let padded = format!("{digits:0<whole$}");
+        let _ = write!(text, "{}.{}", &padded[..whole], padded[whole..].trim_end_matches('0'));
+    }
+    text
+}
+
+/// `x` with an exponent of at least `exponent_width` digits, and a point: the shortest digits, but at most `precision` after
+/// the point, zeros at the end dropped. With `exact`, precisely that many, even where fewer would tell `x` apart.
+fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, exponent_width: usize) -> String {
+    let sign = if x.is_sign_negative() { "-" } else { "" };
+    let x = x.abs();
+    let (mut digits, mut exponent) = shortest_digits(x, dtype);
+    if digits.len() > precision + 1 || exact {
+        let rounded = format!("{x:.precision$e}");
+        let (mantissa, rounded_exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+        digits = mantissa.chars().filter(char::is_ascii_digit).collect();
+        exponent = rounded_exponent.parse().unwrap_or(0);
+    }
+    let (first, mut rest) = digits.split_at(1);
+    if !exact {
+        rest = rest.trim_end_matches('0');
+    }
+    let width = exponent_width.max(2);
+    let exponent_sign = if exponent < 0 { '-' } else { '+' };
+    format!("{sign}{first}.{rest}e{exponent_sign}{:0width$}", exponent.unsigned_abs())
+}
+
+/// A scalar as NumPy's `str` of it.
+fn scalar(elements: &Elements) -> String {
+    match elements.dtype {
+        DType::Bool => if elements.integer(0) != 0 { "True" } else { "False" }.to_string(),
+        DType::Bf16 => brief_text(elements.float(0)),
+        DType::F16 | DType::F32 | DType::F64 => {
+            let x = elements.float(0);
+            if !x.is_finite() {
+                return not_finite_text(x).to_string();
+            }
+            let dtype = elements.dtype;
+            if x == 0.0 || (1e-4..scalar_exponent_from(dtype)).contains(&x.abs()) {
+                let text = fixed_text(x, dtype, None);
+                return if text.ends_with('.') { text + "0" } else { text };
+            }
+            with_exponent_text(x, dtype, 20, false, 0).replace(".e", "e")
+        }
+        DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::Key => elements.integer(0).to_string(),
+    }
+}
+
+/// Six significant digits, like C's `%g`.
+fn brief_text(x: f64) -> String {
+    if !x.is_finite() {
+        return not_finite_text(x).to_string();
+    }
+    if x == 0.0 {
+        return if x.is_sign_negative() { "-0" } else { "0" }.to_string();
+    }
+    let rounded = format!("{x:.5e}");
+    let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        let text = format!("{x:.digits$}", digits = (5 - exponent) as usize);
+        return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text };
+    }
+    let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// Where the elements go: brackets, lines, `...`.
+struct Page<'a> {
+    elements: &'a Elements<'a>,
+    format: &'a Format,
+    shape: &'a [usize],
+    summarise: bool,
+}
+
+impl Page<'_> {
+    /// The sub-array from element `base` on, of dimension `axis` and below; lines after the first begin with `indent`.
+    fn write(&self, axis: usize, base: usize, indent: &str, width: usize) -> String {
+        let inner = &self.shape[axis + 1..];
+        let stride: usize = inner.iter().product();
+        let positions = shown_positions(self.shape[axis], self.summarise);
+        if inner.is_empty() {
+            let words = positions.iter().map(|position| match position {
+                Some(i) => self.format.write(self.elements, base + i),
+                None => "...".to_string(),
+            });
+            return format!("[{}]", wrap(words, indent, width - 1));
+        }
+        let gap = "\n".repeat(inner.len()) + indent;
+        let deeper = format!("{indent} ");
+        let rows: Vec<String> = positions
+            .iter()
+            .map(|position| match position {
+                Some(i) => self.write(axis + 1, base + i * stride, &deeper, width - 1),
+                None => "...".to_string(),
+            })
+            .collect();
+        format!("[{}]", rows.join(&gap))
+    }
+}
+
+/// Words on lines of at most `width` characters, the opening indent of the first line left out.
+fn wrap(words: impl Iterator<Item = String>, indent: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut line = indent.to_string();
+    for (i, word) in words.enumerate() {
+        if i > 0 {
+            line.push(' ');
+        }
+        // A line that holds nothing yet gains nothing from being broken.
+        if line.len() + word.len() > width && line.len() > indent.len() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = indent.to_string();
+        }
+        line.push_str(&word);
+    }
+    text.push_str(&line);
+    text.split_off(indent.len())
+}
