@@ -79,6 +79,7 @@ codes! {
     E0701 "an argument has the wrong type",
     E0702 "an argument is missing or unknown",
     E0703 "a file is malformed or cannot be read",
+    E0704 "a result cannot be written",
     E0801 "an index was out of bounds while running",
     E0802 "integer division by zero",
     E0803 "the program does not fit into memory",

@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub mod array;
+pub mod io;
 pub mod mesh;
 pub mod report;
 pub mod show;

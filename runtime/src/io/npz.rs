@@ -1,0 +1,126 @@
+//! The `.npz` format: a zip archive of `.npy` files, one for each array.
+//!
+//! `numpy.savez` stores members as they are: those are read in place, like a `.npy` file. `numpy.savez_compressed` deflates
+//! them: such a member is decoded whole, once, when it is asked for.
+
+use std::path::{Path, PathBuf};
+
+use crate::array::HostArray;
+use crate::io::npy::{NpySource, header_for};
+use crate::io::{Bytes, unreadable, write_file, zip};
+use crate::trap::RunError;
+
+pub struct NpzArchive {
+    path: PathBuf,
+    content: Bytes,
+    members: Vec<zip::Member>,
+}
+
+impl NpzArchive {
+    pub fn open(path: &Path) -> Result<NpzArchive, RunError> {
+        NpzArchive::from_bytes(Bytes::open(path)?, path)
+    }
+
+    fn from_bytes(content: Bytes, path: &Path) -> Result<NpzArchive, RunError> {
+        let members = zip::directory(content.as_slice()).map_err(|why| unreadable(path, why))?;
+        Ok(NpzArchive { path: path.to_path_buf(), content, members })
+    }
+
+    /// The names of the arrays, in the order of the archive.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter_map(|member| member.name.strip_suffix(".npy"))
+    }
+
+    /// The array of this name, or `None` where there is none.
+    pub fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
+        let Some(member) = self.members.iter().find(|member| member.name.strip_suffix(".npy") == Some(name)) else {
+            return Ok(None);
+        };
+        let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
+        let content = member.read(&self.content).map_err(|why| unreadable(&shown, why))?;
+        NpySource::from_bytes(content, shown).map(Some)
+    }
+}
+
+/// Writes named arrays as one archive; nothing is seen of it before it is complete.
+pub fn write_npz(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
+    write_file(path, |out| {
+        let mut archive = zip::Writer::new(out);
+        for (name, array) in arrays {
+            archive.member(&format!("{name}.npy"), &[&header_for(array), &array.bytes])?;
+        }
+        archive.finish()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::abi::DType;
+
+    /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` alike.
+    const STORED: &[u8] = include_bytes!("../../tests/golden/stored.npz");
+    const DEFLATED: &[u8] = include_bytes!("../../tests/golden/deflated.npz");
+
+    fn open(content: &[u8]) -> Result<NpzArchive, RunError> {
+        NpzArchive::from_bytes(Bytes::owned(content.to_vec()), Path::new("p.npz"))
+    }
+
+    #[test]
+    fn archives_of_numpy_read_whether_stored_or_deflated() {
+        for content in [STORED, DEFLATED] {
+            let archive = open(content).unwrap();
+            assert_eq!(archive.names().collect::<Vec<_>>(), ["w", "layer.b"]);
+            let w = archive.array("w").unwrap().unwrap().read().unwrap();
+            let elements: Vec<u8> = [0f32, 1.0, 2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+            assert_eq!(w, HostArray { dtype: DType::F32, shape: vec![3], bytes: elements });
+            let b = archive.array("layer.b").unwrap().unwrap().read().unwrap();
+            assert_eq!((b.dtype, b.shape.len(), b.bytes[0]), (DType::I64, 0, 7));
+            assert!(archive.array("absent").unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.npz");
+        let (a, b) = (HostArray::zeros(DType::I16, &[2, 3]), HostArray::zeros(DType::F64, &[]));
+        write_npz(&path, &[("loss", &a), ("p.w", &b)]).unwrap();
+        let archive = NpzArchive::open(&path).unwrap();
+        assert_eq!(archive.names().collect::<Vec<_>>(), ["loss", "p.w"]);
+        assert_eq!(archive.array("loss").unwrap().unwrap().read().unwrap(), a);
+        assert_eq!(archive.array("p.w").unwrap().unwrap().read().unwrap(), b);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_cut_or_changed_archive_is_an_error_and_never_panics() {
+        for content in [STORED, DEFLATED] {
+            for len in 0..content.len() {
+                assert!(open(&content[..len]).is_err());
+            }
+            for i in 0..content.len() {
+                for byte in [0, 1, 0x7f, 0xff] {
+                    let mut changed = content.to_vec();
+                    changed[i] = byte;
+                    let Ok(archive) = open(&changed) else { continue };
+                    for name in ["w", "layer.b"] {
+                        if let Ok(Some(mut source)) = archive.array(name) {
+                            source.read().unwrap();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_false_size_is_not_believed() {
+        let mut content = DEFLATED.to_vec();
+        let entry = content.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+        content[entry + 24..entry + 28].copy_from_slice(&0xf000_0000u32.to_le_bytes());
+        let error = open(&content).unwrap().array("w").err().unwrap();
+        assert!(error.message.contains("p.npz:w`: its compressed data is damaged"), "{}", error.message);
+    }
+}
