@@ -4,6 +4,7 @@ pub mod abi;
 pub mod array;
 pub mod io;
 pub mod mesh;
+pub mod random;
 pub mod report;
 pub mod show;
 pub mod trap;

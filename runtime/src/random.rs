@@ -1,0 +1,462 @@
+//! Random numbers, bit for bit those of JAX's partitionable threefry.
+//!
+//! Element `i` (in row-major order of the whole array) depends on the key and on `i` alone. So every device makes its own
+//! block, and the numbers are the same on every mesh.
+//!
+//! ```
+//! use spmdc_runtime::random;
+//! let key = random::key(42);
+//! assert_eq!(random::bits32(key, 0), 2098992034);
+//! assert_eq!(random::uniform_f32(key, 0), 0.48870957);
+//! ```
+//!
+//! The polynomials are evaluated as XLA does it, with one rounding per multiplication and addition (`fma`): the last bits
+//! of the numbers depend on it.
+
+// Coefficients are written as they were published.
+#![allow(clippy::excessive_precision)]
+
+use half::{bf16, f16};
+
+use crate::abi::DType;
+use crate::array::{BlockSource, for_each_row};
+use crate::trap::RunError;
+
+pub type Key = [u32; 2];
+
+/// The key of a seed: its two halves. As a language literal is an `i32`, a negative seed of that range has no high half.
+pub fn key(seed: i64) -> Key {
+    let high = if i32::try_from(seed).is_ok() { 0 } else { (seed >> 32) as u32 };
+    [high, seed as u32]
+}
+
+/// The Threefry-2x32 block cipher with 20 rounds.
+#[inline(always)]
+pub fn threefry2x32(key: Key, counter: [u32; 2]) -> [u32; 2] {
+    const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
+    let schedule = [key[0], key[1], key[0] ^ key[1] ^ 0x1bd1_1bda];
+    let mut x = [counter[0].wrapping_add(schedule[0]), counter[1].wrapping_add(schedule[1])];
+    for group in 0..5 {
+        for rotation in ROTATIONS[group % 2] {
+            x[0] = x[0].wrapping_add(x[1]);
+            x[1] = x[1].rotate_left(rotation) ^ x[0];
+        }
+        x[0] = x[0].wrapping_add(schedule[(group + 1) % 3]);
+        x[1] = x[1].wrapping_add(schedule[(group + 2) % 3]).wrapping_add(group as u32 + 1);
+    }
+    x
+}
+
+#[inline(always)]
+fn words(key: Key, index: u64) -> [u32; 2] {
+    threefry2x32(key, [(index >> 32) as u32, index as u32])
+}
+
+#[inline(always)]
+pub fn bits64(key: Key, index: u64) -> u64 {
+    let [high, low] = words(key, index);
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// For narrower types, the low bits of this.
+#[inline(always)]
+pub fn bits32(key: Key, index: u64) -> u32 {
+    let [high, low] = words(key, index);
+    high ^ low
+}
+
+// A uniform number is made by filling the mantissa of a number in [1, 2) and subtracting one.
+
+#[inline(always)]
+pub fn uniform_f32(key: Key, index: u64) -> f32 {
+    f32::from_bits(bits32(key, index) >> 9 | 0x3f80_0000) - 1.0
+}
+
+#[inline(always)]
+pub fn uniform_f64(key: Key, index: u64) -> f64 {
+    f64::from_bits(bits64(key, index) >> 12 | 0x3ff0_0000_0000_0000) - 1.0
+}
+
+#[inline(always)]
+pub fn uniform_f16(key: Key, index: u64) -> f16 {
+    let in_one_to_two = f16::from_bits((bits32(key, index) as u16) >> 6 | 0x3c00);
+    f16::from_f32(in_one_to_two.to_f32() - 1.0)
+}
+
+#[inline(always)]
+pub fn uniform_bf16(key: Key, index: u64) -> bf16 {
+    let in_one_to_two = bf16::from_bits(u16::from(bits32(key, index) as u8) >> 1 | 0x3f80);
+    bf16::from_f32(in_one_to_two.to_f32() - 1.0)
+}
+
+// A normal number is the inverse error function of a uniform one in (-1, 1), times the root of two. The lower bound is the
+// number after -1; the width, rounded, is 2 in every type.
+
+#[inline(always)]
+pub fn normal_f32(key: Key, index: u64) -> f32 {
+    let lowest = -1.0f32.next_down();
+    let u = uniform_f32(key, index).mul_add(2.0, lowest).max(lowest);
+    std::f32::consts::SQRT_2 * erf_inv_f32(u)
+}
+
+#[inline(always)]
+pub fn normal_f64(key: Key, index: u64) -> f64 {
+    let lowest = -1.0f64.next_down();
+    let u = uniform_f64(key, index).mul_add(2.0, lowest).max(lowest);
+    std::f64::consts::SQRT_2 * erf_inv_f64(u)
+}
+
+#[inline(always)]
+pub fn normal_f16(key: Key, index: u64) -> f16 {
+    let round = |x: f32| f16::from_f32(x).to_f32();
+    let lowest = f16::from_bits(0xbbff).to_f32();
+    let u = round(uniform_f16(key, index).to_f32() * 2.0 + lowest).max(lowest);
+    f16::from_f32(round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u)))
+}
+
+#[inline(always)]
+pub fn normal_bf16(key: Key, index: u64) -> bf16 {
+    let round = |x: f32| bf16::from_f32(x).to_f32();
+    let lowest = bf16::from_bits(0xbf7f).to_f32();
+    let u = round(uniform_bf16(key, index).to_f32() * 2.0 + lowest).max(lowest);
+    bf16::from_f32(round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u)))
+}
+
+macro_rules! horner {
+    ($x:expr, $first:literal $(, $coefficient:literal)*) => {{
+        let x = $x;
+        let sum = $first;
+        $(let sum = x.mul_add(sum, $coefficient);)*
+        sum
+    }};
+}
+
+/// The inverse of the error function, after M. Giles, "Approximating the erfinv function".
+#[inline(always)]
+fn erf_inv_f32(x: f32) -> f32 {
+    let w = -log1p_f32(-x * x);
+    let factor = if w < 5.0 {
+        horner!(
+            w - 2.5,
+            2.81022636e-08f32,
+            3.43273939e-07,
+            -3.5233877e-06,
+            -4.39150654e-06,
+            0.00021858087,
+            -0.00125372503,
+            -0.00417768164,
+            0.246640727,
+            1.50140941
+        )
+    } else {
+        horner!(
+            w.sqrt() - 3.0,
+            -0.000200214257f32,
+            0.000100950558,
+            0.00134934322,
+            -0.00367342844,
+            0.00573950773,
+            -0.0076224613,
+            0.00943887047,
+            1.00167406,
+            2.83297682
+        )
+    };
+    factor * x
+}
+
+#[inline(always)]
+fn erf_inv_f64(x: f64) -> f64 {
+    let w = -log1p_f64(-x * x);
+    let factor = if w < 6.25 {
+        horner!(
+            w - 3.125,
+            -3.6444120640178196996e-21f64,
+            -1.685059138182016589e-19,
+            1.2858480715256400167e-18,
+            1.115787767802518096e-17,
+            -1.333171662854620906e-16,
+            2.0972767875968561637e-17,
+            6.6376381343583238325e-15,
+            -4.0545662729752068639e-14,
+            -8.1519341976054721522e-14,
+            2.6335093153082322977e-12,
+            -1.2975133253453532498e-11,
+            -5.4154120542946279317e-11,
+            1.051212273321532285e-09,
+            -4.1126339803469836976e-09,
+            -2.9070369957882005086e-08,
+            4.2347877827932403518e-07,
+            -1.3654692000834678645e-06,
+            -1.3882523362786468719e-05,
+            0.0001867342080340571352,
+            -0.00074070253416626697512,
+            -0.0060336708714301490533,
+            0.24015818242558961693,
+            1.6536545626831027356
+        )
+    } else if w < 16.0 {
+        horner!(
+            w.sqrt() - 3.25,
+            2.2137376921775787049e-09f64,
+            9.0756561938885390979e-08,
+            -2.7517406297064545428e-07,
+            1.8239629214389227755e-08,
+            1.5027403968909827627e-06,
+            -4.013867526981545969e-06,
+            2.9234449089955446044e-06,
+            1.2475304481671778723e-05,
+            -4.7318229009055733981e-05,
+            6.8284851459573175448e-05,
+            2.4031110387097893999e-05,
+            -0.0003550375203628474796,
+            0.00095328937973738049703,
+            -0.0016882755560235047313,
+            0.0024914420961078508066,
+            -0.0037512085075692412107,
+            0.005370914553590063617,
+            1.0052589676941592334,
+            3.0838856104922207635
+        )
+    } else {
+        horner!(
+            w.sqrt() - 5.0,
+            -2.7109920616438573243e-11f64,
+            -2.5556418169965252055e-10,
+            1.5076572693500548083e-09,
+            -3.7894654401267369937e-09,
+            7.6157012080783393804e-09,
+            -1.4960026627149240478e-08,
+            2.9147953450901080826e-08,
+            -6.7711997758452339498e-08,
+            2.2900482228026654717e-07,
+            -9.9298272942317002539e-07,
+            4.5260625972231537039e-06,
+            -1.9681778105531670567e-05,
+            7.5995277030017761139e-05,
+            -0.00021503011930044477347,
+            -0.00013871931833623122026,
+            1.0103004648645343977,
+            4.8499064014085844221
+        )
+    };
+    factor * x
+}
+
+/// Below this magnitude `log(1 + x)` is a rational function of `x`, beyond it the logarithm of the sum.
+const LOG1P_RATIONAL_BELOW: f64 = 0.414_213_562_373_095_05;
+
+macro_rules! log1p {
+    ($name:ident, $float:ident, $log:path) => {
+        #[inline(always)]
+        fn $name(x: $float) -> $float {
+            if x.abs() >= LOG1P_RATIONAL_BELOW as $float {
+                return $log(1.0 + x);
+            }
+            let above: $float = horner!(
+                x,
+                4.5270000862445199635215E-5,
+                4.9854102823193375972212E-1,
+                6.5787325942061044846969,
+                2.9911919328553073277375E1,
+                6.0949667980987787057556E1,
+                5.7112963590585538103336E1,
+                2.0039553499201281259648E1
+            );
+            let below: $float = horner!(
+                x,
+                1.0,
+                1.5062909083469192043167E1,
+                8.3047565967967209469434E1,
+                2.2176239823732856465394E2,
+                3.0909872225312059774938E2,
+                2.1642788614495947685003E2,
+                6.0118660497603843919306E1
+            );
+            let square = x * x;
+            x + square.mul_add(-0.5, (x * square) * (above / below))
+        }
+    };
+}
+
+log1p!(log1p_f32, f32, log_f32);
+log1p!(log1p_f64, f64, f64::ln);
+
+/// The natural logarithm of a positive normal number.
+#[inline(always)]
+fn log_f32(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let mut exponent = (bits >> 23) as f32 - 126.0;
+    let mantissa = f32::from_bits(bits & 0x007f_ffff | 0x3f00_0000);
+    let mut t = mantissa - 1.0;
+    if mantissa < 0.707_106_77 {
+        exponent -= 1.0;
+        t += mantissa;
+    }
+    let square = t * t;
+    let cube = square * t;
+    let high = horner!(t, 7.0376836292E-2f32, -1.1514610310E-1, 1.1676998740E-1);
+    let middle = horner!(t, -1.2420140846E-1f32, 1.4249322787E-1, -1.6668057665E-1);
+    let low = horner!(t, 2.0000714765E-1f32, -2.4999993993E-1, 3.3333331174E-1);
+    let series = high.mul_add(cube, middle).mul_add(cube, low);
+    let series = series.mul_add(cube, -2.12194440e-4 * exponent);
+    let sum = square.mul_add(-0.5, t) + series;
+    exponent.mul_add(0.693359375, sum)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// In [0, 1).
+    Uniform,
+    /// Mean 0, deviation 1.
+    Normal,
+}
+
+/// An array of random floats that exists only as its recipe.
+pub struct RandomSource {
+    pub key: Key,
+    pub distribution: Distribution,
+    /// A float type.
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+}
+
+impl BlockSource for RandomSource {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        if !self.dtype.is_float() {
+            return Err(RunError::internal(format!("random numbers of type {}", self.dtype.name())));
+        }
+        let size = self.dtype.size();
+        for_each_row(&self.shape, start, len, |whole, packed, count| {
+            let row = &mut out[packed * size..][..count * size];
+            fill(self.key, self.distribution, self.dtype, whole as u64, row);
+        });
+        Ok(())
+    }
+}
+
+/// Fills `out` with the elements from index `first` on, by the processor's fused instructions where it has them.
+fn fill(key: Key, distribution: Distribution, dtype: DType, first: u64, out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("fma") && std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the features that the function was compiled for.
+        return unsafe { fill_fused(key, distribution, dtype, first, out) };
+    }
+    fill_portable(key, distribution, dtype, first, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "fma,avx2")]
+fn fill_fused(key: Key, distribution: Distribution, dtype: DType, first: u64, out: &mut [u8]) {
+    fill_portable(key, distribution, dtype, first, out);
+}
+
+#[inline(always)]
+fn fill_portable(key: Key, distribution: Distribution, dtype: DType, first: u64, out: &mut [u8]) {
+    macro_rules! each {
+        ($draw:path) => {{
+            let size = std::mem::size_of_val(&$draw(key, first));
+            for (element, index) in out.chunks_exact_mut(size).zip(first..) {
+                element.copy_from_slice(&$draw(key, index).to_ne_bytes());
+            }
+        }};
+    }
+    match (distribution, dtype) {
+        (Distribution::Uniform, DType::F16) => each!(uniform_f16),
+        (Distribution::Uniform, DType::Bf16) => each!(uniform_bf16),
+        (Distribution::Uniform, DType::F32) => each!(uniform_f32),
+        (Distribution::Uniform, DType::F64) => each!(uniform_f64),
+        (Distribution::Normal, DType::F16) => each!(normal_f16),
+        (Distribution::Normal, DType::Bf16) => each!(normal_bf16),
+        (Distribution::Normal, DType::F32) => each!(normal_f32),
+        (Distribution::Normal, DType::F64) => each!(normal_f64),
+        (
+            Distribution::Uniform | Distribution::Normal,
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key,
+        ) => out.fill(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn threefry_gives_the_published_words() {
+        assert_eq!(threefry2x32([0, 0], [0, 0]), [0x6b200159, 0x99ba4efe]);
+        assert_eq!(threefry2x32([u32::MAX; 2], [u32::MAX; 2]), [0x1cb996fc, 0xbb002be7]);
+        let pi = threefry2x32([0x13198a2e, 0x03707344], [0x243f6a88, 0x85a308d3]);
+        assert_eq!(pi, [0xc4923a9c, 0x483df7a0]);
+    }
+
+    #[test]
+    fn keys_and_bits_are_those_of_jax() {
+        assert_eq!([key(42), key(-1), key((1 << 40) + 5)], [[0, 42], [0, u32::MAX], [256, 5]]);
+        let bits: Vec<u32> = (0..6).map(|i| bits32(key(42), i)).collect();
+        assert_eq!(bits, [2098992034, 2919706841, 2646866425, 2409546199, 1935504149, 2516274904]);
+    }
+
+    fn draw(distribution: Distribution, dtype: DType, start: usize, count: usize) -> Vec<u8> {
+        let mut source = RandomSource { key: key(42), distribution, dtype, shape: vec![50_000] };
+        let mut out = vec![0; count * dtype.size()];
+        source.read_block(&[start], &[count], &mut out).unwrap();
+        out
+    }
+
+    /// The 64-bit FNV-1a hashes of `jax.random.uniform(key(42), (50_000,), dtype)` and `normal`, made with JAX 0.10.2.
+    #[test]
+    fn many_numbers_are_those_of_jax() {
+        let expected = [
+            (Distribution::Uniform, DType::F16, 0x567ab73ed44a839e),
+            (Distribution::Uniform, DType::Bf16, 0x591343e9697380e2),
+            (Distribution::Uniform, DType::F32, 0x2c463dce0d0669d7),
+            (Distribution::Uniform, DType::F64, 0x21cc6d5bcb362e74),
+            (Distribution::Normal, DType::F16, 0xf8a964e655731ab0),
+            (Distribution::Normal, DType::Bf16, 0xe5bf67db3eb612fe),
+            (Distribution::Normal, DType::F32, 0x1e20e36104656db4),
+            (Distribution::Normal, DType::F64, 0x9324795c10ebe3f5),
+        ];
+        for (distribution, dtype, hash) in expected {
+            let bytes = draw(distribution, dtype, 0, 50_000);
+            let ours = bytes
+                .iter()
+                .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+            assert_eq!(ours, hash, "{distribution:?} {dtype:?}");
+        }
+    }
+
+    #[test]
+    fn a_few_numbers_are_those_of_jax() {
+        let uniform: Vec<f32> = (0..4).map(|i| uniform_f32(key(42), i)).collect();
+        assert_eq!(uniform, [0.48870957, 0.6797972, 0.6162715, 0.5610161]);
+        let normal: Vec<u32> = (0..4).map(|i| normal_f32(key(42), i).to_bits()).collect();
+        assert_eq!(normal, [0xbce7df15, 0x3eef2be8, 0x3e976661, 0x3e1d3b24]);
+        assert_eq!(uniform_bf16(key(42), 3).to_f32(), 0.8359375);
+    }
+
+    #[test]
+    fn a_block_is_the_same_as_that_part_of_the_whole() {
+        for distribution in [Distribution::Uniform, Distribution::Normal] {
+            let whole = draw(distribution, DType::F64, 0, 100);
+            assert_eq!(draw(distribution, DType::F64, 37, 5), whole[37 * 8..42 * 8]);
+        }
+    }
+}
