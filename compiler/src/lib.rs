@@ -1,3 +1,7 @@
-//! Typed intermediate representation, sharding propagation, partitioning and code generation.
+//! The compiler: typed IR, sharding propagation, partitioning and code generation. It does no IO.
 
+pub mod check;
+pub mod codegen;
+pub mod ir;
 pub mod math;
+pub mod ops;

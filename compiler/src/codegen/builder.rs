@@ -1,0 +1,256 @@
+//! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
+
+use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use crate::ir::mesh::Mesh;
+use crate::ir::types::{DType, Type};
+use crate::ir::{Func, Stmt, Value};
+use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_runtime::abi::{LayoutDim, Scalar};
+
+/// What a kernel needs to know of the program around it.
+pub struct KernelContext<'a> {
+    pub func: &'a Func,
+    pub mesh: &'a Mesh,
+    /// For each value the statement to expand in place of a load, if it is fused into its users.
+    pub inlined: &'a [Option<&'a Stmt>],
+}
+
+impl<'a> KernelContext<'a> {
+    pub fn ty(&self, value: Value) -> &'a Type {
+        self.func.ty(value)
+    }
+
+    /// The length of this device's block along a dimension, as the loader resolves it.
+    pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
+        let layout = layout_dim(ty, dim);
+        if ty.shape()[dim] % self.mesh.size_of(&layout.axes) == 0 {
+            Scalar::Const((ty.shape()[dim] / self.mesh.size_of(&layout.axes)) as i64)
+        } else {
+            Scalar::BlockLen(layout)
+        }
+    }
+
+    /// The global index of the first element of this device's block along a dimension.
+    pub fn block_start(&self, ty: &Type, dim: usize) -> Scalar {
+        let layout = layout_dim(ty, dim);
+        if layout.axes.is_empty() { Scalar::Const(0) } else { Scalar::BlockStart(layout) }
+    }
+
+    /// Row-major strides of a value's block, in elements.
+    pub fn strides(&self, ty: &Type) -> Vec<i64> {
+        let mut strides = vec![1; ty.rank()];
+        let shape = ty.block_shape(self.mesh);
+        for dim in (1..ty.rank()).rev() {
+            strides[dim - 1] = strides[dim] * shape[dim] as i64;
+        }
+        strides
+    }
+}
+
+fn layout_dim(ty: &Type, dim: usize) -> LayoutDim {
+    LayoutDim { size: ty.shape()[dim], axes: ty.sharding.dims[dim].axes.clone() }
+}
+
+pub struct KernelBuilder<'a> {
+    pub context: KernelContext<'a>,
+    pub kernel: Kernel,
+    /// Which value lies in each buffer of the kernel.
+    pub values: Vec<Value>,
+    /// Elements already computed at an index: a fused value that is used twice is computed once.
+    computed: Vec<(Value, Vec<Affine>, Elem)>,
+}
+
+impl Affine {
+    pub fn constant(constant: i64) -> Affine {
+        Affine { constant, ..Affine::default() }
+    }
+
+    pub fn dim(dim: usize) -> Affine {
+        Affine { terms: vec![(dim, 1)], ..Affine::default() }
+    }
+
+    pub fn is_constant(&self) -> bool {
+        self.terms.is_empty() && self.scalars.is_empty() && self.dynamic.is_empty()
+    }
+
+    pub fn plus(&self, other: &Affine) -> Affine {
+        let mut sum = self.clone();
+        sum.constant += other.constant;
+        for &(dim, stride) in &other.terms {
+            add_term(&mut sum.terms, dim, stride);
+        }
+        for &(slot, stride) in &other.scalars {
+            add_term(&mut sum.scalars, slot, stride);
+        }
+        for &(elem, stride) in &other.dynamic {
+            add_term(&mut sum.dynamic, elem, stride);
+        }
+        sum
+    }
+
+    pub fn offset(&self, constant: i64) -> Affine {
+        Affine { constant: self.constant + constant, ..self.clone() }
+    }
+
+    pub fn times(&self, factor: i64) -> Affine {
+        if factor == 0 {
+            return Affine::default();
+        }
+        let mut product = self.clone();
+        product.constant *= factor;
+        product.terms.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product.scalars.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product.dynamic.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product
+    }
+}
+
+fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
+    match terms.binary_search_by_key(&key, |&(k, _)| k) {
+        Ok(at) => {
+            terms[at].1 += stride;
+            if terms[at].1 == 0 {
+                terms.remove(at);
+            }
+        }
+        Err(at) if stride != 0 => terms.insert(at, (key, stride)),
+        Err(_) => {}
+    }
+}
+
+impl<'a> KernelBuilder<'a> {
+    pub fn new(context: KernelContext<'a>) -> KernelBuilder<'a> {
+        KernelBuilder { context, kernel: Kernel::default(), values: Vec::new(), computed: Vec::new() }
+    }
+
+    /// A loop dimension over `extent`; reduced ones must come after all others.
+    pub fn dim(&mut self, extent: Scalar, max: usize, reduced: bool) -> Affine {
+        let extent = match extent {
+            Scalar::Const(n) => Extent::Static(n as u64),
+            scalar => Extent::Scalar { slot: self.scalar(scalar), max: max as u64 },
+        };
+        self.kernel.dims.push(LoopDim { extent, reduced });
+        Affine::dim(self.kernel.dims.len() - 1)
+    }
+
+    /// Loop dimensions over this device's block of a type, in order.
+    pub fn block_dims(&mut self, ty: &Type, reduced: bool) -> Vec<Affine> {
+        let max = ty.block_shape(self.context.mesh);
+        (0..ty.rank()).map(|dim| self.dim(self.context.block_len(ty, dim), max[dim], reduced)).collect()
+    }
+
+    /// A per-device number as an affine value.
+    pub fn scalar_affine(&mut self, scalar: Scalar) -> Affine {
+        match scalar {
+            Scalar::Const(n) => Affine::constant(n),
+            scalar => Affine { scalars: vec![(self.scalar(scalar), 1)], ..Affine::default() },
+        }
+    }
+
+    /// An index into the whole dimension, from one into this device's block.
+    pub fn global_index(&mut self, ty: &Type, dim: usize, local: &Affine) -> Affine {
+        let start = self.scalar_affine(self.context.block_start(ty, dim));
+        local.plus(&start)
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> usize {
+        if let Some(slot) = self.kernel.scalars.iter().position(|known| *known == scalar) {
+            return slot;
+        }
+        self.kernel.scalars.push(scalar);
+        self.kernel.scalars.len() - 1
+    }
+
+    fn push(&mut self, inst: Inst) -> Elem {
+        if let Some(known) = self.kernel.insts.iter().position(|other| *other == inst) {
+            return Elem(known as u32);
+        }
+        self.kernel.insts.push(inst);
+        Elem(self.kernel.insts.len() as u32 - 1)
+    }
+
+    /// Element of a value at an index into this device's block: a load, or the expression of a fused value.
+    pub fn operand(&mut self, value: Value, index: &[Affine]) -> Elem {
+        if let Some((_, _, elem)) = self.computed.iter().find(|(v, i, _)| *v == value && i == index) {
+            return *elem;
+        }
+        let elem = match self.context.inlined[value.0 as usize] {
+            Some(stmt) => stmt.op.rules().point(self, stmt, index),
+            None => {
+                let access = self.access(value, index, false);
+                let dtype = self.context.ty(value).dtype();
+                self.push(Inst::Load { access, dtype })
+            }
+        };
+        self.computed.push((value, index.to_vec(), elem));
+        elem
+    }
+
+    /// A checked dynamic index: the i64 scalar that lies in `value`'s buffer, read once.
+    pub fn dynamic_index(&mut self, value: Value) -> Affine {
+        let buffer = self.buffer(value, false);
+        let elem = self.push(Inst::LoopInvariant { buffer });
+        Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
+    }
+
+    pub fn constant(&mut self, dtype: DType, bits: u64) -> Elem {
+        self.push(Inst::Const { dtype, bits })
+    }
+
+    pub fn index(&mut self, affine: Affine, dtype: DType) -> Elem {
+        self.push(Inst::Index { affine, dtype })
+    }
+
+    pub fn unary(&mut self, op: UnaryOp, dtype: DType, arg: Elem) -> Elem {
+        self.push(Inst::Unary { op, dtype, arg })
+    }
+
+    pub fn binary(&mut self, op: BinaryOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
+        self.push(Inst::Binary { op, dtype, lhs, rhs })
+    }
+
+    pub fn compare(&mut self, op: CompareOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
+        self.push(Inst::Compare { op, dtype, lhs, rhs })
+    }
+
+    pub fn select(&mut self, dtype: DType, cond: Elem, then: Elem, otherwise: Elem) -> Elem {
+        self.push(Inst::Select { dtype, cond, then, otherwise })
+    }
+
+    pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
+        if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
+    }
+
+    pub fn in_range(&mut self, affine: Affine, low: Affine, high: Affine) -> Elem {
+        self.push(Inst::InRange { affine, low, high })
+    }
+
+    /// Writes an element of `value`'s block at every point.
+    pub fn store(&mut self, value: Value, index: &[Affine], elem: Elem) {
+        let dtype = self.context.ty(value).dtype();
+        let access = self.access(value, index, true);
+        self.kernel.stores.push(Store { access, dtype, value: elem, combine: None });
+    }
+
+    /// Combines `elem` (of type `dtype`) over the reduced dimensions into an element of `value`'s block.
+    pub fn store_combined(&mut self, value: Value, index: &[Affine], dtype: DType, elem: Elem, combine: Combine) {
+        let access = self.access(value, index, true);
+        self.kernel.stores.push(Store { access, dtype, value: elem, combine: Some(combine) });
+    }
+
+    fn access(&mut self, value: Value, index: &[Affine], written: bool) -> Access {
+        let strides = self.context.strides(self.context.ty(value));
+        let address = index.iter().zip(strides).fold(Affine::default(), |sum, (i, stride)| sum.plus(&i.times(stride)));
+        Access { buffer: self.buffer(value, written), address }
+    }
+
+    fn buffer(&mut self, value: Value, written: bool) -> usize {
+        if let Some(slot) = self.values.iter().position(|known| *known == value) {
+            self.kernel.buffers[slot].written |= written;
+            return slot;
+        }
+        self.values.push(value);
+        self.kernel.buffers.push(BufferSlot { dtype: self.context.ty(value).dtype(), written });
+        self.values.len() - 1
+    }
+}

@@ -1,0 +1,147 @@
+//! Loop nests as data: what a kernel computes, before machine code.
+//!
+//! A kernel has loop dimensions, outermost first, the reduced ones last. Its body is straight-line code in SSA form, evaluated
+//! at every point; its stores put values where an affine map says, or combine them over the reduced dimensions. For a row
+//! sum of `2 * x`: dims `[rows, columns (reduced)]`, body `load x[d0*c + d1]; const 2; mul`, store sum at `[d0]`.
+//!
+//! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
+
+use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_runtime::abi::{DType, ReduceOp, Scalar};
+
+/// A value of the body: the index of its instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Elem(pub u32);
+
+/// `constant + sum of loop index x stride + sum of per-device scalar x stride`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Affine {
+    /// (loop dimension, stride), sorted by dimension, no zero strides.
+    pub terms: Vec<(usize, i64)>,
+    /// (index into [`Kernel::scalars`], stride)
+    pub scalars: Vec<(usize, i64)>,
+    /// (index of a [`Inst::LoopInvariant`] i64 value, stride): dynamic indices.
+    pub dynamic: Vec<(Elem, i64)>,
+    pub constant: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Extent {
+    Static(u64),
+    /// Resolved per device: an index into [`Kernel::scalars`], and its largest value over the devices.
+    Scalar {
+        slot: usize,
+        max: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopDim {
+    pub extent: Extent,
+    pub reduced: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferSlot {
+    pub dtype: DType,
+    pub written: bool,
+}
+
+/// An element of a buffer: `address` counts elements from the start of the buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    pub buffer: usize,
+    pub address: Affine,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inst {
+    Load {
+        access: Access,
+        dtype: DType,
+    },
+    /// The element's bits, in the low bytes.
+    Const {
+        dtype: DType,
+        bits: u64,
+    },
+    /// An index as a value: `affine` (in i64) converted to `dtype` as a cast would.
+    Index {
+        affine: Affine,
+        dtype: DType,
+    },
+    /// An i64 read once before the loops from a scalar buffer of i64: a checked dynamic index.
+    LoopInvariant {
+        buffer: usize,
+    },
+    Unary {
+        op: UnaryOp,
+        dtype: DType,
+        arg: Elem,
+    },
+    /// Operands and result have the type `dtype`.
+    Binary {
+        op: BinaryOp,
+        dtype: DType,
+        lhs: Elem,
+        rhs: Elem,
+    },
+    /// Operands have the type `dtype`, the result is bool.
+    Compare {
+        op: CompareOp,
+        dtype: DType,
+        lhs: Elem,
+        rhs: Elem,
+    },
+    Select {
+        dtype: DType,
+        cond: Elem,
+        then: Elem,
+        otherwise: Elem,
+    },
+    Cast {
+        from: DType,
+        to: DType,
+        arg: Elem,
+    },
+    /// Whether `low <= affine < high`: for pads, masks and ranges.
+    InRange {
+        affine: Affine,
+        low: Affine,
+        high: Affine,
+    },
+}
+
+/// Combining over the reduced dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// Sums and products of f16 and bf16 accumulate in f32.
+    Reduce(ReduceOp),
+    /// The i32 position, row-major over the reduced dimensions, of the first largest element; NaN counts as largest.
+    ArgMax,
+    /// As [`Combine::ArgMax`], for the smallest; NaN counts as smallest.
+    ArgMin,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Store {
+    pub access: Access,
+    /// The element type of `value`; the buffer's too, except for `ArgMax` and `ArgMin`, which store i32.
+    pub dtype: DType,
+    pub value: Elem,
+    /// None: at every point. Some: once per point of the dimensions that are not reduced.
+    pub combine: Option<Combine>,
+}
+
+/// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kernel {
+    pub dims: Vec<LoopDim>,
+    /// Whether the outermost dimension is the one whose parts are given by `begin` and `end`; a reduced one is not divided.
+    pub range_dim: bool,
+    pub buffers: Vec<BufferSlot>,
+    /// Per-device numbers that the kernel gets, in order.
+    pub scalars: Vec<Scalar>,
+    pub insts: Vec<Inst>,
+    pub stores: Vec<Store>,
+}

@@ -1,0 +1,5 @@
+//! From loop nests to machine code.
+
+pub mod builder;
+pub mod loops;
+pub mod lower;

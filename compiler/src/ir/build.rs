@@ -1,0 +1,82 @@
+//! Builds statements; types are inferred, never asserted.
+//!
+//! The checker and the ops' calls use it, and so do passes: give operands, get values with types.
+
+use crate::check::term::Term;
+use crate::ir::mesh::Mesh;
+use crate::ir::origin::Origin;
+use crate::ir::types::{AxisSet, DType, Type};
+use crate::ir::typing;
+use crate::ir::{Block, Func, Stmt, Value};
+use crate::ops::constant::Constant;
+use crate::ops::{Mismatch, Op};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+pub struct Builder {
+    pub mesh: Mesh,
+    pub func: Func,
+    /// Open blocks, innermost last; statements go to the last one.
+    pub blocks: Vec<Block>,
+    /// The manual axes of the region that is being built; empty outside.
+    pub manual: AxisSet,
+    /// Where statements come from that are emitted now: the expression being checked.
+    pub span: Span,
+}
+
+impl Builder {
+    pub fn ty(&self, value: Value) -> &Type {
+        self.func.ty(value)
+    }
+
+    pub fn origin(&self) -> Origin {
+        Origin::at(self.span)
+    }
+
+    /// Adds a statement to the innermost block and gives its results.
+    pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
+        let op = op.into();
+        let types: Vec<&Type> = args.iter().map(|&arg| self.func.ty(arg)).collect();
+        let results = typing::result_types(&op, &types, &self.mesh).map_err(|mismatch| self.mismatch(mismatch))?;
+        let origin = self.origin();
+        let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
+        let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };
+        self.innermost().stmts.push(stmt);
+        Ok(results)
+    }
+
+    /// As [`Builder::emit`], for ops with one result.
+    pub fn emit1(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Value, Diagnostic> {
+        Ok(self.emit(op, args)?[0])
+    }
+
+    pub fn innermost(&mut self) -> &mut Block {
+        if self.blocks.is_empty() {
+            self.blocks.push(Block::default());
+        }
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
+    }
+
+    /// An operand error at the place that is being built.
+    pub fn mismatch(&self, mismatch: Mismatch) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
+        diagnostic.help = mismatch.help;
+        diagnostic
+    }
+
+    /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.
+    pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+        match term {
+            Term::Array(value) => Ok(*value),
+            Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
+                let constant = Constant::from_term(term, dtype, span)?;
+                self.emit1(constant, &[])
+            }
+            other => {
+                Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
+            }
+        }
+    }
+}

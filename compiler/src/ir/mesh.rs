@@ -1,0 +1,71 @@
+//! The mesh: named axes over the devices.
+
+use crate::ir::types::AxisSet;
+pub use spmdc_grammar::ast::AxisKind;
+
+/// A named axis, and who decides shardings along it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    pub name: String,
+    pub size: usize,
+    pub kind: AxisKind,
+}
+
+/// Devices are numbered row-major over the axes. Axes are referred to by their position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mesh {
+    pub axes: Vec<Axis>,
+}
+
+impl Mesh {
+    pub fn device_count(&self) -> usize {
+        self.axes.iter().map(|axis| axis.size).product()
+    }
+
+    pub fn find(&self, name: &str) -> Option<u8> {
+        self.axes.iter().position(|axis| axis.name == name).map(|position| position as u8)
+    }
+
+    /// How many blocks a dimension has that is split over `axes`.
+    pub fn size_of(&self, axes: &[u8]) -> usize {
+        axes.iter().map(|&axis| self.axes[axis as usize].size).product()
+    }
+
+    pub fn size_of_set(&self, axes: AxisSet) -> usize {
+        axes.iter().map(|axis| self.axes[axis].size).product()
+    }
+
+    pub fn all(&self) -> AxisSet {
+        AxisSet::all(self.axes.len())
+    }
+
+    pub fn of_kind(&self, kind: AxisKind) -> AxisSet {
+        (0..self.axes.len()).filter(|&axis| self.axes[axis].kind == kind).collect()
+    }
+
+    pub fn name(&self, axis: u8) -> &str {
+        &self.axes[axis as usize].name
+    }
+
+    /// `X`, or `(X,Y)` for several.
+    pub fn display_axes(&self, axes: &[u8]) -> String {
+        let names: Vec<&str> = axes.iter().map(|&axis| self.name(axis)).collect();
+        if names.len() == 1 { names[0].to_string() } else { format!("({})", names.join(",")) }
+    }
+
+    pub fn display_set(&self, axes: AxisSet) -> String {
+        let list: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+        self.display_axes(&list)
+    }
+
+    /// The coordinates of a device, in the order of the axes.
+    pub fn coordinates(&self, device: usize) -> Vec<usize> {
+        let mut rest = device;
+        let mut coordinates = vec![0; self.axes.len()];
+        for (axis, coordinate) in self.axes.iter().zip(&mut coordinates).rev() {
+            *coordinate = rest % axis.size;
+            rest /= axis.size;
+        }
+        coordinates
+    }
+}

@@ -1,0 +1,21 @@
+//! Where a statement comes from and why it is there.
+
+use spmdc_grammar::span::Span;
+
+/// The source of a statement; for one that a pass inserted, also the reason, in words for the user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub span: Span,
+    /// Empty for what the user wrote; else such as "factor k of `einsum` is split over Y".
+    pub reason: String,
+}
+
+impl Origin {
+    pub fn at(span: Span) -> Origin {
+        Origin { span, reason: String::new() }
+    }
+
+    pub fn because(&self, reason: impl Into<String>) -> Origin {
+        Origin { span: self.span, reason: reason.into() }
+    }
+}

@@ -1,0 +1,150 @@
+//! The table of operations: every op once, one file each.
+//!
+//! An op is a small struct of its attributes that implements [`Rules`]. Its language names stand in the table; a call of such
+//! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
+//! call that reads back as the same op.
+
+pub mod constant;
+pub mod control;
+pub mod elementwise;
+pub mod factors;
+pub mod reshard;
+
+use crate::check::args::Args;
+use crate::check::term::Term;
+use crate::codegen::builder::KernelBuilder;
+use crate::codegen::loops::{Affine, Elem};
+use crate::codegen::lower::Lowering;
+use crate::ir::Stmt;
+use crate::ir::build::Builder;
+use crate::ir::eval::Array;
+use crate::ir::mesh::Mesh;
+use crate::ir::types::{ArrayType, Type};
+use factors::Factors;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+/// Operands that an op does not take; the place is added by who asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    pub code: Code,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Mismatch {
+    pub fn new(code: Code, message: impl Into<String>) -> Mismatch {
+        Mismatch { code, message: message.into(), help: None }
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Mismatch {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// What every op says of itself.
+pub trait Rules {
+    /// Its name in the IR and in messages.
+    fn name(&self) -> &'static str;
+
+    /// Element type and shape of each result, or why the operands do not fit.
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
+
+    /// What the op means for shardings. `results` are as inferred.
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors;
+
+    /// The reference semantics, on whole arrays.
+    fn eval(&self, args: &[&Array]) -> Vec<Array>;
+
+    /// The expression that reads back as this op on these operands, such as `sum(v1, axis=(0,))`.
+    fn print(&self, args: &[String], mesh: &Mesh) -> String;
+
+    /// Statements with an effect are kept though nobody uses their results, and stay in order.
+    fn has_effect(&self) -> bool {
+        false
+    }
+
+    /// Floating-point and integer operations for results of this size, for cost and reports.
+    fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        let _ = args;
+        results.iter().map(|result| result.len() as u64).sum()
+    }
+
+    /// Whether one element of the result is an expression of single elements of the operands. Such ops fuse.
+    fn is_pointwise(&self) -> bool {
+        false
+    }
+
+    /// For pointwise ops: the value at `index` (one entry per result dimension, in this device's block).
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let _ = (kernel, index);
+        unreachable!("{} is not pointwise: {stmt:?}", self.name())
+    }
+
+    /// For all others: the kernels, products or copies that fill the results.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let _ = lowering;
+        unreachable!("{} is pointwise or structural: {stmt:?}", self.name())
+    }
+
+    /// Types of the results where the op sets their sharding itself, as `reshard` and the collectives do; None: by its factors.
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let _ = (args, mesh);
+        None
+    }
+}
+
+/// How the language's call of an op becomes statements.
+pub trait Call {
+    /// `name` is one of the table's names for the op. Unused arguments are reported by the caller.
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic>;
+}
+
+type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)?,)*) => {
+        /// Every operation of the IR.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Op { $($(#[$doc])* $variant($ty),)* }
+
+        impl Op {
+            pub fn rules(&self) -> &dyn Rules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+        }
+
+        $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
+
+        /// Language names of ops, each with what a call of it does.
+        const BUILTINS: &[(&[&str], CallFn)] = &[
+            $($((&[$first $(, $more)*], <$ty as Call>::call),)?)*
+        ];
+    };
+}
+
+ops! {
+    /// A literal.
+    Constant(constant::Constant),
+    /// Gives a value another layout.
+    Reshard(reshard::Reshard) = "reshard",
+    /// `for`
+    For(control::ForLoop),
+    /// `while`
+    While(control::WhileLoop),
+    /// `if`
+    Branch(control::Branch),
+    /// The body of a `manual` function.
+    Manual(control::ManualRegion),
+}
+
+/// What a call of this language name does, if it is an op's.
+pub fn builtin(name: &str) -> Option<CallFn> {
+    BUILTINS.iter().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
+}
+
+/// All names that calls of ops may use, for suggestions.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().flat_map(|(names, _)| names.iter().copied())
+}

@@ -1,0 +1,120 @@
+//! Another layout for the same value: `reshard(x, P(X, _))`, annotations, and, after partitioning, the collectives.
+//!
+//! On whole arrays it is the identity. Until partitioning it is a request; there `partition` replaces it by steps that name
+//! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
+
+use super::factors::{FactorKind, Factors};
+use super::{Call, Mismatch, Rules};
+use crate::check::args::Args;
+use crate::check::term::Term;
+use crate::codegen::builder::KernelBuilder;
+use crate::codegen::loops::{Affine, Elem};
+use crate::ir::Stmt;
+use crate::ir::build::Builder;
+use crate::ir::eval::Array;
+use crate::ir::mesh::Mesh;
+use crate::ir::sharding::{DimSharding, Sharding};
+use crate::ir::types::{ArrayType, Type};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_runtime::abi::CollectiveKind;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Any layout to any other; not yet a plan.
+    Request,
+    /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
+    Pin,
+    /// Every device takes a part of what it has: no communication.
+    Slice,
+    Collective(CollectiveKind),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reshard {
+    pub to: Sharding,
+    pub step: Step,
+}
+
+impl Reshard {
+    pub fn request(to: Sharding) -> Reshard {
+        Reshard { to, step: Step::Request }
+    }
+}
+
+impl Rules for Reshard {
+    fn name(&self) -> &'static str {
+        match self.step {
+            Step::Request => "reshard",
+            Step::Pin => "pin",
+            Step::Slice => "shard",
+            Step::Collective(kind) => kind.name(),
+        }
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands.push(dims.clone());
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Vec<Array> {
+        vec![args[0].clone()]
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("{}({}, {})", self.name(), args[0], self.to.display(mesh))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        self.step == Step::Slice
+    }
+
+    /// A free slice: the element at the same global index, in the larger block that the operand has here.
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
+        let shifted = index.iter().enumerate().map(|(dim, local)| {
+            if from.sharding.dims[dim] == to.sharding.dims[dim] {
+                return local.clone();
+            }
+            let start = kernel.context.block_start(&from, dim);
+            let start = kernel.scalar_affine(start).times(-1);
+            kernel.global_index(&to, dim, local).plus(&start)
+        });
+        let shifted: Vec<Affine> = shifted.collect();
+        kernel.operand(stmt.args[0], &shifted)
+    }
+
+    fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        Some(Ok(vec![Type { sharding: self.to.clone(), ..args[0].clone() }]))
+    }
+}
+
+impl Call for Reshard {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let arg = args.required("sharding")?;
+        let Term::Sharding(given) = arg.term else {
+            let message = format!("`reshard` needs a sharding such as P(X, _), not {}", arg.term.describe());
+            return Err(Diagnostic::error(Code::E0210, arg.span, message));
+        };
+        let rank = build.ty(value).rank();
+        let mut to = given.sharding;
+        if to.rank() > rank {
+            let message = format!("this sharding has {} dimensions, the value has {rank}", to.rank());
+            return Err(Diagnostic::error(Code::E0205, arg.span, message));
+        }
+        to.dims.resize(rank, DimSharding::default());
+        Ok(Term::Array(build.emit1(Reshard::request(to), &[value])?))
+    }
+}
