@@ -23,7 +23,10 @@ pub struct Program {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comment {
+    /// Without the slashes and the space after them.
     pub text: String,
+    /// It stands behind code on the same line.
+    pub trailing: bool,
     pub span: Span,
 }
 
@@ -108,7 +111,7 @@ pub struct Param {
 /// Statements, then perhaps a value: `{ let y = f(x); y * 2 }`.
 ///
 /// What has no value ends a block as a statement: `{ while c { .. } }` has one statement and no value,
-/// and so have a `for` without `collect` and an `if` without `else`.
+/// and so have a `for` without `collect`, an `if` without `else`, and an `if` or block that has no value itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
     pub stmts: Vec<Stmt>,
@@ -264,6 +267,15 @@ pub enum UnaryOp {
     Not,
 }
 
+impl UnaryOp {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "-",
+            UnaryOp::Not => "!",
+        }
+    }
+}
+
 /// In the order of the reference, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
@@ -288,6 +300,34 @@ pub enum BinaryOp {
     Rem,
     MatMul,
     Pow,
+}
+
+impl BinaryOp {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::Or => "||",
+            BinaryOp::And => "&&",
+            BinaryOp::Eq => "==",
+            BinaryOp::Ne => "!=",
+            BinaryOp::Lt => "<",
+            BinaryOp::Le => "<=",
+            BinaryOp::Gt => ">",
+            BinaryOp::Ge => ">=",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::Shl => "<<",
+            BinaryOp::Shr => ">>",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::FloorDiv => "//",
+            BinaryOp::Rem => "%",
+            BinaryOp::MatMul => "@",
+            BinaryOp::Pow => "**",
+        }
+    }
 }
 
 /// `P(...)`: per dimension the axes major to minor, or open.

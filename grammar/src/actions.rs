@@ -1,0 +1,207 @@
+//! What the rules of `grammar.lalrpop` build, where that takes more than a constructor.
+
+use lalrpop_util::ParseError;
+
+use crate::ast::*;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::span::{FileId, Span};
+use crate::token::Token;
+
+type Action<'s, T> = Result<T, ParseError<usize, Token<'s>, Diagnostic>>;
+
+fn refuse<'s, T>(span: Span, message: impl Into<String>, help: impl Into<String>) -> Action<'s, T> {
+    Err(ParseError::User { error: Diagnostic::error(Code::E0002, span, message).help(help) })
+}
+
+pub fn span(file: FileId, start: usize, end: usize) -> Span {
+    Span::new(file, start, end)
+}
+
+/// A list that was read as everything before the last comma and what follows it.
+pub fn and_last<T>(mut head: Vec<T>, last: Option<T>) -> Vec<T> {
+    head.extend(last);
+    head
+}
+
+pub fn first_and<T>(first: T, mut rest: Vec<T>) -> Vec<T> {
+    rest.insert(0, first);
+    rest
+}
+
+/// A statement, or something that is one unless it turns out to be the value of its block.
+pub enum BlockItem {
+    Stmt(Stmt),
+    BlockLike(Expr),
+}
+
+pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> Block {
+    let mut value = value.map(Box::new);
+    let mut stmts = Vec::with_capacity(items.len());
+    let last = items.len().wrapping_sub(1);
+    for (position, item) in items.into_iter().enumerate() {
+        match item {
+            BlockItem::Stmt(stmt) => stmts.push(stmt),
+            BlockItem::BlockLike(expr) if position == last && value.is_none() && may_have_value(&expr.kind) => {
+                value = Some(Box::new(expr));
+            }
+            BlockItem::BlockLike(expr) => stmts.push(Stmt { span: expr.span, kind: StmtKind::Expr(expr) }),
+        }
+    }
+    Block { stmts, value, span }
+}
+
+/// Whether what ends in a brace can give its block a value. A loop without `collect`, an `if` without `else` and a
+/// block without a value cannot.
+pub fn may_have_value(kind: &ExprKind) -> bool {
+    match kind {
+        ExprKind::For { collect, .. } => *collect,
+        ExprKind::While { .. } => false,
+        ExprKind::If { then, otherwise, .. } => then.value.is_some() && otherwise.is_some(),
+        ExprKind::Block(block) => block.value.is_some(),
+        _ => true,
+    }
+}
+
+pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s, StmtKind> {
+    match &target.kind {
+        ExprKind::Name(_)
+        | ExprKind::Wildcard
+        | ExprKind::Index { .. }
+        | ExprKind::Field { .. }
+        | ExprKind::TupleField { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::Struct(_) => Ok(StmtKind::Assign { target, op, value }),
+        ExprKind::Binary { .. } if op.is_none() => refuse(
+            target.span,
+            "an expression with operators cannot be assigned to",
+            "`=` assigns to a name, an index or a field; `==` compares",
+        ),
+        ExprKind::Call { .. } => refuse(
+            target.span,
+            "the result of a call cannot be assigned to",
+            "an element is assigned to with brackets: `u[i] = v;`",
+        ),
+        _ => refuse(
+            target.span,
+            "this cannot be assigned to",
+            "assignment takes a name, an index or a field: `u = v;`, `u[0, :] = v;`, `p.w = v;`",
+        ),
+    }
+}
+
+pub fn lambda(params: Vec<Param>, body: Expr, span: Span) -> Expr {
+    Expr { kind: ExprKind::Lambda { params, body: Box::new(body) }, span }
+}
+
+pub fn binary(lhs: Expr, op: BinaryOp, op_span: Span, rhs: Expr) -> Expr {
+    let span = lhs.span.to(rhs.span);
+    Expr { kind: ExprKind::Binary { op, op_span, lhs: Box::new(lhs), rhs: Box::new(rhs) }, span }
+}
+
+pub fn tuple_field(base: Expr, index: u64, index_span: Span, span: Span) -> Expr {
+    // A tuple has far fewer fields; the checker says so.
+    let index = usize::try_from(index).unwrap_or(usize::MAX);
+    Expr { kind: ExprKind::TupleField { base: Box::new(base), index, index_span }, span }
+}
+
+pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
+    let kind = match ty.kind {
+        TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None } => {
+            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: Some(mesh) }
+        }
+        kind => TypeExprKind::On { ty: Box::new(TypeExpr { kind, span: ty.span }), mesh },
+    };
+    TypeExpr { kind, span }
+}
+
+pub fn array_type<'s>(
+    dtype: DTypeName,
+    dims: Vec<DimExpr>,
+    suffixes: Vec<(Ident, Vec<Ident>)>,
+    span: Span,
+) -> Action<'s, TypeExpr> {
+    let (mut unreduced, mut varying) = (Vec::new(), Vec::new());
+    for (letter, axes) in suffixes {
+        let list = if letter.name == "U" { &mut unreduced } else { &mut varying };
+        if !list.is_empty() {
+            let message = format!("a type has one `{{{}:...}}` at most", letter.name);
+            return refuse(letter.span, message, format!("list the axes in one: `{{{}:(X, Y)}}`", letter.name));
+        }
+        *list = axes;
+    }
+    Ok(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span })
+}
+
+/// What stands between the commas of `P(...)`.
+pub enum ShardingEntry {
+    Dim(DimAxes),
+    Keyword(Ident, Vec<Ident>),
+}
+
+pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Expr> {
+    let (mut dims, mut unreduced) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry {
+            ShardingEntry::Dim(dim) => dims.push(dim),
+            ShardingEntry::Keyword(keyword, axes) if keyword.name == "unreduced" && unreduced.is_empty() => {
+                unreduced = axes;
+            }
+            ShardingEntry::Keyword(keyword, _) if keyword.name == "unreduced" => {
+                return refuse(keyword.span, "`unreduced` is given twice", "list the axes in one: `unreduced=(X, Y)`");
+            }
+            ShardingEntry::Keyword(keyword, _) => {
+                let message = format!("a sharding has no `{}`", keyword.name);
+                return refuse(
+                    keyword.span,
+                    message,
+                    "besides its dimensions it takes only `unreduced=`: `P(X, unreduced=Y)`",
+                );
+            }
+        }
+    }
+    Ok(Expr { kind: ExprKind::Sharding(ShardingExpr { dims, unreduced, span }), span })
+}
+
+/// A float as the tree keeps it: no underscores, a digit on both sides of the point.
+pub fn float(text: &str) -> String {
+    let mut digits = text.replace('_', "").replace('E', "e");
+    if digits.starts_with('.') {
+        digits.insert(0, '0');
+    }
+    if let Some(point) = digits.find('.')
+        && !digits[point + 1..].starts_with(|c: char| c.is_ascii_digit())
+    {
+        digits.insert(point + 1, '0');
+    }
+    digits
+}
+
+/// The characters of a string literal, given with its quotes.
+pub fn string<'s>(text: &str, span: Span) -> Action<'s, String> {
+    let inner = &text[1..text.len() - 1];
+    let mut value = String::with_capacity(inner.len());
+    let mut characters = inner.char_indices();
+    while let Some((at, character)) = characters.next() {
+        if character != '\\' {
+            value.push(character);
+            continue;
+        }
+        let Some((_, escaped)) = characters.next() else { break };
+        value.push(match escaped {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            '0' => '\0',
+            '\\' | '"' => escaped,
+            other => {
+                let start = span.start as usize + 1 + at;
+                let place = Span::new(span.file, start, start + 1 + other.len_utf8());
+                let diagnostic = Diagnostic::error(Code::E0001, place, format!("`\\{other}` stands for no character"))
+                    .help("in a string, `\\n` is a new line, `\\t` a tab, `\\\\` a backslash and `\\\"` a quote");
+                return Err(ParseError::User { error: diagnostic });
+            }
+        });
+    }
+    Ok(value)
+}

@@ -1,0 +1,254 @@
+//! What can be said of an item by its brackets alone, before it is parsed: which do not pair up, where statements
+//! begin, and how deep its tree can get.
+
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::span::{FileId, Span};
+use crate::token::{Lexeme, Token};
+
+/// How deep a tree may get, in operators. The rest of the compiler walks trees by recursion and relies on this.
+pub const MAX_DEPTH: usize = 1024;
+
+/// What a bracket adds to the depth: an expression in a call in a statement in a block is several calls deep.
+const BRACKET_DEPTH: usize = 4;
+
+pub fn is_balanced(lexemes: &[Lexeme]) -> bool {
+    let mut open: Vec<Token> = Vec::new();
+    for lexeme in lexemes {
+        if let Some(closing) = lexeme.token.closing() {
+            open.push(closing);
+        } else if lexeme.token.is_closing() && open.pop() != Some(lexeme.token) {
+            return false;
+        }
+    }
+    open.is_empty()
+}
+
+/// The same tokens with every bracket paired: one without a partner is reported and becomes `Token::Malformed`,
+/// where the parser stops without another report, and missing `}` are put in at the end.
+pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<Lexeme<'s>>, Vec<Diagnostic>) {
+    let mut paired = lexemes.to_vec();
+    let mut diagnostics = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut open_braces = 0usize;
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for (at, lexeme) in lexemes.iter().enumerate() {
+        let token = lexeme.token;
+        // No list goes on past the end of its statement. One report for all that should have ended there.
+        if matches!(token, Token::Semicolon | Token::Let) || token == Token::CloseBrace && open_braces > 0 {
+            let mut is_reported = false;
+            while let Some(opening) = open.pop_if(|opening| is_list(lexemes[*opening].token)) {
+                if !is_reported {
+                    diagnostics.push(unclosed(lexemes, opening, at, file));
+                }
+                paired[opening].token = Token::Malformed;
+                is_reported = true;
+            }
+        }
+        if token.closing().is_some() {
+            open.push(at);
+            open_braces += usize::from(token.closing() == Some(Token::CloseBrace));
+        } else if token.is_closing() {
+            match open.last().copied() {
+                Some(opening) if lexemes[opening].token.closing() == Some(token) => {
+                    open.pop();
+                    open_braces -= usize::from(token == Token::CloseBrace);
+                    pairs.push((opening, at));
+                }
+                Some(opening) if is_list(lexemes[opening].token) => {
+                    open.pop();
+                    diagnostics.push(mismatched(&lexemes[opening], lexeme, file));
+                    paired[opening].token = Token::Malformed;
+                    paired[at].token = Token::Malformed;
+                }
+                _ => {
+                    diagnostics.push(unopened(lexeme, file));
+                    paired[at].token = Token::Malformed;
+                }
+            }
+        }
+    }
+    let end = lexemes.last().map_or(0, |last| last.end);
+    if let Some(innermost) = open.last() {
+        let suspect = badly_indented(source, lexemes, &pairs, open[0]).unwrap_or(*innermost);
+        diagnostics.push(unclosed(lexemes, suspect, lexemes.len(), file));
+    }
+    for opening in open.into_iter().rev() {
+        if is_list(lexemes[opening].token) {
+            paired[opening].token = Token::Malformed;
+        } else {
+            paired.push(Lexeme { token: Token::CloseBrace, start: end, end });
+        }
+    }
+    (paired, diagnostics)
+}
+
+fn is_list(opening: Token) -> bool {
+    opening.closing().is_some_and(|closing| closing != Token::CloseBrace)
+}
+
+/// Where a `}` is missing, the brace that lacks it is often not the one that was left over: it took the `}` of one
+/// further out, which then stands further left than the line it seems to close.
+fn badly_indented(source: &str, lexemes: &[Lexeme], pairs: &[(usize, usize)], outermost: usize) -> Option<usize> {
+    let line_of = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let indentation = |line: usize| source[line..].len() - source[line..].trim_start_matches([' ', '\t']).len();
+    let (opening, _) = pairs.iter().find(|(opening, closing)| {
+        let (opening, closing) = (&lexemes[*opening], &lexemes[*closing]);
+        let (first, last) = (line_of(opening.start), line_of(closing.start));
+        opening.start > lexemes[outermost].start
+            && opening.token == Token::OpenBrace
+            && first != last
+            && last + indentation(last) == closing.start
+            && indentation(last) < indentation(first)
+    })?;
+    Some(*opening)
+}
+
+/// Whether the `{` at `at` opens a block and not a struct or its pattern: those go on with a field.
+pub fn opens_block(lexemes: &[Lexeme], at: usize) -> bool {
+    let token = |at: usize| lexemes.get(at).map(|lexeme| lexeme.token);
+    let follows_let = at > 0 && matches!(lexemes[at - 1].token, Token::Let | Token::Mut);
+    let has_field = token(at + 1).is_some_and(|name| name.is_name() || name.is_reserved_word())
+        && matches!(token(at + 2), Some(Token::Colon | Token::Comma));
+    !follows_let && !has_field
+}
+
+/// Whether a statement may begin with this token where an expression cannot go on with it, so that a `}` before it
+/// ended a statement.
+pub fn statement_may_begin(next: Option<&Lexeme>) -> bool {
+    next.is_some_and(|next| match next.token {
+        Token::Let | Token::If | Token::For | Token::While | Token::OpenSharding => true,
+        Token::Collect | Token::On | Token::As => false,
+        token => token.is_name() || token.begins_operand() && !is_ambiguous(token),
+    })
+}
+
+/// What may begin an expression and go on with one.
+fn is_ambiguous(token: Token) -> bool {
+    matches!(token, Token::OpenParen | Token::OpenBracket | Token::Minus | Token::Not)
+}
+
+/// Refuses tokens whose tree could be deeper than `MAX_DEPTH`.
+///
+/// This is decided before there is a tree, because already dropping one that is too deep would overflow the stack. The
+/// depth of a tree is at most the number of operators between two commas or semicolons, summed over the brackets that
+/// are open at a place. It counts too much where operators stand side by side, which nobody writes a thousand times.
+pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
+    /// The operators so far of what stands in an open bracket.
+    #[derive(Default)]
+    struct Level {
+        is_braces: bool,
+        /// Since the last comma.
+        operators: usize,
+        /// The bars of lambdas, whose parameters have commas.
+        bars: usize,
+    }
+    let mut levels = vec![Level::default()];
+    let mut depth = 0;
+    for (at, lexeme) in lexemes.iter().enumerate() {
+        let token = lexeme.token;
+        let level = levels.last_mut()?;
+        match token {
+            _ if token.closing().is_some() => {
+                level.operators += 1;
+                depth += 1 + BRACKET_DEPTH;
+                levels.push(Level { is_braces: token == Token::OpenBrace, ..Level::default() });
+            }
+            _ if token.is_closing() => {
+                depth -= BRACKET_DEPTH + level.operators + level.bars;
+                levels.pop();
+                let level = levels.last_mut()?;
+                if token == Token::CloseBrace && level.is_braces && statement_may_begin(lexemes.get(at + 1)) {
+                    depth -= level.operators + level.bars;
+                    *level = Level { is_braces: true, ..Level::default() };
+                }
+            }
+            Token::Comma => {
+                depth -= level.operators;
+                level.operators = 0;
+            }
+            Token::Semicolon => {
+                depth -= level.operators + level.bars;
+                (level.operators, level.bars) = (0, 0);
+            }
+            Token::Or | Token::OrOr => {
+                level.bars += 1;
+                depth += 1;
+            }
+            Token::Else | Token::For | Token::While | Token::If => {
+                level.operators += 2;
+                depth += 2;
+            }
+            Token::Dot | Token::Not => {
+                level.operators += 1;
+                depth += 1;
+            }
+            _ if token.is_binary_operator() => {
+                level.operators += 1;
+                depth += 1;
+            }
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            let span = span(lexeme, file);
+            let is_nested = levels.len() * (BRACKET_DEPTH + 1) > MAX_DEPTH / 2;
+            return Some(if is_nested {
+                Diagnostic::error(Code::E0003, span, "brackets are nested too deeply here")
+                    .here(format!("{} brackets are open", levels.len() - 1))
+                    .help("give an inner part a name with `let`, or move it into a function")
+            } else {
+                Diagnostic::error(Code::E0003, span, "this expression has too many operators in a row")
+                    .here(format!("more than {MAX_DEPTH} by here"))
+                    .help("name a part of it with `let`, or use a loop or a reduction such as `sum`")
+            });
+        }
+    }
+    None
+}
+
+fn unclosed(lexemes: &[Lexeme], opening: usize, end: usize, file: FileId) -> Diagnostic {
+    let opening = &lexemes[opening];
+    let closing = opening.token.closing().map_or("", text);
+    let message = format!("this `{}` is never closed", text(opening.token));
+    let diagnostic = Diagnostic::error(Code::E0002, span(opening, file), message)
+        .here("opened here")
+        .help(format!("add the missing `{closing}`"));
+    match lexemes.get(end) {
+        Some(end) => diagnostic.label(span(end, file), format!("`{closing}` was expected before this")),
+        None => {
+            let end = lexemes.last().map_or(0, |last| last.end);
+            diagnostic.label(Span::new(file, end, end), format!("`{closing}` is still missing here"))
+        }
+    }
+}
+
+fn mismatched(opening: &Lexeme, closing: &Lexeme, file: FileId) -> Diagnostic {
+    let expected = opening.token.closing().map_or("", text);
+    let message = format!("`{}` closes `{}`", text(closing.token), text(opening.token));
+    Diagnostic::error(Code::E0002, span(closing, file), message)
+        .here(format!("expected `{expected}`"))
+        .label(span(opening, file), "opened here")
+        .help(format!("write `{expected}`, or close what was opened in between"))
+}
+
+fn unopened(closing: &Lexeme, file: FileId) -> Diagnostic {
+    let message = format!("this `{}` closes nothing", text(closing.token));
+    Diagnostic::error(Code::E0002, span(closing, file), message)
+        .help("remove it, or open the bracket that it should close")
+}
+
+fn span(lexeme: &Lexeme, file: FileId) -> Span {
+    Span::new(file, lexeme.start, lexeme.end)
+}
+
+fn text(token: Token) -> &'static str {
+    match token {
+        Token::OpenParen => "(",
+        Token::OpenSharding => "P(",
+        Token::OpenBracket | Token::OpenDims => "[",
+        Token::OpenBrace | Token::OpenSuffix => "{",
+        Token::CloseParen => ")",
+        Token::CloseBracket => "]",
+        _ => "}",
+    }
+}

@@ -1,0 +1,342 @@
+//! Source text to tokens, comments and doc lines.
+//!
+//! Five things need more than the next few characters, and are decided here so that the grammar need not:
+//!
+//! - `t.0.1` is two tuple fields, `0.1` elsewhere a number; `1.` is a number unless a name or a dot follows.
+//! - `[` after the name of an element type opens its dimensions: `f32[4@X]`.
+//! - `{` after a type, with `U:` or `V:` inside, is a type suffix: `f32[4]{U:Y}`.
+//! - `P(` is one token.
+//! - `//` begins a comment or divides.
+//!
+//! # Comment or division
+//!
+//! `//` divides where the code asks for it and the writing shows it; otherwise it begins a comment. It divides only if
+//!
+//! 1. an operand ends right before it on the same line (a name, a literal, `)` or `]`),
+//! 2. it is spaced evenly: no space on either side, or exactly one on both,
+//! 3. the rest of the line reads as the rest of an expression: operands and operators take turns, brackets pair up and
+//!    every character belongs to the language,
+//! 4. if that part of the line gets neither to a `;` or `{` nor to a bracket that closes an earlier one, and begins with
+//!    a name, then that name is called or also occurs in code: in the file, on a part of a line before any `//`.
+//!
+//! So `i // 2`, `n//m;` and `f(i // size(x), 1)` divide, while `f(x); // why`, `x @ w  // two spaces`,
+//! `x @ w // project it`, `x @ w // (B, H)`, `x @ w // projected` and `} // end` are comments.
+
+use std::collections::HashSet;
+
+use logos::Logos;
+
+use crate::ast::Comment;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::span::{FileId, Span};
+use crate::token::{Lexeme, Malformed, Token};
+
+/// What a file consists of.
+#[derive(Debug, Default)]
+pub struct Lexed<'s> {
+    pub lexemes: Vec<Lexeme<'s>>,
+    /// In order; those that document nothing.
+    pub comments: Vec<Comment>,
+    /// `///` lines without the slashes, in order; which items they document is not known yet.
+    pub docs: Vec<Comment>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Splits `source` into tokens. Text that is no token is reported and stays as one `Token::Malformed`.
+pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
+    let mut lexed = Lexed::default();
+    let mut code = WordsOfCode { source, words: None };
+    // The brackets that are open, innermost last, as far as they pair up.
+    let mut open: Vec<Token> = Vec::new();
+    let mut lexer = Token::lexer(source);
+    while let Some(next) = lexer.next() {
+        let range = lexer.span();
+        let lexeme = |token, start, end| Lexeme { token, start, end };
+        match next {
+            Ok(Token::SlashSlash | Token::SlashSlashAssign) if !divides(&lexed, range.start, &open, &mut code) => {
+                let end = range.start + line_length(&source[range.start..]);
+                lexer.bump(end - range.end);
+                let (text, is_doc) = comment_text(&source[range.start..end]);
+                let line = source[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
+                let trailing = lexed.lexemes.last().is_some_and(|last| last.end > line);
+                let comment = Comment { text, trailing, span: Span::new(file, range.start, end) };
+                if is_doc { lexed.docs.push(comment) } else { lexed.comments.push(comment) }
+            }
+            Ok(Token::Int(_)) if point_belongs(lexer.slice(), lexer.remainder(), lexed.lexemes.last()) => {
+                lexer.bump(1);
+                let token = Token::Float(&source[range.start..range.end + 1]);
+                lexed.lexemes.push(lexeme(token, range.start, range.end + 1));
+            }
+            Ok(Token::Float(text)) if is_field_index(text, lexed.lexemes.last()) => {
+                match split_field_indices(text, range.start) {
+                    Some(parts) => lexed.lexemes.extend(parts),
+                    None => malformed(&mut lexed, source, file, Malformed::Number, range.start, range.end),
+                }
+            }
+            Ok(Token::Colon) => {
+                mark_suffix(&mut lexed.lexemes);
+                lexed.lexemes.push(lexeme(Token::Colon, range.start, range.end));
+            }
+            Ok(token) => {
+                let token = if token == Token::OpenBracket && follows_type_name(&lexed.lexemes) {
+                    Token::OpenDims
+                } else {
+                    token
+                };
+                if token.closing().is_some() {
+                    open.push(token);
+                } else if open.last().is_some_and(|open| open.closing() == Some(token)) {
+                    open.pop();
+                }
+                lexed.lexemes.push(lexeme(token, range.start, range.end));
+            }
+            Err(why) => malformed(&mut lexed, source, file, why, range.start, range.end),
+        }
+    }
+    lexed
+}
+
+/// The length of the first line, without its end.
+fn line_length(text: &str) -> usize {
+    text.find(['\n', '\r']).unwrap_or(text.len())
+}
+
+/// The words of a comment, and whether it is a doc line: three slashes, not four.
+fn comment_text(comment: &str) -> (String, bool) {
+    let is_doc = comment.starts_with("///") && !comment.starts_with("////");
+    let text = if is_doc { &comment[3..] } else { &comment[2..] };
+    (text.strip_prefix(' ').unwrap_or(text).trim_end().to_string(), is_doc)
+}
+
+/// `1.` is a float, but `1..n` is a range, `1.sum()` a method and `t.1.0` a field.
+fn point_belongs(digits: &str, rest: &str, previous: Option<&Lexeme>) -> bool {
+    let after_point = rest.strip_prefix('.').map(|rest| rest.chars().next());
+    let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let is_field = previous.is_some_and(|previous| previous.token == Token::Dot);
+    match after_point {
+        None => false,
+        Some(next) => is_decimal && !is_field && !next.is_some_and(|c| c == '.' || c == '_' || c.is_alphabetic()),
+    }
+}
+
+/// Whether what looks like a float is the field of a tuple: `.0` right after an operand, `0.1` after a dot.
+fn is_field_index(text: &str, previous: Option<&Lexeme>) -> bool {
+    match previous {
+        None => false,
+        Some(previous) if text.starts_with('.') => previous.token.ends_operand() || previous.token == Token::CloseBrace,
+        Some(previous) => previous.token == Token::Dot,
+    }
+}
+
+/// `.0`, `0.1`, `.0.1` as dots and integers.
+fn split_field_indices<'s>(text: &'s str, start: usize) -> Option<Vec<Lexeme<'s>>> {
+    let mut lexemes = Vec::new();
+    let mut at = start;
+    for (position, digits) in text.split('.').enumerate() {
+        if position > 0 {
+            lexemes.push(Lexeme { token: Token::Dot, start: at, end: at + 1 });
+            at += 1;
+        }
+        if !digits.is_empty() {
+            let index = digits.parse().ok()?;
+            lexemes.push(Lexeme { token: Token::Int(index), start: at, end: at + digits.len() });
+            at += digits.len();
+        }
+    }
+    Some(lexemes)
+}
+
+/// Whether the name of an element type came last, and not as a field: `p.key[0]`.
+fn follows_type_name(lexemes: &[Lexeme]) -> bool {
+    match lexemes {
+        [.., before, last] => matches!(last.token, Token::DType(_)) && before.token != Token::Dot,
+        _ => false,
+    }
+}
+
+/// A colon has come: if `{ U` stands before it, and a type before that, the brace opens a suffix.
+fn mark_suffix(lexemes: &mut [Lexeme]) {
+    let [.., before, brace, name] = lexemes else { return };
+    let follows_type = match before.token {
+        Token::DType(_) | Token::CloseBracket => true,
+        // `f32[4]{U:X}{V:Y}`: what a suffix closes is a brace directly before the next.
+        Token::CloseBrace => before.end == brace.start,
+        _ => false,
+    };
+    if follows_type && brace.token == Token::OpenBrace && matches!(name.token, Token::Name("U" | "V")) {
+        brace.token = Token::OpenSuffix;
+    }
+}
+
+/// Reports text that is no token; neighbours of the same kind are one report.
+fn malformed(lexed: &mut Lexed, source: &str, file: FileId, why: Malformed, start: usize, end: usize) {
+    if let (Malformed::Character, Some(last), Some(diagnostic)) =
+        (why, lexed.lexemes.last_mut(), lexed.diagnostics.last_mut())
+        && last.token == Token::Malformed
+        && last.end == start
+    {
+        last.end = end;
+        diagnostic.span.end = end as u32;
+        return;
+    }
+    lexed.lexemes.push(Lexeme { token: Token::Malformed, start, end });
+    let text = &source[start..end];
+    let span = Span::new(file, start, end);
+    let diagnostic = match why {
+        Malformed::Character => {
+            let shown: String = text.chars().flat_map(char::escape_debug).collect();
+            let diagnostic = Diagnostic::error(Code::E0001, span, format!("`{shown}` is not part of the language"));
+            match help_for_character(text) {
+                Some(help) => diagnostic.help(help),
+                None => diagnostic,
+            }
+        }
+        Malformed::Number => malformed_number(text, span),
+        Malformed::TooLarge => {
+            Diagnostic::error(Code::E0001, span, format!("the integer `{text}` does not fit into 64 bits"))
+                .help("write it as a float (with a point or an exponent) if that is meant")
+        }
+        Malformed::String => Diagnostic::error(Code::E0001, span, "this string is never closed")
+            .here("no closing `\"` on this line")
+            .help("a string ends on the line it begins on; `\\n` in it stands for a new line"),
+    };
+    lexed.diagnostics.push(diagnostic);
+}
+
+fn malformed_number(text: &str, span: Span) -> Diagnostic {
+    let diagnostic = Diagnostic::error(Code::E0001, span, format!("`{text}` is not a number"));
+    let word = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_' || c == '.');
+    let number = &text[..text.len() - word.len()];
+    if crate::ast::DTypeName::ALL.iter().any(|(_, name)| *name == word) {
+        diagnostic.help(format!("a literal takes its type from its surroundings; `{word}({number})` fixes it"))
+    } else {
+        diagnostic.help("numbers look like 12, 1_000, 0xff, 1.5 or 1e-5; a name cannot begin with a digit")
+    }
+}
+
+fn help_for_character(text: &str) -> Option<&'static str> {
+    Some(match text.chars().next()? {
+        '#' => "comments begin with `//`",
+        '\'' | '`' | '‘' | '’' | '“' | '”' => "strings are written with double quotes: \"...\"",
+        '×' | '·' | '⋅' => "multiply elementwise with `*`, matrices with `@`",
+        '÷' => "divide with `/`, or `//` to round down",
+        '−' | '–' | '—' => "minus is written `-`",
+        '→' => "write `->`",
+        '≤' => "write `<=`",
+        '≥' => "write `>=`",
+        '≠' => "write `!=`",
+        '…' => "write `...`",
+        '~' => "bits are inverted with `x ^ -1`, a bool with `!x`",
+        '$' | '\\' => "this character may only stand inside a string or a comment",
+        c if c.is_alphabetic() => "names are made of the letters a to z and A to Z, digits and `_`",
+        _ => return None,
+    })
+}
+
+/// Whether the `//` at `start` divides; the rule is in the header of this file.
+fn divides<'s>(lexed: &Lexed<'s>, start: usize, open: &[Token], code: &mut WordsOfCode<'s>) -> bool {
+    let source = code.source;
+    let operator = if source[start..].starts_with("//=") { 3 } else { 2 };
+    let Some(previous) = lexed.lexemes.last() else { return false };
+    let rest = &source[start + operator..];
+    let rest = &rest[..line_length(rest)];
+    if !previous.token.ends_operand() || rest.starts_with(['/', '!']) {
+        return false;
+    }
+    let is_even = match &source[previous.end..start] {
+        "" => !rest.starts_with([' ', '\t']),
+        " " => rest.starts_with(' ') && !rest[1..].starts_with([' ', '\t']),
+        _ => false,
+    };
+    is_even && continues_expression(rest, open, code)
+}
+
+/// Whether `rest` reads as an operand and what may follow it, up to the end of the line or another `//`, which
+/// decides for itself. `outside` are the brackets open at its beginning.
+fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOfCode<'s>) -> bool {
+    let is_listed = outside.last().is_some_and(|open| *open != Token::OpenBrace);
+    let mut inside: Vec<Token> = Vec::new();
+    let mut lexemes = Token::lexer(rest).spanned().peekable();
+    let mut previous = Token::SlashSlash;
+    let mut wants_operand = true;
+    let mut is_first_group = rest.trim_start().starts_with('(');
+    // Whether the first operand is a name that no code mentions, which takes more to be believed.
+    let mut is_doubtful = None;
+    while let Some((token, range)) = lexemes.next() {
+        let Ok(token) = token else { return false };
+        match token {
+            Token::SlashSlash | Token::SlashSlashAssign => break,
+            Token::Semicolon => return !wants_operand && inside.is_empty(),
+            _ if token.is_closing() => {
+                let may_end_empty =
+                    previous.closing() == Some(token) || matches!(previous, Token::Comma | Token::Colon);
+                let may_end = !wants_operand || may_end_empty;
+                let Some(open) = inside.pop() else {
+                    return may_end && outside.last().is_some_and(|open| open.closing() == Some(token));
+                };
+                if !may_end || open.closing() != Some(token) {
+                    return false;
+                }
+                wants_operand = false;
+                is_first_group = false;
+            }
+            _ if wants_operand => match token {
+                Token::Minus | Token::Not => {}
+                Token::Colon | Token::Or | Token::OrOr if previous != Token::SlashSlash => {}
+                Token::If | Token::For | Token::While | Token::OpenBrace => return previous != Token::SlashSlash,
+                Token::Underscore | Token::Ellipsis | Token::Question => wants_operand = false,
+                // Nothing is divided by a list.
+                Token::OpenBracket if previous == Token::SlashSlash => return false,
+                _ if token.closing().is_some() => inside.push(token),
+                _ if token.begins_operand() => {
+                    let is_called = matches!(lexemes.peek(), Some((Ok(Token::OpenParen), _)));
+                    is_doubtful.get_or_insert_with(|| token.is_name() && !is_called && !code.contains(&rest[range]));
+                    wants_operand = false;
+                }
+                _ => return false,
+            },
+            Token::OpenBrace => return inside.is_empty(),
+            Token::OpenParen | Token::OpenBracket => {
+                inside.push(token);
+                wants_operand = true;
+            }
+            _ if token.is_assignment() => {
+                if inside.is_empty() && !is_listed {
+                    return false;
+                }
+                wants_operand = true;
+            }
+            // Nor by a tuple: `// (B, H)` tells a shape.
+            Token::Comma if inside.len() == 1 && is_first_group => return false,
+            Token::Comma | Token::Colon | Token::Dot | Token::DotDot | Token::Arrow | Token::On => {
+                wants_operand = true;
+            }
+            // `t.0` looks like `t` and a float here.
+            Token::Float(text) if text.starts_with('.') => {}
+            Token::Collect => {}
+            _ if token.is_binary_operator() => wants_operand = true,
+            _ => return false,
+        }
+        previous = token;
+    }
+    // The line may also end behind an operator, a comma or an opening bracket, if it goes on below.
+    is_doubtful == Some(false) && previous != Token::Dot
+}
+
+/// The words on the parts of lines before any `//`, gathered when first asked for.
+struct WordsOfCode<'s> {
+    source: &'s str,
+    words: Option<HashSet<&'s str>>,
+}
+
+impl<'s> WordsOfCode<'s> {
+    fn contains(&mut self, word: &str) -> bool {
+        let source = self.source;
+        let words = self.words.get_or_insert_with(|| {
+            let code = source.lines().map(|line| line.split("//").next().unwrap_or(line));
+            code.flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')).collect()
+        });
+        words.contains(word)
+    }
+}

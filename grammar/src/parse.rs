@@ -1,0 +1,237 @@
+//! From source text to a tree and everything that is wrong with the text.
+//!
+//! A file is cut into items before any of it is parsed, so that a mistake in one leaves the others alone. Within an
+//! item the parser stops at its first mistake; that is reported, the statement it lies in is taken out (or the missing
+//! `;` put in), and the rest is tried again. So each mistake is seen by a parser that has seen no other before it, and
+//! no report is the consequence of an earlier one.
+
+use std::ops::Range;
+
+use lalrpop_util::ParseError;
+
+use crate::ast::{Comment, Ident, Item, Program};
+use crate::brackets;
+use crate::diagnostic::Diagnostic;
+use crate::grammar::ItemParser;
+use crate::lexer::{Lexed, lex};
+use crate::span::{FileId, Span};
+use crate::syntax_error::{self, Repair};
+use crate::token::{Lexeme, Token};
+
+/// More mistakes than this in one item are not worth reading.
+const MAX_ERRORS_PER_ITEM: usize = 40;
+
+/// Reads a file. The program holds what could be understood; it is whole if there are no diagnostics.
+pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
+    let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);
+    let (stage, header) = stage_header(&lexemes, file);
+    let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new() };
+    let mut items = Vec::new();
+    let mut docs = docs.into_iter().peekable();
+    for range in split_items(source, &lexemes, header) {
+        let lexemes = &lexemes[range];
+        let start = lexemes.first().map_or(0, |first| first.start);
+        let end = lexemes.last().map_or(0, |last| last.end);
+        let mut doc = Vec::new();
+        while let Some(line) = docs.next_if(|line| (line.span.start as usize) < start) {
+            doc.push(line.text);
+        }
+        while let Some(line) = docs.next_if(|line| (line.span.start as usize) < end) {
+            comments.push(line);
+        }
+        if let Some(item) = parser.item(lexemes) {
+            items.push(Item { doc, ..item });
+        }
+    }
+    comments.extend(docs);
+    comments.sort_by_key(|comment: &Comment| comment.span.start);
+    diagnostics.append(&mut parser.diagnostics);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    (Program { stage, items, comments }, diagnostics)
+}
+
+/// `stage partitioned;`, and how many tokens that is. `stage` is a name everywhere else.
+fn stage_header(lexemes: &[Lexeme], file: FileId) -> (Option<Ident>, usize) {
+    match lexemes {
+        [
+            Lexeme { token: Token::Name("stage"), .. },
+            Lexeme { token: Token::Name(name), start, end },
+            Lexeme { token: Token::Semicolon, .. },
+            ..,
+        ] => (Some(Ident { name: name.to_string(), span: Span::new(file, *start, *end) }), 3),
+        _ => (None, 0),
+    }
+}
+
+/// The tokens of each item. An item begins with one of the words that begin items, outside of all brackets; in a file
+/// whose brackets do not pair up, also where such a word comes first on its line.
+fn split_items(source: &str, lexemes: &[Lexeme], first: usize) -> Vec<Range<usize>> {
+    let is_balanced = brackets::is_balanced(lexemes);
+    let mut items = Vec::new();
+    let mut start = first;
+    let mut depth = 0usize;
+    for at in first..lexemes.len() {
+        let token = lexemes[at].token;
+        let is_outside = depth == 0 || !is_balanced && is_first_on_line(source, lexemes[at].start);
+        if token.begins_item() && is_outside && at > start && !is_manual_prefix(&lexemes[start..at]) {
+            items.push(start..at);
+            start = at;
+            depth = 0;
+        }
+        if token.closing().is_some() {
+            depth += 1;
+        } else if token.is_closing() {
+            depth = depth.saturating_sub(1);
+        }
+    }
+    if start < lexemes.len() {
+        items.push(start..lexemes.len());
+    }
+    items
+}
+
+fn is_first_on_line(source: &str, at: usize) -> bool {
+    source[..at].trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|before| before == '\n')
+}
+
+/// Whether these tokens are `manual` or `manual(X, Y)`, after which `fn` does not begin another item.
+fn is_manual_prefix(lexemes: &[Lexeme]) -> bool {
+    let first = lexemes.first().map(|lexeme| lexeme.token);
+    let last = lexemes.last().map(|lexeme| lexeme.token);
+    let closings = lexemes.iter().filter(|lexeme| lexeme.token == Token::CloseParen).count();
+    first == Some(Token::Manual) && (lexemes.len() == 1 || last == Some(Token::CloseParen) && closings == 1)
+}
+
+struct Parser<'s> {
+    source: &'s str,
+    file: FileId,
+    grammar: ItemParser,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'s> Parser<'s> {
+    /// Parses the tokens of one item; None if nothing of it can be used.
+    fn item(&mut self, lexemes: &[Lexeme<'s>]) -> Option<Item> {
+        let (mut lexemes, unpaired) = brackets::pair_up(self.source, lexemes, self.file);
+        let mut is_whole = unpaired.is_empty();
+        self.diagnostics.extend(unpaired);
+        if let Some(diagnostic) = brackets::too_deep(&lexemes, self.file) {
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
+        let mut has_header = true;
+        for _ in 0..MAX_ERRORS_PER_ITEM {
+            let stream = lexemes.iter().map(|lexeme| Ok((lexeme.start, lexeme.token, lexeme.end)));
+            let error = match self.grammar.parse(self.file, stream) {
+                Ok(item) => return has_header.then_some(item),
+                Err(error) => error,
+            };
+            let at = position(&lexemes, &error);
+            let (diagnostic, repair) = syntax_error::explain(error, at, &lexemes, self.source, self.file, is_whole);
+            self.diagnostics.extend(diagnostic);
+            is_whole = false;
+            match repair {
+                Repair::EndItem => lexemes.truncate(at),
+                Repair::InsertSemicolon => {
+                    let end = lexemes[at - 1].end;
+                    lexemes.insert(at, Lexeme { token: Token::Semicolon, start: end, end });
+                }
+                Repair::RemoveStatement => match statement_around(&lexemes, at) {
+                    Some(range) => {
+                        lexemes.drain(range);
+                    }
+                    // The mistake is in the item's header: what can still be read is a function's body.
+                    None if has_header => {
+                        let body = body_of(&lexemes)?;
+                        if at >= body {
+                            return None;
+                        }
+                        has_header = false;
+                        let place = lexemes[body].start;
+                        let header = [Token::Fn, Token::Name("f"), Token::OpenParen, Token::CloseParen];
+                        lexemes.splice(..body, header.map(|token| Lexeme { token, start: place, end: place }));
+                    }
+                    None => return None,
+                },
+            }
+        }
+        None
+    }
+}
+
+/// Which token the parser stopped at; the number of tokens if at the end.
+fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Diagnostic>) -> usize {
+    let start = match error {
+        ParseError::UnrecognizedToken { token: (start, _, _), .. }
+        | ParseError::ExtraToken { token: (start, _, _) } => *start,
+        ParseError::User { error } => error.span.start as usize,
+        ParseError::InvalidToken { .. } | ParseError::UnrecognizedEof { .. } => return lexemes.len(),
+    };
+    // A token that was put in has no width, and stands before the one that begins at the same place.
+    let at = lexemes.partition_point(|lexeme| lexeme.end <= start);
+    at.min(lexemes.len())
+}
+
+/// The `{` of a function's body: it is closed by the item's last token.
+fn body_of(lexemes: &[Lexeme]) -> Option<usize> {
+    let is_function =
+        lexemes.iter().take_while(|lexeme| lexeme.token != Token::OpenBrace).any(|l| l.token == Token::Fn);
+    if !is_function || lexemes.last()?.token != Token::CloseBrace {
+        return None;
+    }
+    let mut depth = 0usize;
+    for (at, lexeme) in lexemes.iter().enumerate().rev() {
+        if lexeme.token.is_closing() {
+            depth += 1;
+        } else if lexeme.token.closing().is_some() {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+    }
+    None
+}
+
+/// The statement of the innermost block around the token `at`, with its `;`; None outside of all blocks.
+///
+/// A statement is what lies between two semicolons, or between one and a brace of its block.
+pub fn statement_around(lexemes: &[Lexeme], at: usize) -> Option<Range<usize>> {
+    struct Open {
+        is_block: bool,
+        /// Where the current statement began, if this is a block.
+        start: usize,
+    }
+    let mut open: Vec<Open> = Vec::new();
+    for (position, lexeme) in lexemes[..at].iter().enumerate() {
+        if lexeme.token.closing().is_some() {
+            let is_block = lexeme.token == Token::OpenBrace && brackets::opens_block(lexemes, position);
+            open.push(Open { is_block, start: position + 1 });
+        } else if lexeme.token.is_closing() {
+            open.pop();
+        }
+        let ends_statement = lexeme.token == Token::Semicolon
+            || lexeme.token == Token::CloseBrace && brackets::statement_may_begin(lexemes.get(position + 1));
+        if ends_statement && let Some(block) = open.last_mut() {
+            block.start = position + 1;
+        }
+    }
+    let mut depth = open.len() - open.iter().rposition(|open| open.is_block)?;
+    let start = open[open.len() - depth].start;
+    for (position, lexeme) in lexemes.iter().enumerate().skip(at) {
+        if lexeme.token.closing().is_some() {
+            depth += 1;
+        } else if lexeme.token.is_closing() {
+            depth -= 1;
+            if depth == 0 {
+                return Some(start..position);
+            }
+        }
+        let ends_statement = lexeme.token == Token::Semicolon
+            || lexeme.token == Token::CloseBrace && brackets::statement_may_begin(lexemes.get(position + 1));
+        if ends_statement && depth == 1 {
+            return Some(start..position + 1);
+        }
+    }
+    None
+}

@@ -1,0 +1,780 @@
+//! The tree as text, in one canonical layout. Reading the text gives the same tree, apart from spans.
+//!
+//! Blocks without statements stay on one line where they fit; everything else gets a line of its own, indented by
+//! two spaces. Parentheses stand only where the tree needs them. Comments come out before the statement they stood
+//! before, or behind the one they stood behind.
+
+use crate::ast::*;
+
+/// Lines are kept within this many columns where blocks allow it.
+const WIDTH: usize = 100;
+
+/// A whole file.
+pub fn program(program: &Program) -> String {
+    let mut printer = Printer { comments: &program.comments, ..Printer::default() };
+    if let Some(stage) = &program.stage {
+        printer.push(&format!("stage {};\n", stage.name));
+    }
+    let mut previous: Option<&Item> = None;
+    for (position, item) in program.items.iter().enumerate() {
+        if previous.is_some_and(|previous| needs_gap(previous, item)) {
+            printer.push("\n");
+        }
+        printer.comments_before(item.span.start);
+        printer.item(item);
+        let next = program.items.get(position + 1).map_or(u32::MAX, |next| next.span.start);
+        printer.comments_behind(item.span.end, next);
+        printer.push("\n");
+        previous = Some(item);
+    }
+    if !printer.comments.is_empty() && !program.items.is_empty() {
+        printer.push("\n");
+    }
+    printer.comments_before(u32::MAX);
+    printer.out
+}
+
+/// One expression, as it would stand on the right of a `let`.
+pub fn expr(expr: &Expr) -> String {
+    let mut printer = Printer::default();
+    printer.expr(expr, Level::Lambda);
+    printer.out
+}
+
+pub fn type_expr(ty: &TypeExpr) -> String {
+    let mut printer = Printer::default();
+    printer.type_expr(ty);
+    printer.out
+}
+
+pub fn pattern(pattern: &Pattern) -> String {
+    let mut printer = Printer::default();
+    printer.pattern(pattern);
+    printer.out
+}
+
+/// `P(X, _)`
+pub fn sharding(sharding: &ShardingExpr) -> String {
+    let mut printer = Printer::default();
+    printer.sharding(sharding);
+    printer.out
+}
+
+/// Functions and documented items stand apart; short declarations of one kind stand together.
+fn needs_gap(previous: &Item, next: &Item) -> bool {
+    let is_large = |item: &Item| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
+    is_large(previous) || is_large(next) || std::mem::discriminant(&previous.kind) != std::mem::discriminant(&next.kind)
+}
+
+/// How tightly an expression binds, loosest first. An operand that binds less than its place asks for is put in
+/// parentheses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// Lambdas, and what ends in a brace, although that could be an operand.
+    Lambda,
+    Or,
+    And,
+    Comparison,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shift,
+    Sum,
+    Product,
+    Prefix,
+    Power,
+    Postfix,
+    Atom,
+}
+
+impl Level {
+    fn of(expr: &Expr) -> Level {
+        match &expr.kind {
+            ExprKind::Lambda { .. } | ExprKind::Block(_) => Level::Lambda,
+            ExprKind::If { .. } | ExprKind::For { .. } | ExprKind::While { .. } => Level::Lambda,
+            ExprKind::Binary { op, .. } => Level::of_operator(*op),
+            ExprKind::Unary { .. } => Level::Prefix,
+            ExprKind::Call { .. } | ExprKind::Index { .. } => Level::Postfix,
+            ExprKind::Field { .. } | ExprKind::TupleField { .. } => Level::Postfix,
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) => Level::Atom,
+            ExprKind::Name(_) | ExprKind::Wildcard | ExprKind::None => Level::Atom,
+            ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Struct(_) => Level::Atom,
+            ExprKind::Sharding(_) | ExprKind::Type(_) => Level::Atom,
+        }
+    }
+
+    fn of_operator(op: BinaryOp) -> Level {
+        match op {
+            BinaryOp::Or => Level::Or,
+            BinaryOp::And => Level::And,
+            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
+                Level::Comparison
+            }
+            BinaryOp::BitOr => Level::BitOr,
+            BinaryOp::BitXor => Level::BitXor,
+            BinaryOp::BitAnd => Level::BitAnd,
+            BinaryOp::Shl | BinaryOp::Shr => Level::Shift,
+            BinaryOp::Add | BinaryOp::Sub => Level::Sum,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => Level::Product,
+            BinaryOp::Pow => Level::Power,
+        }
+    }
+
+    /// What the operands of a binary operator of this level must bind like.
+    fn operands(self) -> (Level, Level) {
+        match self {
+            Level::Lambda => (Level::Lambda, Level::Lambda),
+            Level::Or => (Level::Or, Level::And),
+            Level::And => (Level::And, Level::Comparison),
+            Level::Comparison => (Level::BitOr, Level::BitOr),
+            Level::BitOr => (Level::BitOr, Level::BitXor),
+            Level::BitXor => (Level::BitXor, Level::BitAnd),
+            Level::BitAnd => (Level::BitAnd, Level::Shift),
+            Level::Shift => (Level::Shift, Level::Sum),
+            Level::Sum => (Level::Sum, Level::Product),
+            Level::Product => (Level::Product, Level::Prefix),
+            Level::Power => (Level::Postfix, Level::Prefix),
+            Level::Prefix | Level::Postfix | Level::Atom => (Level::Atom, Level::Atom),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Printer<'a> {
+    out: String,
+    indent: usize,
+    /// Those not printed yet.
+    comments: &'a [Comment],
+}
+
+impl<'a> Printer<'a> {
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn newline(&mut self) {
+        self.out.push('\n');
+        self.out.extend(std::iter::repeat_n("  ", self.indent));
+    }
+
+    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        for (position, item) in items.iter().enumerate() {
+            if position > 0 {
+                self.push(", ");
+            }
+            each(self, item);
+        }
+    }
+
+    fn names(&mut self, names: &[Ident]) {
+        self.list(names, |printer, name| printer.push(&name.name));
+    }
+
+    // --- Comments ---
+
+    fn next_comment(&mut self, before: u32) -> Option<&'a Comment> {
+        let (first, rest) = self.comments.split_first()?;
+        if first.span.start >= before {
+            return None;
+        }
+        self.comments = rest;
+        Some(first)
+    }
+
+    /// Comments on lines of their own, each followed by the line's end and the indentation.
+    fn comments_before(&mut self, place: u32) {
+        while let Some(comment) = self.next_comment(place) {
+            self.comment(comment);
+            self.newline();
+        }
+    }
+
+    /// Comments inside of what ends at `end` that had no better place, and one that stands behind it on its line,
+    /// before `next`.
+    fn comments_behind(&mut self, end: u32, next: u32) {
+        let mut gap = "  ";
+        while let Some(first) = self.comments.first()
+            && (first.span.start < end || first.trailing && first.span.start < next)
+        {
+            self.comments = &self.comments[1..];
+            if gap.is_empty() {
+                self.newline();
+            }
+            self.push(gap);
+            self.comment(first);
+            gap = "";
+        }
+    }
+
+    fn comment(&mut self, comment: &Comment) {
+        self.push("//");
+        if !comment.text.is_empty() && !comment.text.starts_with('!') {
+            self.push(" ");
+        }
+        self.push(&comment.text);
+    }
+
+    // --- Items ---
+
+    fn item(&mut self, item: &Item) {
+        for line in &item.doc {
+            self.push("///");
+            if !line.is_empty() {
+                self.push(" ");
+            }
+            self.push(line);
+            self.push("\n");
+        }
+        match &item.kind {
+            ItemKind::Mesh(mesh) => self.mesh(mesh),
+            ItemKind::Const { name, value } => {
+                self.push(&format!("const {} = ", name.name));
+                self.expr(value, Level::Lambda);
+                self.push(";");
+            }
+            ItemKind::Type { name, size_params, ty } => {
+                self.push(&format!("type {}", name.name));
+                self.size_params(size_params);
+                self.push(" = ");
+                self.type_expr(ty);
+                self.push(";");
+            }
+            ItemKind::Import { path, path_span: _, alias } => {
+                self.push("import ");
+                self.string(path);
+                if let Some(alias) = alias {
+                    self.push(&format!(" as {}", alias.name));
+                }
+                self.push(";");
+            }
+            ItemKind::Fn(function) => self.function(function),
+        }
+    }
+
+    fn mesh(&mut self, mesh: &MeshItem) {
+        self.push("mesh");
+        if let Some(name) = &mesh.name {
+            self.push(&format!(" {}", name.name));
+        }
+        match &mesh.kind {
+            MeshKind::Axes { axes, devices } => {
+                self.push(" (");
+                self.list(axes, |printer, axis| {
+                    printer.push(&axis.name.name);
+                    if let Some((kind, _)) = axis.kind {
+                        printer.push(match kind {
+                            AxisKind::Auto => ": auto",
+                            AxisKind::Explicit => ": explicit",
+                            AxisKind::Manual => ": manual",
+                        });
+                    }
+                    printer.push(" = ");
+                    printer.expr(&axis.size, Level::Lambda);
+                });
+                self.push(")");
+                if let Some(devices) = devices {
+                    self.push(" devices [");
+                    self.list(devices, |printer, device| printer.expr(device, Level::Lambda));
+                    self.push("]");
+                }
+            }
+            MeshKind::Sub { of, fixed } => {
+                self.push(&format!(" = {}[", of.name));
+                self.list(fixed, |printer, (axis, place)| {
+                    printer.push(&format!("{} = ", axis.name));
+                    printer.expr(place, Level::Lambda);
+                });
+                self.push("]");
+            }
+        }
+        self.push(";");
+    }
+
+    fn function(&mut self, function: &FnItem) {
+        if let Some(axes) = &function.manual {
+            self.push("manual");
+            if !axes.is_empty() {
+                self.push("(");
+                self.names(axes);
+                self.push(")");
+            }
+            self.push(" ");
+        }
+        self.push(&format!("fn {}", function.name.name));
+        self.size_params(&function.size_params);
+        self.push("(");
+        self.list(&function.params, Printer::param);
+        self.push(")");
+        if let Some(ret) = &function.ret {
+            self.push(" -> ");
+            self.type_expr(ret);
+        }
+        self.push(" ");
+        self.block(&function.body);
+    }
+
+    fn size_params(&mut self, names: &[Ident]) {
+        if !names.is_empty() {
+            self.push("<");
+            self.names(names);
+            self.push(">");
+        }
+    }
+
+    fn param(&mut self, param: &Param) {
+        self.pattern(&param.pattern);
+        if let Some(ty) = &param.ty {
+            self.push(": ");
+            self.type_expr(ty);
+        }
+    }
+
+    // --- Types ---
+
+    fn type_expr(&mut self, ty: &TypeExpr) {
+        match &ty.kind {
+            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh } => {
+                self.push(dtype.name());
+                if !dims.is_empty() {
+                    self.push("[");
+                    self.list(dims, |printer, dim| {
+                        printer.expr(&dim.size, Level::Sum);
+                        if let Some(axes) = &dim.axes {
+                            printer.push("@");
+                            printer.dim_axes(axes);
+                        }
+                    });
+                    self.push("]");
+                }
+                self.suffix("U", unreduced);
+                self.suffix("V", varying);
+                if let Some(mesh) = mesh {
+                    self.push(&format!(" on {}", mesh.name));
+                }
+            }
+            TypeExprKind::Tuple(types) => {
+                self.push("(");
+                self.list(types, Printer::type_expr);
+                self.push(if types.len() == 1 { ",)" } else { ")" });
+            }
+            TypeExprKind::Struct(fields) => {
+                self.push("{ ");
+                self.list(fields, |printer, (name, ty)| {
+                    printer.push(&format!("{}: ", name.name));
+                    printer.type_expr(ty);
+                });
+                self.push(if fields.is_empty() { "}" } else { " }" });
+            }
+            TypeExprKind::Named { module, name, args } => {
+                if let Some(module) = module {
+                    self.push(&format!("{}.", module.name));
+                }
+                self.push(&name.name);
+                if !args.is_empty() {
+                    self.push("<");
+                    self.list(args, |printer, size| printer.expr(size, Level::Sum));
+                    self.push(">");
+                }
+            }
+            TypeExprKind::On { ty, mesh } => {
+                self.type_expr(ty);
+                self.push(&format!(" on {}", mesh.name));
+            }
+        }
+    }
+
+    fn suffix(&mut self, letter: &str, axes: &[Ident]) {
+        if !axes.is_empty() {
+            self.push(&format!("{{{letter}:"));
+            self.axis_list(axes);
+            self.push("}");
+        }
+    }
+
+    fn axis_list(&mut self, axes: &[Ident]) {
+        match axes {
+            [axis] => self.push(&axis.name),
+            axes => {
+                self.push("(");
+                self.names(axes);
+                self.push(")");
+            }
+        }
+    }
+
+    fn dim_axes(&mut self, dim: &DimAxes) {
+        match (dim.axes.is_empty(), dim.open) {
+            (true, false) => self.push("_"),
+            (true, true) => self.push("?"),
+            (false, false) => self.axis_list(&dim.axes),
+            (false, true) => {
+                self.push("(");
+                self.names(&dim.axes);
+                self.push(", ?)");
+            }
+        }
+    }
+
+    fn sharding(&mut self, sharding: &ShardingExpr) {
+        self.push("P(");
+        self.list(&sharding.dims, Printer::dim_axes);
+        if !sharding.unreduced.is_empty() {
+            self.push(if sharding.dims.is_empty() { "unreduced=" } else { ", unreduced=" });
+            self.axis_list(&sharding.unreduced);
+        }
+        self.push(")");
+    }
+
+    // --- Statements ---
+
+    fn pattern(&mut self, pattern: &Pattern) {
+        match &pattern.kind {
+            PatternKind::Name(name) => self.push(name),
+            PatternKind::Wildcard => self.push("_"),
+            PatternKind::Tuple(parts) => {
+                self.push("(");
+                self.list(parts, Printer::pattern);
+                self.push(if parts.len() == 1 { ",)" } else { ")" });
+            }
+            PatternKind::Struct(fields) => {
+                self.push("{ ");
+                self.list(fields, |printer, (name, pattern)| {
+                    printer.push(&name.name);
+                    if let Some(pattern) = pattern {
+                        printer.push(": ");
+                        printer.pattern(pattern);
+                    }
+                });
+                self.push(if fields.is_empty() { "}" } else { " }" });
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        let has_comments = self.comments.first().is_some_and(|first| first.span.start < block.span.end);
+        match &block.value {
+            None if block.stmts.is_empty() && !has_comments => self.push("{}"),
+            Some(value) if block.stmts.is_empty() && !has_comments => self.block_of_value(value),
+            value => {
+                self.push("{");
+                self.indent += 1;
+                for (position, stmt) in block.stmts.iter().enumerate() {
+                    self.newline();
+                    self.comments_before(stmt.span.start);
+                    let is_last = position + 1 == block.stmts.len() && value.is_none();
+                    self.stmt(stmt, is_last);
+                    let next = block.stmts.get(position + 1).map(|next| next.span.start);
+                    let next = next.or(value.as_ref().map(|value| value.span.start)).unwrap_or(block.span.end);
+                    self.comments_behind(stmt.span.end, next);
+                }
+                if let Some(value) = value {
+                    self.newline();
+                    self.comments_before(value.span.start);
+                    let start = self.out.len();
+                    self.value(value);
+                    self.protect_division(start);
+                    self.comments_behind(value.span.end, block.span.end);
+                }
+                while let Some(comment) = self.next_comment(block.span.end) {
+                    self.newline();
+                    self.comment(comment);
+                }
+                self.indent -= 1;
+                self.newline();
+                self.push("}");
+            }
+        }
+    }
+
+    /// `{ value }` on one line if it fits; the value is printed as if on a line of its own, and put there if not.
+    fn block_of_value(&mut self, value: &Expr) {
+        let start = self.out.len();
+        let line = self.out.rfind('\n').map_or(0, |newline| newline + 1);
+        self.push("{ ");
+        self.indent += 1;
+        self.value(value);
+        self.indent -= 1;
+        if !self.out[start..].contains('\n') && self.out[line..].chars().count() + " }".len() <= WIDTH {
+            self.push(" }");
+        } else {
+            let indentation = format!("\n{}", "  ".repeat(self.indent + 1));
+            self.protect_division(start + 2);
+            self.out.replace_range(start + 1..start + 2, &indentation);
+            self.newline();
+            self.push("}");
+        }
+    }
+
+    /// Puts a value that ends its line, printed from `start` on, in parentheses if it divides by `//`: nothing else on
+    /// the line shows that no comment begins there.
+    fn protect_division(&mut self, start: usize) {
+        if self.out[start..].contains(" // ") {
+            self.out.insert(start, '(');
+            self.push(")");
+        }
+    }
+
+    /// The value of a block. A loop there would read as a statement.
+    fn value(&mut self, value: &Expr) {
+        if crate::actions::may_have_value(&value.kind) {
+            self.expr(value, Level::Lambda);
+        } else {
+            self.parenthesized(value);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, is_last: bool) {
+        match &stmt.kind {
+            StmtKind::Let { mutable, pattern, ty, value } => {
+                self.push(if *mutable { "let mut " } else { "let " });
+                self.pattern(pattern);
+                if let Some(ty) = ty {
+                    self.push(": ");
+                    self.type_expr(ty);
+                }
+                self.push(" = ");
+                self.expr(value, Level::Lambda);
+                self.push(";");
+            }
+            StmtKind::Assign { target, op, value } => {
+                self.expr(target, Level::Postfix);
+                self.push(" ");
+                self.push(op.map_or("", BinaryOp::symbol));
+                self.push("= ");
+                self.expr(value, Level::Lambda);
+                self.push(";");
+            }
+            StmtKind::Expr(expr) => {
+                self.expr(expr, Level::Lambda);
+                if !ends_in_brace(expr) || is_last && crate::actions::may_have_value(&expr.kind) {
+                    self.push(";");
+                }
+            }
+        }
+    }
+
+    // --- Expressions ---
+
+    /// An expression in a place that asks for `level`.
+    fn expr(&mut self, expr: &Expr, level: Level) {
+        if Level::of(expr) < level {
+            return self.parenthesized(expr);
+        }
+        match &expr.kind {
+            ExprKind::Int(value) => self.push(&value.to_string()),
+            ExprKind::Float(digits) => self.push(digits),
+            ExprKind::Bool(value) => self.push(if *value { "true" } else { "false" }),
+            ExprKind::Str(text) => self.string(text),
+            ExprKind::Name(name) => self.push(name),
+            ExprKind::Wildcard => self.push("_"),
+            ExprKind::None => self.push("None"),
+            ExprKind::Unary { op, arg } => {
+                self.push(op.symbol());
+                self.expr(arg, Level::Prefix);
+            }
+            ExprKind::Binary { .. } => self.binary(expr),
+            ExprKind::Call { .. } | ExprKind::Index { .. } => self.postfix(expr),
+            ExprKind::Field { .. } | ExprKind::TupleField { .. } => self.postfix(expr),
+            ExprKind::Lambda { params, body } => {
+                self.push("|");
+                self.list(params, Printer::param);
+                self.push("| ");
+                self.expr(body, Level::Lambda);
+            }
+            ExprKind::Tuple(parts) => {
+                self.push("(");
+                self.list(parts, |printer, part| printer.expr(part, Level::Lambda));
+                self.push(if parts.len() == 1 { ",)" } else { ")" });
+            }
+            ExprKind::List(parts) => {
+                self.push("[");
+                self.list(parts, |printer, part| printer.expr(part, Level::Lambda));
+                self.push("]");
+            }
+            ExprKind::Struct(fields) => self.struct_of(fields),
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::If { .. } => self.branches(expr),
+            ExprKind::For { pattern, start, end, collect, body } => {
+                self.push("for ");
+                self.pattern(pattern);
+                self.push(" in ");
+                self.expr(start, Level::Or);
+                self.push("..");
+                self.expr(end, Level::Or);
+                self.push(if *collect { " collect " } else { " " });
+                self.block(body);
+            }
+            ExprKind::While { cond, body } => {
+                self.push("while ");
+                self.expr(cond, Level::Or);
+                self.push(" ");
+                self.block(body);
+            }
+            ExprKind::Sharding(sharding) => self.sharding(sharding),
+            ExprKind::Type(ty) => self.type_expr(ty),
+        }
+    }
+
+    fn parenthesized(&mut self, expr: &Expr) {
+        self.push("(");
+        self.expr(expr, Level::Lambda);
+        self.push(")");
+    }
+
+    /// Operators of one level in a row, left to right. A loop, as rows can be long.
+    fn binary(&mut self, expr: &Expr) {
+        let mut row = Vec::new();
+        let mut first = expr;
+        let mut level = Level::Lambda;
+        while let ExprKind::Binary { op, lhs, rhs, .. } = &first.kind {
+            let own = Level::of_operator(*op);
+            if own < level {
+                break;
+            }
+            level = own.operands().0;
+            row.push((*op, rhs));
+            first = lhs;
+        }
+        self.expr(first, level);
+        for (op, rhs) in row.into_iter().rev() {
+            self.push(&format!(" {} ", op.symbol()));
+            self.expr(rhs, Level::of_operator(op).operands().1);
+        }
+    }
+
+    /// Calls, indices and fields in a row.
+    fn postfix(&mut self, expr: &Expr) {
+        let mut row = Vec::new();
+        let mut first = expr;
+        while let ExprKind::Call { callee: base, .. }
+        | ExprKind::Index { base, .. }
+        | ExprKind::Field { base, .. }
+        | ExprKind::TupleField { base, .. } = &first.kind
+        {
+            row.push(first);
+            first = base;
+            if is_misread_before(first, &row[row.len() - 1].kind) {
+                break;
+            }
+        }
+        match row.last() {
+            Some(next) if is_misread_before(first, &next.kind) => self.parenthesized(first),
+            _ => self.expr(first, Level::Postfix),
+        }
+        for part in row.into_iter().rev() {
+            self.postfix_part(&part.kind);
+        }
+    }
+
+    fn postfix_part(&mut self, part: &ExprKind) {
+        match part {
+            ExprKind::Call { args, .. } => {
+                self.push("(");
+                self.list(args, |printer, arg| {
+                    if let Some(name) = &arg.name {
+                        printer.push(&format!("{}=", name.name));
+                    }
+                    printer.expr(&arg.value, Level::Lambda);
+                });
+                self.push(")");
+            }
+            ExprKind::Index { indices, .. } => {
+                self.push("[");
+                self.list(indices, Printer::index);
+                self.push("]");
+            }
+            ExprKind::Field { name, .. } => self.push(&format!(".{}", name.name)),
+            ExprKind::TupleField { index, .. } => self.push(&format!(".{index}")),
+            other => unreachable!("a row of postfix operators has no {other:?}"),
+        }
+    }
+
+    fn index(&mut self, index: &Index) {
+        match index {
+            Index::Expr(expr) => self.expr(expr, Level::Lambda),
+            Index::Slice { start, stop, step, span: _ } => {
+                if let Some(start) = start {
+                    self.expr(start, Level::Or);
+                }
+                self.push(":");
+                if let Some(stop) = stop {
+                    self.expr(stop, Level::Or);
+                }
+                if let Some(step) = step {
+                    self.push(":");
+                    self.expr(step, Level::Or);
+                }
+            }
+            Index::Ellipsis(_) => self.push("..."),
+        }
+    }
+
+    fn struct_of(&mut self, fields: &[(Ident, Option<Expr>)]) {
+        self.push("{ ");
+        self.list(fields, |printer, (name, value)| {
+            printer.push(&name.name);
+            if let Some(value) = value {
+                printer.push(": ");
+                printer.expr(value, Level::Lambda);
+            }
+        });
+        // `{ w }` would be a block.
+        self.push(if matches!(fields, [(_, None)]) { ", }" } else { " }" });
+    }
+
+    /// `if`, `else if` and so on, in a loop.
+    fn branches(&mut self, expr: &Expr) {
+        let mut expr = expr;
+        while let ExprKind::If { cond, then, otherwise } = &expr.kind {
+            self.push("if ");
+            self.expr(cond, Level::Or);
+            self.push(" ");
+            self.block(then);
+            let Some(otherwise) = otherwise else { return };
+            self.push(" else ");
+            expr = otherwise;
+        }
+        match &expr.kind {
+            ExprKind::Block(block) => self.block(block),
+            _ => {
+                self.push("{ ");
+                self.expr(expr, Level::Lambda);
+                self.push(" }");
+            }
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        self.push("\"");
+        for character in text.chars() {
+            match character {
+                '"' => self.push("\\\""),
+                '\\' => self.push("\\\\"),
+                '\n' => self.push("\\n"),
+                '\t' => self.push("\\t"),
+                '\r' => self.push("\\r"),
+                '\0' => self.push("\\0"),
+                other => self.out.push(other),
+            }
+        }
+        self.push("\"");
+    }
+}
+
+/// Whether `base` directly before `next` would read as something else: `2.0`, `f32[3]`, `P(x)`.
+fn is_misread_before(base: &Expr, next: &ExprKind) -> bool {
+    let is_call = matches!(next, ExprKind::Call { .. });
+    match &base.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) => {
+            matches!(next, ExprKind::Field { .. } | ExprKind::TupleField { .. })
+        }
+        ExprKind::Name(name) => is_call && name == "P",
+        ExprKind::Field { name, .. } => is_call && name.name == "P",
+        ExprKind::Type(_) => !is_call,
+        _ => false,
+    }
+}
+
+fn ends_in_brace(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Block(_) | ExprKind::If { .. } | ExprKind::For { .. } | ExprKind::While { .. })
+}
