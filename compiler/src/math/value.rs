@@ -4,7 +4,7 @@
 //! and `(x * y).fma(2.0, z)` records a multiplication, a constant and a fused multiply-add. The functions are generic over
 //! the traits [`Single`], [`Double`] or, where both widths share the algorithm, [`Real`]:
 //!
-//! ```ignore
+//! ```text
 //! fn rsqrt<X: Real>(x: X) -> X {
 //!     x.constant(1.0) / x.sqrt()
 //! }
@@ -60,6 +60,12 @@ pub(super) trait Real:
     const SIGN: i64;
     /// The smallest number that is not subnormal.
     const TINY: f64;
+    /// The bits of 1.0.
+    const ONE: i64 = Self::BIAS << Self::FRACTION;
+    /// Added to a small number and subtracted again, this rounds to an integer; the sum's low bits hold that integer.
+    const MAGIC: f64 = 1.5 * (1_u64 << Self::FRACTION) as f64;
+    /// The bits of `MAGIC`, which are those of its sum with zero.
+    const MAGIC_BITS: i64 = ((Self::BIAS + Self::FRACTION as i64) << Self::FRACTION) + (1 << (Self::FRACTION - 1));
 
     /// The constant nearest to `value`, in the lanes of `self`.
     fn constant(self, value: f64) -> Self;

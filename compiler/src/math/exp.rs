@@ -1,0 +1,169 @@
+//! Exponentials.
+//!
+//! All of them split the argument as `x = k ln 2 + r` with an integer `k` and `|r|` at most half of `ln 2`, approximate
+//! `exp(r)` by a polynomial, and multiply by `2^k`. The multiple of `ln 2` is subtracted in two parts, the first with so few
+//! digits that the difference is exact. What is left to lose is the rounding of `1 + (r + ...)`.
+//!
+//! ```text
+//! exp(1) = 2^1 * exp(0.3069)        k = 1,  r = 1 - ln 2
+//! ```
+//!
+//! Where `k` is out of the range of one exponent field, as for subnormal results, the power of two is applied in halves:
+//! the first multiplication is exact, the second rounds once.
+
+use super::value::{Bits, Double, Mask, Real, Single};
+
+const LOG2_E: f64 = std::f64::consts::LOG2_E;
+/// `ln 2` to 16 digits, for `f32`: its product with any exponent of an `f32` is exact.
+pub(super) const LN2_HIGH_F32: f64 = 0.693145751953125;
+pub(super) const LN2_LOW_F32: f64 = 1.4286068203094172e-6;
+/// `ln 2` to 32 digits, for `f64`: its product with any exponent of an `f64` is exact.
+pub(super) const LN2_HIGH: f64 = 0.6931471803691238;
+pub(super) const LN2_LOW: f64 = 1.9082149292705877e-10;
+
+/// `(exp(r) - 1 - r) / r^2`, relative to `exp(r)`: error 2^-27.8.
+const EXP_TAIL_F32: &[f64] = &[1.38144975e-3, 8.36878084e-3, 0.0416683927, 0.166665196, 0.49999994];
+/// The same for double precision, relative to `exp(r) - 1`: error 2^-56.2.
+const EXP_TAIL: &[f64] = &[
+    1.7687851676707655e-9,
+    2.5105291227305224e-8,
+    2.75679462538549e-7,
+    2.7557255228061303e-6,
+    2.4801574491675394e-5,
+    0.00019841269874950088,
+    0.0013888888895633967,
+    0.008333333333326101,
+    0.04166666666665218,
+    0.1666666666666667,
+    0.5000000000000001,
+];
+/// The same in double precision for results in single precision, relative to `exp(r) - 1`: error 2^-31.8.
+const EXP_TAIL_SHORT: &[f64] = &[
+    0.00019962541955144818,
+    0.0013943311568446939,
+    0.0083332193582275,
+    0.04166632570257603,
+    0.16666666904547411,
+    0.5000000053359989,
+];
+/// `(2^r - 1 - r ln 2) / r^2`, relative to `2^r`: error 2^-27.9.
+const EXP2_TAIL_F32: &[f64] = &[0.00015321189, 0.0013390162, 0.009618526, 0.05550362, 0.24022648];
+/// The same for double precision: error 2^-57.7.
+const EXP2_TAIL: &[f64] = &[
+    4.4362897208786767e-10,
+    7.073578066216233e-9,
+    1.0178184738551677e-7,
+    1.3215436616608126e-6,
+    1.5252733546688641e-5,
+    0.00015403530454051128,
+    0.0013333558146686275,
+    0.009618129107596997,
+    0.05550410866482074,
+    0.24022650695910122,
+];
+
+/// The integer nearest to `x * per`, as a number and as the low bits of one. It must be small.
+#[inline(always)]
+pub(super) fn nearest_multiple<X: Real>(x: X, per: f64) -> (X, X::Bits) {
+    let shifted = x.fma(per, X::MAGIC);
+    (shifted - X::MAGIC, shifted.bits())
+}
+
+/// `2^k` for a `k` as [`nearest_multiple`] gives it, in the range of normal numbers.
+#[inline(always)]
+pub(super) fn power_of_two<X: Real>(k: X::Bits) -> X {
+    (k.shift_left(X::FRACTION) + X::ONE).real()
+}
+
+/// `y * 2^k`, rounded once, for any `k` that [`nearest_multiple`] may give within twice the range of exponents.
+#[inline(always)]
+pub(super) fn scale<X: Real>(y: X, k: X::Bits) -> X {
+    let biased = k - (X::MAGIC_BITS - 2 * X::BIAS);
+    let half = biased.shift_right(1);
+    let rest = biased - half;
+    y * half.shift_left(X::FRACTION).real() * rest.shift_left(X::FRACTION).real()
+}
+
+pub(super) fn exp_f32<X: Single>(x: X) -> X {
+    // Beyond these limits the result is zero or infinite anyway.
+    exp_within(x.at_least(-104.0).at_most(89.0), (LN2_HIGH_F32, LN2_LOW_F32), EXP_TAIL_F32)
+}
+
+pub(super) fn exp_f64<X: Double>(x: X) -> X {
+    exp_within(x.at_least(-746.0).at_most(710.0), (LN2_HIGH, LN2_LOW), EXP_TAIL)
+}
+
+#[inline(always)]
+fn exp_within<X: Real>(x: X, (ln2_high, ln2_low): (f64, f64), tail: &[f64]) -> X {
+    let (k, bits) = nearest_multiple(x, LOG2_E);
+    let exact = k.fma(-ln2_high, x);
+    let r = k.fma(-ln2_low, exact);
+    // The low part of k ln 2 joins the small terms, so that `r` is not rounded where it counts.
+    let small = k.fma(-ln2_low, r * r * r.polynomial(tail));
+    scale((exact + small) + 1.0, bits)
+}
+
+pub(super) fn exp2_f32<X: Single>(x: X) -> X {
+    exp2_within(x.at_least(-151.0).at_most(129.0), x.zero(), (0.6931471824645996, -1.904654e-9), EXP2_TAIL_F32)
+}
+
+pub(super) fn exp2_f64<X: Double>(x: X) -> X {
+    exp2_of_pair(x, x.zero())
+}
+
+/// `2^(x + low)` for a `low` that is small beside `x`.
+pub(super) fn exp2_of_pair<X: Double>(x: X, low: X) -> X {
+    let ln2 = (std::f64::consts::LN_2, 2.3190468138462996e-17);
+    exp2_within(x.at_least(-1076.0).at_most(1025.0), low, ln2, EXP2_TAIL)
+}
+
+#[inline(always)]
+fn exp2_within<X: Real>(x: X, low: X, (ln2, ln2_rest): (f64, f64), tail: &[f64]) -> X {
+    let (k, bits) = nearest_multiple(x, 1.0);
+    let exact = x - k;
+    let r = exact + low;
+    let low = (exact - r) + low;
+    let small = r * (r.polynomial(tail) * r + ln2_rest) + low * ln2;
+    scale(r.fma(ln2, small) + 1.0, bits)
+}
+
+pub(super) fn expm1_f32<X: Single>(x: X) -> X {
+    let y = expm1_short(x.widen().at_least(-80.0).at_most(100.0)).narrow();
+    // Minus zero comes back as plus zero; all other signs are right already.
+    y.with_sign_of(x)
+}
+
+/// `exp(x) - 1` with a relative error of 2^-31, for `x` in the range of single precision exponentials.
+#[inline(always)]
+pub(super) fn expm1_short<X: Double>(x: X) -> X {
+    let (k, bits) = nearest_multiple(x, LOG2_E);
+    let r = k.fma(-std::f64::consts::LN_2, x);
+    let t = (r * r).fma(r.polynomial(EXP_TAIL_SHORT), r);
+    let power: X = power_of_two(bits);
+    power.fma(t, power - 1.0)
+}
+
+/// `exp(x)` with a relative error of 2^-31, for `x` in the range of single precision exponentials.
+#[inline(always)]
+pub(super) fn exp_short<X: Double>(x: X) -> X {
+    expm1_short(x) + 1.0
+}
+
+pub(super) fn expm1_f64<X: Double>(x: X) -> X {
+    let limited = x.at_least(-60.0).at_most(710.0);
+    let (k, bits) = nearest_multiple(limited, LOG2_E);
+    let exact = k.fma(-LN2_HIGH, limited);
+    let r = k.fma(-LN2_LOW, exact);
+    let small = k.fma(-LN2_LOW, r * r * r.polynomial(EXP_TAIL));
+    // With t + low = exp(r) - 1 the result is 2^k t + (2^k - 1). Half of it is computed, as 2^1024 does not exist.
+    let t = exact + small;
+    let low = (exact - t) + small;
+    let power: X = power_of_two(bits - 1);
+    let whole = power - 0.5;
+    let part = power * t;
+    let sum = whole + part;
+    let rest = (whole - sum) + part;
+    let half = sum + power.fma(low, rest);
+    // Halving would round subnormals and lose the sign of zero.
+    x.abs().less(1e-17).select(x, half * 2.0)
+}
