@@ -3,6 +3,7 @@
 //! A file that cannot be understood is an E0703 that says why. Files are untrusted: no field of theirs is used for an
 //! allocation or an address before it was checked against the length of the file.
 
+pub mod generated;
 pub mod npy;
 pub mod npz;
 mod zip;

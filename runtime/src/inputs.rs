@@ -1,0 +1,424 @@
+//! Arguments of the command line become the sources of the program's parameters.
+//!
+//! `--arg x=@x.npy`, `--arg x=[1,2,3]`, `--arg x=uniform:7`; a leaf of a struct by its path, `--arg p.w=@w.npy`, or the whole
+//! struct from an archive, `--arg p=@p.npz`. Shape and element type must be the parameter's.
+
+use std::path::{Path, PathBuf};
+
+use crate::abi::{Binding, DType};
+use crate::array::BlockSource;
+use crate::io::generated::{GeneratedSource, Pattern};
+use crate::io::npy::NpySource;
+use crate::io::npz::NpzArchive;
+use crate::literal::Literal;
+use crate::random::{self, Distribution, RandomSource};
+use crate::suggest;
+use crate::trap::RunError;
+
+/// One `--arg`: `path=value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// A parameter, or a path into one: `p.w`.
+    pub path: String,
+    /// The value as it was written, for messages.
+    pub text: String,
+    value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    File { path: PathBuf, member: Option<String> },
+    Literal(Literal),
+    Zeros,
+    Ones,
+    Iota,
+    Full(Literal),
+    Random(Distribution, i64),
+}
+
+const FORMS: &str = "a value is @FILE.npy, @FILE.npz:KEY, a number, true, false, a list such as [1,2,3], or one of zeros, \
+                     ones, iota, full:VALUE, uniform:SEED, normal:SEED";
+
+impl Argument {
+    pub fn parse(text: &str) -> Result<Argument, RunError> {
+        let (path, value) = text.split_once('=').filter(|(path, _)| !path.trim().is_empty()).ok_or_else(|| {
+            RunError::new("E0702", format!("`--arg {text}` does not say which parameter it is for"))
+                .with_help("write --arg NAME=VALUE")
+        })?;
+        let (path, value) = (path.trim(), value.trim());
+        let parsed = Value::parse(value)
+            .map_err(|why| RunError::new("E0702", format!("`--arg {text}` has no value: {why}")).with_help(FORMS))?;
+        Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
+    }
+}
+
+impl Value {
+    fn parse(text: &str) -> Result<Value, String> {
+        if let Some(file) = text.strip_prefix('@') {
+            return Value::parse_file(file);
+        }
+        let (word, rest) = match text.split_once(':') {
+            Some((word, rest)) => (word, Some(rest)),
+            None => (text, None),
+        };
+        let seed = || {
+            let seed: Result<i64, _> = rest.unwrap_or_default().parse();
+            seed.map_err(|_| format!("`{word}` needs a seed, a whole number: {word}:42"))
+        };
+        match (word, rest) {
+            ("zeros", None) => Ok(Value::Zeros),
+            ("ones", None) => Ok(Value::Ones),
+            ("iota", None) => Ok(Value::Iota),
+            ("full", Some(value)) => match Literal::parse(value)? {
+                literal if literal.shape.is_empty() => Ok(Value::Full(literal)),
+                _ => Err("`full` needs a single number: full:1.5".to_string()),
+            },
+            ("full", None) => Err("`full` needs a number: full:1.5".to_string()),
+            ("uniform", _) => Ok(Value::Random(Distribution::Uniform, seed()?)),
+            ("normal", _) => Ok(Value::Random(Distribution::Normal, seed()?)),
+            _ => Literal::parse(text).map(Value::Literal).map_err(|why| {
+                match suggest::nearest(word, ["zeros", "ones", "iota", "full", "uniform", "normal"]) {
+                    Some(near) => format!("{why}; did you mean `{near}`?"),
+                    None => why,
+                }
+            }),
+        }
+    }
+
+    fn parse_file(file: &str) -> Result<Value, String> {
+        if let Some(end) = file.rfind(".npz:") {
+            let (path, member) = (&file[..end + 4], &file[end + 5..]);
+            return Ok(Value::File { path: PathBuf::from(path), member: Some(member.to_string()) });
+        }
+        if file.is_empty() {
+            return Err("the name of a file is missing after `@`".to_string());
+        }
+        Ok(Value::File { path: PathBuf::from(file), member: None })
+    }
+
+    /// The value as the source of one parameter, which must have the parameter's type.
+    fn source(&self, argument: &Argument, param: &Binding) -> Result<Source, RunError> {
+        let dtype = param.layout.dtype;
+        let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
+        let refused = |why: String| RunError::new("E0701", format!("`{}` is {}, but {why}", param.name, param.ty));
+        let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
+        let constant = |literal: &Literal| match literal.to_array(dtype) {
+            Ok(element) => Ok(generated(Pattern::Constant(element.bytes))),
+            Err(why) => Err(refused(why)),
+        };
+        match self {
+            Value::File { path, member } => read_file(path, member.as_deref(), param),
+            Value::Literal(literal) => {
+                let array = literal.to_array(dtype).map_err(refused)?;
+                check_shape(array, &argument.text, param).map_err(|error| {
+                    if !literal.shape.is_empty() {
+                        return error;
+                    }
+                    let (name, text) = (&param.name, &argument.text);
+                    error.with_help(format!("for an array of equal numbers write --arg {name}=full:{text}"))
+                })
+            }
+            Value::Zeros if dtype == DType::Key => Err(refused("a key is made of a seed: --arg k=42".to_string())),
+            Value::Zeros => Ok(generated(Pattern::Constant(vec![0; dtype.size()]))),
+            Value::Ones if dtype == DType::Bool => constant(&Literal::parse("true").map_err(refused)?),
+            Value::Ones => constant(&Literal::parse("1").map_err(refused)?),
+            Value::Iota if matches!(dtype, DType::Bool | DType::Key) => {
+                Err(refused(format!("iota counts; it makes no {}", dtype.name())))
+            }
+            Value::Iota => Ok(generated(Pattern::Iota)),
+            Value::Full(literal) => constant(literal),
+            Value::Random(distribution, seed) if dtype.is_float() => {
+                Ok(Box::new(RandomSource { key: random::key(*seed), distribution: *distribution, dtype, shape }))
+            }
+            Value::Random(..) => Err(refused(format!("`{}` makes floats only", argument.text))),
+        }
+    }
+}
+
+/// What a parameter is read from.
+pub type Source = Box<dyn BlockSource + Send>;
+
+/// The sources of all parameters, in their order.
+pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, RunError> {
+    let mut sources: Vec<Option<Source>> = params.iter().map(|_| None).collect();
+    for (i, argument) in arguments.iter().enumerate() {
+        if arguments[..i].iter().any(|earlier| earlier.path == argument.path) {
+            return Err(RunError::new("E0702", format!("`{}` is given twice", argument.path)));
+        }
+    }
+    // Whole structs first: a leaf that is given by itself wins.
+    for argument in arguments {
+        let leaves: Vec<usize> = (0..params.len()).filter(|&i| is_below(&params[i].name, &argument.path)).collect();
+        if leaves.is_empty() && !params.iter().any(|param| param.name == argument.path) {
+            return Err(unknown_parameter(params, &argument.path));
+        }
+        bind_struct(params, &leaves, argument, &mut sources)?;
+    }
+    for argument in arguments {
+        if let Some(i) = params.iter().position(|param| param.name == argument.path) {
+            sources[i] = Some(argument.value.source(argument, &params[i])?);
+        }
+    }
+    let missing: Vec<String> = params
+        .iter()
+        .zip(&sources)
+        .filter(|(_, source)| source.is_none())
+        .map(|(param, _)| format!("`{}: {}`", param.name, param.ty))
+        .collect();
+    if let Some(first) = params.iter().zip(&sources).find(|(_, source)| source.is_none()) {
+        let verb = if missing.len() == 1 { "argument is" } else { "arguments are" };
+        let name = &first.0.name;
+        return Err(RunError::new("E0702", format!("{} {verb} missing: {}", missing.len(), missing.join(", ")))
+            .with_help(format!(
+                "give a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
+            )));
+    }
+    Ok(sources.into_iter().flatten().collect())
+}
+
+/// Whether the leaf lies inside of the struct or tuple: `p.w` in `p`.
+fn is_below(leaf: &str, path: &str) -> bool {
+    leaf.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn bind_struct(
+    params: &[Binding],
+    leaves: &[usize],
+    argument: &Argument,
+    sources: &mut [Option<Source>],
+) -> Result<(), RunError> {
+    if leaves.is_empty() {
+        return Ok(());
+    }
+    let path = &argument.path;
+    match &argument.value {
+        Value::File { path: file, member: None } if has_extension(file, "npz") => {
+            let archive = NpzArchive::open(file)?;
+            for &leaf in leaves {
+                let param = &params[leaf];
+                let name = &param.name[path.len() + 1..];
+                let source = archive.array(name)?.ok_or_else(|| {
+                    let shown = file.display();
+                    RunError::new(
+                        "E0702",
+                        format!("`{}: {}` is missing: `{shown}` has no `{name}`", param.name, param.ty),
+                    )
+                    .with_help(holds(&archive))
+                })?;
+                sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), param)?);
+            }
+        }
+        Value::Zeros | Value::Ones | Value::Full(_) => {
+            for &leaf in leaves {
+                sources[leaf] = Some(argument.value.source(argument, &params[leaf])?);
+            }
+        }
+        Value::File { .. } | Value::Literal(_) | Value::Iota | Value::Random(..) => {
+            let fields: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", params[leaf].name)).collect();
+            return Err(RunError::new("E0701", format!("`{path}` has several parts: {}", fields.join(", ")))
+                .with_help(format!("give each by itself, or all of them with --arg {path}=@FILE.npz")));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
+    let error = RunError::new("E0702", format!("the program has no parameter `{path}`"));
+    let names = params.iter().map(|param| param.name.as_str());
+    let with_structs = names.clone().chain(names.clone().filter_map(|name| name.split('.').next()));
+    match suggest::nearest(path, with_structs) {
+        Some(near) => error.with_help(format!("did you mean `{near}`?")),
+        None if params.is_empty() => error.with_help("it takes no arguments"),
+        None => {
+            let known: Vec<String> = params.iter().map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
+            error.with_help(format!("its parameters are {}", known.join(", ")))
+        }
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+fn holds(archive: &NpzArchive) -> String {
+    let names: Vec<String> = archive.names().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "it holds no arrays".to_string() } else { format!("it holds {}", names.join(", ")) }
+}
+
+fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Source, RunError> {
+    let shown = path.display();
+    let with_member = path.to_string_lossy();
+    if has_extension(path, "safetensors") || with_member.contains(".safetensors:") {
+        return Err(RunError::new("E0901", format!("`{shown}`: .safetensors files are not supported yet"))
+            .with_help("convert it to .npz"));
+    }
+    if !has_extension(path, "npz") {
+        return check_type(NpySource::open(path)?, &shown.to_string(), param);
+    }
+    let archive = NpzArchive::open(path)?;
+    let mut names = archive.names();
+    let name = match (member, names.next(), names.next()) {
+        (Some(member), ..) => member,
+        (None, Some(only), None) => only,
+        (None, ..) => {
+            return Err(RunError::new(
+                "E0702",
+                format!("`{shown}` is an archive; which of its arrays is `{}`?", param.name),
+            )
+            .with_help(format!("write @{shown}:KEY; {}", holds(&archive))));
+        }
+    };
+    let source = archive.array(name)?.ok_or_else(|| {
+        let error = RunError::new("E0703", format!("`{shown}` has no array `{name}`"));
+        match suggest::nearest(name, archive.names()) {
+            Some(near) => error.with_help(format!("did you mean `{near}`?")),
+            None => error.with_help(holds(&archive)),
+        }
+    })?;
+    check_type(source, &format!("{shown}:{name}"), param)
+}
+
+/// The source as that of the parameter, if it has the same type. Keys are stored as pairs of `u32`.
+fn check_type(source: NpySource, shown: &str, param: &Binding) -> Result<Source, RunError> {
+    let is_key = param.layout.dtype == DType::Key && source.dtype() == DType::U32 && source.shape().last() == Some(&2);
+    if is_key {
+        let shape = source.shape()[..source.shape().len() - 1].to_vec();
+        return check_shape(KeySource { words: source, shape }, shown, param);
+    }
+    check_shape(source, shown, param)
+}
+
+fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &Binding) -> Result<Source, RunError> {
+    let sizes = || param.layout.dims.iter().map(|dim| dim.size);
+    if source.dtype() == param.layout.dtype && sizes().eq(source.shape().iter().copied()) {
+        return Ok(Box::new(source));
+    }
+    let given = type_text(source.dtype(), source.shape());
+    Err(RunError::new("E0701", format!("`{}` is {}, but `{shown}` is {given}", param.name, param.ty)))
+}
+
+/// A type without its sharding, as the language writes it: `f32[2, 3]`.
+fn type_text(dtype: DType, shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    if sizes.is_empty() { dtype.name().to_string() } else { format!("{}[{}]", dtype.name(), sizes.join(", ")) }
+}
+
+/// An array of keys that is stored as `u32` words, two for each key.
+struct KeySource {
+    words: NpySource,
+    shape: Vec<usize>,
+}
+
+impl BlockSource for KeySource {
+    fn dtype(&self) -> DType {
+        DType::Key
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        self.words.read_block(&[start, &[0]].concat(), &[len, &[2]].concat(), out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::abi::{Layout, LayoutDim, Place};
+    use crate::array::HostArray;
+    use crate::io::npz::write_npz;
+
+    fn param(name: &str, dtype: DType, shape: &[usize]) -> Binding {
+        let dims = shape.iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
+        let ty = type_text(dtype, shape);
+        Binding { name: name.to_string(), ty, layout: Layout { dtype, dims }, place: Place { arena: 0, offset: 0 } }
+    }
+
+    fn bind_texts(params: &[Binding], texts: &[&str]) -> Result<Vec<Source>, RunError> {
+        let arguments: Result<Vec<Argument>, RunError> = texts.iter().map(|text| Argument::parse(text)).collect();
+        bind(params, &arguments?)
+    }
+
+    fn refusal(params: &[Binding], texts: &[&str]) -> RunError {
+        bind_texts(params, texts).err().unwrap()
+    }
+
+    fn whole(source: &mut Source) -> Vec<u8> {
+        let shape = source.shape().to_vec();
+        let mut bytes = HostArray::zeros(source.dtype(), &shape).bytes;
+        source.read_block(&vec![0; shape.len()], &shape, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn every_form_of_value_binds() {
+        let params = [
+            param("a", DType::U8, &[2]),
+            param("b", DType::U8, &[2]),
+            param("c", DType::U8, &[2]),
+            param("d", DType::U8, &[2]),
+            param("e", DType::F32, &[2]),
+            param("k", DType::Key, &[]),
+        ];
+        let texts = ["e=uniform:42", "b=[7,8]", "a=iota", "c=full:9", "d=ones", "k=5"];
+        let mut sources = bind_texts(&params, &texts).unwrap();
+        let bytes: Vec<Vec<u8>> = sources.iter_mut().map(whole).collect();
+        assert_eq!(bytes[..4], [[0, 1], [7, 8], [9, 9], [1, 1]]);
+        assert_eq!(bytes[4][..4], 0.48870957f32.to_ne_bytes());
+        assert_eq!(bytes[5], [0, 0, 0, 0, 5, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_struct_comes_from_an_archive_and_a_leaf_may_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.npz");
+        let w = HostArray { dtype: DType::U8, shape: vec![2], bytes: vec![1, 2] };
+        let b = HostArray { dtype: DType::U8, shape: vec![], bytes: vec![3] };
+        write_npz(&path, &[("w", &w), ("layer.b", &b)]).unwrap();
+        let params = [param("p.layer.b", DType::U8, &[]), param("p.w", DType::U8, &[2])];
+        let archive = format!("p=@{}", path.display());
+        let mut sources = bind_texts(&params, &["p.layer.b=4", &archive]).unwrap();
+        assert_eq!(sources.iter_mut().map(whole).collect::<Vec<_>>(), [vec![4], vec![1, 2]]);
+        let member = format!("x=@{}:layer.b", path.display());
+        assert!(bind_texts(&[param("x", DType::U8, &[])], &[&member]).is_ok());
+
+        let params = [param("p.w", DType::U8, &[2]), param("p.v", DType::U8, &[2])];
+        let error = refusal(&params, &[&archive]);
+        assert!(error.message.contains("`p.v: u8[2]` is missing"), "{}", error.message);
+        assert_eq!(error.help.unwrap(), "it holds `w`, `layer.b`");
+        let error = refusal(&[param("x", DType::U8, &[2])], &[&archive.replacen('p', "x", 1)]);
+        assert!(error.message.contains("is an archive; which of its arrays is `x`?"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_wrong_type_shows_both() {
+        let param = param("x", DType::F32, &[4, 8]);
+        for (text, code, message) in [
+            ("x=[1,2,3]", "E0701", "`x` is f32[4, 8], but `[1,2,3]` is f32[3]"),
+            ("x=2.5", "E0701", "`x` is f32[4, 8], but `2.5` is f32"),
+            ("x=true", "E0701", "`x` is f32[4, 8], but true is not an f32"),
+            ("x=full:1e50", "E0701", "`x` is f32[4, 8], but 1e50 does not fit f32"),
+            ("x=@absent.npy", "E0703", "cannot read `absent.npy`: No such file or directory"),
+            ("x=@a.safetensors:w", "E0901", "not supported yet"),
+        ] {
+            let error = refusal(std::slice::from_ref(&param), &[text]);
+            assert_eq!(error.code, code, "{text}");
+            assert!(error.message.contains(message), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn missing_and_unknown_arguments_are_named() {
+        let params = [param("weight", DType::F32, &[2]), param("p.b", DType::I32, &[]), param("x", DType::I32, &[])];
+        let error = refusal(&params, &["x=1"]);
+        assert_eq!(error.message, "2 arguments are missing: `weight: f32[2]`, `p.b: i32`");
+        assert!(error.help.unwrap().contains("--arg weight=VALUE"));
+        let error = refusal(&params, &["wieght=1"]);
+        assert_eq!(error.help.as_deref(), Some("did you mean `weight`?"));
+        assert!(refusal(&params, &["x=1", "x=2"]).message.contains("given twice"));
+        assert!(refusal(&params, &["p=iota"]).message.contains("several parts: `p.b`"));
+    }
+}

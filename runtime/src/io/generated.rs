@@ -1,0 +1,89 @@
+//! Arguments that are made rather than read: every block from the places of its elements, so that none is made whole.
+
+use half::{bf16, f16};
+
+use crate::abi::DType;
+use crate::array::{BlockSource, for_each_row};
+use crate::trap::RunError;
+
+/// An array whose elements follow from their places.
+pub struct GeneratedSource {
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    pub pattern: Pattern,
+}
+
+pub enum Pattern {
+    /// The bytes of one element.
+    Constant(Vec<u8>),
+    /// Each element is its row-major index in the whole array, converted to the type (integers wrap).
+    Iota,
+}
+
+impl BlockSource for GeneratedSource {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        let size = self.dtype.size();
+        match &self.pattern {
+            Pattern::Constant(element) if element.iter().all(|&byte| byte == 0) => out.fill(0),
+            Pattern::Constant(element) => out.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element)),
+            Pattern::Iota => for_each_row(&self.shape, start, len, |whole, packed, count| {
+                count_up(self.dtype, whole, &mut out[packed * size..][..count * size]);
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// Fills the row with the indices from `first` on.
+fn count_up(dtype: DType, first: usize, row: &mut [u8]) {
+    macro_rules! each {
+        ($convert:expr) => {
+            for (place, index) in row.chunks_exact_mut(dtype.size()).zip(first..) {
+                place.copy_from_slice(&$convert(index).to_ne_bytes());
+            }
+        };
+    }
+    match dtype {
+        DType::Bool => each!(|index| u8::from(index != 0)),
+        DType::I8 | DType::U8 => each!(|index| index as u8),
+        DType::I16 | DType::U16 => each!(|index| index as u16),
+        DType::I32 | DType::U32 => each!(|index| index as u32),
+        DType::I64 | DType::U64 | DType::Key => each!(|index| index as u64),
+        DType::F16 => each!(|index| f16::from_f64(index as f64)),
+        DType::Bf16 => each!(|index| bf16::from_f64(index as f64)),
+        DType::F32 => each!(|index| index as f32),
+        DType::F64 => each!(|index| index as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn iota_counts_through_the_whole_array() {
+        let mut source = GeneratedSource { dtype: DType::U8, shape: vec![30, 10], pattern: Pattern::Iota };
+        let mut block = [0; 4];
+        source.read_block(&[25, 5], &[2, 2], &mut block).unwrap();
+        assert_eq!(block, [255, 0, 9, 10]);
+    }
+
+    #[test]
+    fn a_constant_is_everywhere() {
+        let element = 1.5f32.to_ne_bytes().to_vec();
+        let mut source = GeneratedSource { dtype: DType::F32, shape: vec![4], pattern: Pattern::Constant(element) };
+        let mut block = [0; 8];
+        source.read_block(&[2], &[2], &mut block).unwrap();
+        assert_eq!(block[..4], 1.5f32.to_ne_bytes());
+        assert_eq!(block[..4], block[4..]);
+    }
+}

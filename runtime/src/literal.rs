@@ -1,0 +1,272 @@
+//! Arrays written on the command line: `3.5`, `-1`, `true`, `[[1, 2], [3, 4]]`.
+//!
+//! A number must fit the parameter's type: a whole number becomes any float, but `3.5` is no `i32` and `300` no `u8`. A key
+//! is written as its seed.
+
+use half::{bf16, f16};
+
+use crate::abi::DType;
+use crate::array::HostArray;
+use crate::random;
+
+/// A literal before its type is known: all elements in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Literal {
+    pub shape: Vec<usize>,
+    elements: Vec<Number>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Number {
+    Bool(bool),
+    Integer(i128),
+    /// As written, so that each type can round it once; underscores removed.
+    Float(String),
+}
+
+/// Lists nested deeper than this are no array that the language could hold.
+const MOST_DIMENSIONS: usize = 32;
+
+impl Literal {
+    /// The error says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Literal, String> {
+        let mut shape: Vec<usize> = Vec::new();
+        let mut elements = Vec::new();
+        // How many elements each open list has so far; the lists that were closed before fixed the sizes in `shape`.
+        let mut open: Vec<usize> = Vec::new();
+        let mut rank = None;
+        let mut rest = text.trim();
+        if !rest.starts_with('[') {
+            return Ok(Literal { shape, elements: vec![Number::parse(rest)?] });
+        }
+        loop {
+            // An element, or the beginning of one.
+            if let Some(inner) = rest.strip_prefix('[') {
+                if open.len() == MOST_DIMENSIONS {
+                    return Err(format!("lists are nested more than {MOST_DIMENSIONS} deep"));
+                }
+                open.push(0);
+                rest = inner.trim_start();
+                if !rest.starts_with(']') {
+                    continue;
+                }
+            } else {
+                let end = rest.find([',', ']', '[']).unwrap_or(rest.len());
+                elements.push(Number::parse(rest[..end].trim())?);
+                if *rank.get_or_insert(open.len()) != open.len() {
+                    return Err("lists and numbers are mixed at one depth".to_string());
+                }
+                count_one(&mut open);
+                rest = &rest[end..];
+            }
+            // What follows an element: ends of lists, then a comma.
+            while let Some(after) = rest.strip_prefix(']') {
+                let len = open.pop().ok_or("there is a `]` too many")?;
+                let depth = open.len();
+                if shape.len() <= depth {
+                    shape.resize(depth + 1, usize::MAX);
+                }
+                if shape[depth] != usize::MAX && shape[depth] != len {
+                    return Err(format!("lists of one depth have {} and {len} elements", shape[depth]));
+                }
+                shape[depth] = len;
+                count_one(&mut open);
+                rest = after.trim_start();
+            }
+            if open.is_empty() {
+                break;
+            }
+            rest = rest.strip_prefix(',').ok_or("a `,` or `]` is missing")?.trim_start();
+        }
+        if !rest.is_empty() {
+            return Err(format!("`{rest}` follows the end of the list"));
+        }
+        if rank.is_some_and(|rank| rank != shape.len()) {
+            return Err("lists and numbers are mixed at one depth".to_string());
+        }
+        Ok(Literal { shape, elements })
+    }
+
+    /// The elements as this type. The error says which does not fit, and why.
+    pub fn to_array(&self, dtype: DType) -> Result<HostArray, String> {
+        let mut bytes = Vec::with_capacity(self.elements.len() * dtype.size());
+        for element in &self.elements {
+            element.encode(dtype, &mut bytes)?;
+        }
+        Ok(HostArray { dtype, shape: self.shape.clone(), bytes })
+    }
+}
+
+fn count_one(open: &mut [usize]) {
+    if let Some(innermost) = open.last_mut() {
+        *innermost += 1;
+    }
+}
+
+impl Number {
+    fn parse(text: &str) -> Result<Number, String> {
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let is_negative = text.starts_with('-');
+        match unsigned {
+            "true" | "True" if unsigned.len() == text.len() => return Ok(Number::Bool(true)),
+            "false" | "False" if unsigned.len() == text.len() => return Ok(Number::Bool(false)),
+            "inf" | "nan" => return Ok(Number::Float(text.to_string())),
+            _ => {}
+        }
+        let wrong =
+            || if text.is_empty() { "a number is missing".to_string() } else { format!("`{text}` is not a number") };
+        if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return Err(wrong());
+        }
+        let digits = unsigned.replace('_', "");
+        let integer = match digits.strip_prefix("0x") {
+            Some(hex) => Some(i128::from_str_radix(hex, 16).map_err(|_| wrong())?),
+            None => digits.parse().ok(),
+        };
+        let sign = if is_negative { "-" } else { "" };
+        match integer {
+            Some(integer) => Ok(Number::Integer(if is_negative { -integer } else { integer })),
+            None if digits.parse::<f64>().is_ok() => Ok(Number::Float(format!("{sign}{digits}"))),
+            None => Err(wrong()),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Number::Bool(value) => value.to_string(),
+            Number::Integer(value) => value.to_string(),
+            Number::Float(text) => text.clone(),
+        }
+    }
+
+    fn encode(&self, dtype: DType, bytes: &mut Vec<u8>) -> Result<(), String> {
+        let name = dtype.name();
+        let no_fit = || format!("{} does not fit {name}", self.show());
+        macro_rules! integer {
+            ($integer:ty) => {
+                match *self {
+                    Number::Integer(value) => {
+                        bytes.extend(<$integer>::try_from(value).map_err(|_| no_fit())?.to_ne_bytes())
+                    }
+                    Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not an {name}", self.show())),
+                }
+            };
+        }
+        macro_rules! float {
+            ($parse:expr) => {{
+                let text = match self {
+                    Number::Integer(value) => value.to_string(),
+                    Number::Float(text) => text.clone(),
+                    Number::Bool(_) => return Err(format!("{} is not an {name}", self.show())),
+                };
+                let value = $parse(text.as_str()).map_err(|_| no_fit())?;
+                if value.is_infinite() && !text.ends_with("inf") {
+                    return Err(no_fit());
+                }
+                bytes.extend(value.to_ne_bytes())
+            }};
+        }
+        match dtype {
+            DType::Bool => match self {
+                Number::Bool(value) => bytes.push(u8::from(*value)),
+                Number::Integer(_) | Number::Float(_) => {
+                    return Err(format!("{} is not a bool; write true or false", self.show()));
+                }
+            },
+            DType::I8 => integer!(i8),
+            DType::I16 => integer!(i16),
+            DType::I32 => integer!(i32),
+            DType::I64 => integer!(i64),
+            DType::U8 => integer!(u8),
+            DType::U16 => integer!(u16),
+            DType::U32 => integer!(u32),
+            DType::U64 => integer!(u64),
+            DType::F16 => float!(|text: &str| text.parse().map(f16::from_f64)),
+            DType::Bf16 => float!(|text: &str| text.parse().map(bf16::from_f64)),
+            DType::F32 => float!(|text: &str| text.parse::<f32>()),
+            DType::F64 => float!(|text: &str| text.parse::<f64>()),
+            DType::Key => match *self {
+                Number::Integer(seed) => {
+                    let seed = i64::try_from(seed).map_err(|_| no_fit())?;
+                    random::key(seed).iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+                }
+                Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not a seed of a key", self.show())),
+            },
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn array(text: &str, dtype: DType) -> Result<HostArray, String> {
+        Literal::parse(text)?.to_array(dtype)
+    }
+
+    #[test]
+    fn lists_have_the_shape_they_show() {
+        for (text, shape) in [
+            ("7", vec![]),
+            ("[1,2,3]", vec![3]),
+            (" [ [1, 2, 3] , [4, 5, 6] ] ", vec![2, 3]),
+            ("[[[1]], [[2]]]", vec![2, 1, 1]),
+            ("[]", vec![0]),
+            ("[[], []]", vec![2, 0]),
+        ] {
+            assert_eq!(array(text, DType::U8).unwrap().shape, shape, "{text}");
+        }
+        assert_eq!(array("[[1, 2], [3, 4]]", DType::U8).unwrap().bytes, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn malformed_lists_say_what_is_wrong() {
+        for (text, part) in [
+            ("[1, 2", "missing"),
+            ("[1, 2]]", "a `]` too many"),
+            ("[1] 2", "follows"),
+            ("[1 2]", "`1 2` is not a number"),
+            ("[1,,2]", "a number is missing"),
+            ("[[1], 2]", "mixed"),
+            ("[1, [2]]", "mixed"),
+            ("[[1, 2], [3]]", "2 and 1 elements"),
+            ("[[], 1]", "mixed"),
+            ("", "a number is missing"),
+            ("x", "`x` is not a number"),
+            ("--1", "not a number"),
+            ("1e", "not a number"),
+        ] {
+            let message = array(text, DType::F32).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+        assert!(array(&"[".repeat(100_000), DType::F32).is_err());
+    }
+
+    #[test]
+    fn numbers_fit_their_type_or_are_refused() {
+        assert_eq!(array("-1", DType::I8).unwrap().bytes, [255]);
+        assert_eq!(array("0xff", DType::U8).unwrap().bytes, [255]);
+        assert_eq!(array("1_000", DType::I16).unwrap().bytes, 1000i16.to_ne_bytes());
+        assert_eq!(array("3", DType::F32).unwrap().bytes, 3f32.to_ne_bytes());
+        assert_eq!(array("-1e-5", DType::F64).unwrap().bytes, (-1e-5f64).to_ne_bytes());
+        assert_eq!(array("-inf", DType::F32).unwrap().bytes, f32::NEG_INFINITY.to_ne_bytes());
+        assert_eq!(array("true", DType::Bool).unwrap().bytes, [1]);
+        assert_eq!(array("18446744073709551615", DType::U64).unwrap().bytes, [255; 8]);
+        assert_eq!(array("42", DType::Key).unwrap().bytes, [0, 0, 0, 0, 42, 0, 0, 0]);
+        for (text, dtype) in [
+            ("3.5", DType::I32),
+            ("3.0", DType::I32),
+            ("300", DType::U8),
+            ("-1", DType::U64),
+            ("1e39", DType::F32),
+            ("65520", DType::F16),
+            ("1", DType::Bool),
+            ("true", DType::F32),
+            ("1.5", DType::Key),
+        ] {
+            assert!(array(text, dtype).is_err(), "{text} as {}", dtype.name());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a run took: the object of `--stats json` and the lines of `--bench`.
+
+use serde::Serialize;
+
+use crate::report::RunReport;
+
+/// One JSON object on one line.
+///
+/// `run_ms` has one time for each run that was asked for, warm-up left out; counts and bytes of collectives are those of
+/// one run.
+#[derive(Serialize)]
+pub struct Stats {
+    pub compile_ms: f64,
+    /// From the decoded program to its first step: arguments read, memory in place, threads started.
+    pub load_ms: f64,
+    pub run_ms: Vec<f64>,
+    pub peak_bytes_per_device: u64,
+    pub collectives: Vec<CollectiveStats>,
+}
+
+#[derive(Serialize)]
+pub struct CollectiveStats {
+    pub kind: &'static str,
+    pub count: u64,
+    pub bytes: u64,
+}
+
+impl Stats {
+    /// `reports` are those of the runs that count.
+    pub fn new(compile_ms: f64, load_ms: f64, reports: &[RunReport]) -> Stats {
+        let last = reports.last();
+        let collectives = last.map(|report| report.collectives.as_slice()).unwrap_or_default();
+        Stats {
+            compile_ms: round(compile_ms),
+            load_ms: round(load_ms),
+            run_ms: reports.iter().map(|report| round(report.run_ms)).collect(),
+            peak_bytes_per_device: last.map_or(0, |report| report.peak_bytes_per_device),
+            collectives: collectives
+                .iter()
+                .map(|total| CollectiveStats { kind: total.kind.name(), count: total.count, bytes: total.bytes })
+                .collect(),
+        }
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// `10 runs: min 1.204 ms, median 1.22 ms, mean 1.25 ms, max 1.602 ms`
+    pub fn bench_line(&self) -> String {
+        let mut times = self.run_ms.clone();
+        times.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (times.first(), times.last()) else {
+            return "0 runs".to_string();
+        };
+        let middle = times.len() / 2;
+        let median = if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2.0 };
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let (median, mean) = (round(median), round(mean));
+        let runs = if times.len() == 1 { "1 run".to_string() } else { format!("{} runs", times.len()) };
+        format!("{runs}: min {least} ms, median {median} ms, mean {mean} ms, max {most} ms")
+    }
+}
+
+/// To the microsecond; more digits would only be noise.
+fn round(ms: f64) -> f64 {
+    (ms * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::CollectiveKind;
+    use crate::report::CollectiveTotal;
+
+    fn report(run_ms: f64) -> RunReport {
+        let total = CollectiveTotal { kind: CollectiveKind::AllReduce, count: 3, bytes: 96 };
+        RunReport { run_ms, collectives: vec![total], peak_bytes_per_device: 512 }
+    }
+
+    #[test]
+    fn stats_are_one_json_object() {
+        let stats = Stats::new(1.23456, 0.5, &[report(2.0), report(1.0)]);
+        let expected = r#"{"compile_ms":1.235,"load_ms":0.5,"run_ms":[2.0,1.0],"peak_bytes_per_device":512,"collectives":[{"kind":"all_reduce","count":3,"bytes":96}]}"#;
+        assert_eq!(stats.to_json(), expected);
+    }
+
+    #[test]
+    fn a_bench_tells_the_spread() {
+        let stats = Stats::new(0.0, 0.0, &[report(4.0), report(1.0), report(2.0), report(2.5)]);
+        assert_eq!(stats.bench_line(), "4 runs: min 1 ms, median 2.25 ms, mean 2.375 ms, max 4 ms");
+    }
+}
