@@ -1,0 +1,102 @@
+//! The house rules that a compiler cannot check: which crate may use which, and that every code has its page.
+
+#![allow(clippy::unwrap_used)]
+
+use spmdc_grammar::codes::Code;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
+    for entry in entries.map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() && path.file_name().unwrap() != "target" {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// `cli -> compiler -> grammar`, `cli -> runtime`, `compiler -> runtime::abi` only.
+#[test]
+fn dependencies_point_one_way() {
+    let allowed: [(&str, &[&str]); 4] = [
+        ("grammar", &[]),
+        ("runtime", &[]),
+        ("compiler", &["spmdc_grammar", "spmdc_runtime::abi"]),
+        ("cli", &["spmdc_grammar", "spmdc_compiler", "spmdc_runtime"]),
+    ];
+    for (name, allowed) in allowed {
+        for file in files(&root().join(name).join("src"), "rs") {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+                for (at, _) in line.match_indices("spmdc_") {
+                    let used = &line[at..];
+                    let crate_use = ["spmdc_grammar", "spmdc_compiler", "spmdc_runtime"].iter().any(|c| used.starts_with(&format!("{c}::")));
+                    let fine = !crate_use || allowed.iter().any(|prefix| used.starts_with(prefix));
+                    assert!(fine, "{}:{}: {name} must not use this: {line}", file.display(), number + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Only the command and the runtime touch files, the environment, or the standard streams.
+#[test]
+fn the_compiler_does_no_io() {
+    for name in ["grammar", "compiler"] {
+        for file in files(&root().join(name).join("src"), "rs") {
+            let text = fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for banned in ["std::fs", "std::env::var", "println!(", "eprintln!(", "std::io::std"] {
+                assert!(!code.contains(banned), "{}: {banned}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_has_a_page_that_names_it() {
+    let folder = root().join("docs/errors");
+    for code in Code::ALL {
+        let page = fs::read_to_string(folder.join(format!("{code}.md"))).unwrap_or_else(|_| panic!("no page for {code}"));
+        assert!(page.starts_with(&format!("# {code}: {}\n", code.title())), "the page's title is not that of {code}");
+    }
+    for page in files(&folder, "md") {
+        let name = page.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(Code::from_name(&name).is_some(), "{} explains no code", page.display());
+    }
+}
+
+#[test]
+fn sources_stay_readable() {
+    for name in ["grammar", "compiler", "runtime", "cli", "tests"] {
+        for file in files(&root().join(name), "rs") {
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = text.lines().count();
+            assert!(lines <= 900, "{} has {lines} lines; split it", file.display());
+            let header = text.lines().next().is_some_and(|line| line.starts_with("//!") || line.starts_with("#!"));
+            assert!(header, "{} has no header", file.display());
+        }
+    }
+}
+
+#[test]
+fn examples_say_what_they_show_and_how_to_run_them() {
+    let readme = fs::read_to_string(root().join("examples/README.md")).unwrap();
+    for file in files(&root().join("examples"), "spmd") {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//! "), "{} has no header", file.display());
+        assert!(text.contains("//! run: spmdc run examples/"), "{} does not say how to run it", file.display());
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(readme.contains(&name), "examples/README.md does not list {name}");
+    }
+}
