@@ -8,10 +8,10 @@ use crate::diagnostic::Diagnostic;
 use crate::span::{FileId, Span};
 use crate::token::Token;
 
-type Action<'s, T> = Result<T, ParseError<usize, Token<'s>, Diagnostic>>;
+type Action<'s, T> = Result<T, ParseError<usize, Token<'s>, Box<Diagnostic>>>;
 
 fn refuse<'s, T>(span: Span, message: impl Into<String>, help: impl Into<String>) -> Action<'s, T> {
-    Err(ParseError::User { error: Diagnostic::error(Code::E0002, span, message).help(help) })
+    Err(ParseError::User { error: Box::new(Diagnostic::error(Code::E0002, span, message).help(help)) })
 }
 
 pub fn span(file: FileId, start: usize, end: usize) -> Span {
@@ -29,23 +29,22 @@ pub fn first_and<T>(first: T, mut rest: Vec<T>) -> Vec<T> {
     rest
 }
 
-/// A statement, or something that is one unless it turns out to be the value of its block.
-pub enum BlockItem {
-    Stmt(Stmt),
-    BlockLike(Expr),
+/// A statement; what ends in a brace and has no `;` may turn out to be the value of its block.
+pub struct BlockItem {
+    pub stmt: Stmt,
+    pub is_bare: bool,
 }
 
 pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> Block {
     let mut value = value.map(Box::new);
     let mut stmts = Vec::with_capacity(items.len());
     let last = items.len().wrapping_sub(1);
-    for (position, item) in items.into_iter().enumerate() {
-        match item {
-            BlockItem::Stmt(stmt) => stmts.push(stmt),
-            BlockItem::BlockLike(expr) if position == last && value.is_none() && may_have_value(&expr.kind) => {
+    for (position, BlockItem { stmt, is_bare }) in items.into_iter().enumerate() {
+        match stmt.kind {
+            StmtKind::Expr(expr) if is_bare && position == last && value.is_none() && may_have_value(&expr.kind) => {
                 value = Some(Box::new(expr));
             }
-            BlockItem::BlockLike(expr) => stmts.push(Stmt { span: expr.span, kind: StmtKind::Expr(expr) }),
+            kind => stmts.push(Stmt { kind, span: stmt.span }),
         }
     }
     Block { stmts, value, span }
@@ -199,7 +198,7 @@ pub fn string<'s>(text: &str, span: Span) -> Action<'s, String> {
                 let place = Span::new(span.file, start, start + 1 + other.len_utf8());
                 let diagnostic = Diagnostic::error(Code::E0001, place, format!("`\\{other}` stands for no character"))
                     .help("in a string, `\\n` is a new line, `\\t` a tab, `\\\\` a backslash and `\\\"` a quote");
-                return Err(ParseError::User { error: diagnostic });
+                return Err(ParseError::User { error: Box::new(diagnostic) });
             }
         });
     }

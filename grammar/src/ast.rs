@@ -248,6 +248,7 @@ pub struct Arg {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a program has few slices, and matching on them is frequent")]
 pub enum Index {
     Expr(Expr),
     /// `1:-1`, `::2`, `:`

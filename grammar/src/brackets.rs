@@ -35,7 +35,9 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
     for (at, lexeme) in lexemes.iter().enumerate() {
         let token = lexeme.token;
         // No list goes on past the end of its statement. One report for all that should have ended there.
-        if matches!(token, Token::Semicolon | Token::Let) || token == Token::CloseBrace && open_braces > 0 {
+        if matches!(token, Token::Semicolon | Token::Let | Token::Arrow)
+            || token == Token::CloseBrace && open_braces > 0
+        {
             let mut is_reported = false;
             while let Some(opening) = open.pop_if(|opening| is_list(lexemes[*opening].token)) {
                 if !is_reported {
@@ -43,6 +45,13 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
                 }
                 paired[opening].token = Token::Malformed;
                 is_reported = true;
+            }
+        }
+        // Nor past what closes the list it is in.
+        if let Some(lists) = lists_inside(lexemes, &open, token) {
+            diagnostics.push(unclosed(lexemes, open[open.len() - 1], at, file));
+            for opening in open.drain(open.len() - lists..) {
+                paired[opening].token = Token::Malformed;
             }
         }
         if token.closing().is_some() {
@@ -80,7 +89,20 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
             paired.push(Lexeme { token: Token::CloseBrace, start: end, end });
         }
     }
+    // A string without an end swallowed the brackets on its line.
+    if lexemes.iter().any(|lexeme| lexeme.token == Token::Malformed && source[lexeme.start..].starts_with('"')) {
+        diagnostics.clear();
+    }
     (paired, diagnostics)
+}
+
+/// How many open lists lie inside of the one that `closing` closes; None if it closes none of them, or the innermost.
+fn lists_inside(lexemes: &[Lexeme], open: &[usize], closing: Token) -> Option<usize> {
+    if !closing.is_closing() || closing == Token::CloseBrace {
+        return None;
+    }
+    let mut lists = open.iter().rev().take_while(|opening| is_list(lexemes[**opening].token));
+    lists.position(|opening| lexemes[*opening].token.closing() == Some(closing)).filter(|inside| *inside > 0)
 }
 
 fn is_list(opening: Token) -> bool {

@@ -24,7 +24,7 @@ pub use parse::parse;
 pub use print::program as print;
 
 /// Made from `grammar.lalrpop` by `build.rs`.
-#[allow(clippy::all, clippy::pedantic, unused)]
+#[allow(clippy::all, clippy::unwrap_used, unused)]
 mod grammar {
     lalrpop_util::lalrpop_mod!(parser, "/grammar.rs");
     pub use parser::*;

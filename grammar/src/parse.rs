@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::grammar::ItemParser;
 use crate::lexer::{Lexed, lex};
 use crate::span::{FileId, Span};
-use crate::syntax_error::{self, Repair};
+use crate::syntax_error::{Expected, Repair, Stop};
 use crate::token::{Lexeme, Token};
 
 /// More mistakes than this in one item are not worth reading.
@@ -113,13 +113,13 @@ impl<'s> Parser<'s> {
     /// Parses the tokens of one item; None if nothing of it can be used.
     fn item(&mut self, lexemes: &[Lexeme<'s>]) -> Option<Item> {
         let (mut lexemes, unpaired) = brackets::pair_up(self.source, lexemes, self.file);
-        let mut is_whole = unpaired.is_empty();
-        self.diagnostics.extend(unpaired);
         if let Some(diagnostic) = brackets::too_deep(&lexemes, self.file) {
             self.diagnostics.push(diagnostic);
             return None;
         }
         let mut has_header = true;
+        let mut is_first = unpaired.is_empty();
+        self.diagnostics.extend(unpaired);
         for _ in 0..MAX_ERRORS_PER_ITEM {
             let stream = lexemes.iter().map(|lexeme| Ok((lexeme.start, lexeme.token, lexeme.end)));
             let error = match self.grammar.parse(self.file, stream) {
@@ -127,9 +127,24 @@ impl<'s> Parser<'s> {
                 Err(error) => error,
             };
             let at = position(&lexemes, &error);
-            let (diagnostic, repair) = syntax_error::explain(error, at, &lexemes, self.source, self.file, is_whole);
-            self.diagnostics.extend(diagnostic);
-            is_whole = false;
+            let (diagnostic, repair) = match error {
+                ParseError::User { error } => (Some(*error), Repair::RemoveStatement),
+                _ => {
+                    let stop = Stop {
+                        expected: self.expected(&lexemes[..at]),
+                        lexemes: &lexemes,
+                        at,
+                        source: self.source,
+                        file: self.file,
+                    };
+                    stop.explain()
+                }
+            };
+            // An item that ends too early after something was taken out of it may have been whole before.
+            if is_first || at < lexemes.len() {
+                self.diagnostics.extend(diagnostic);
+            }
+            is_first &= repair == Repair::InsertSemicolon;
             match repair {
                 Repair::EndItem => lexemes.truncate(at),
                 Repair::InsertSemicolon => {
@@ -137,6 +152,7 @@ impl<'s> Parser<'s> {
                     lexemes.insert(at, Lexeme { token: Token::Semicolon, start: end, end });
                 }
                 Repair::RemoveStatement => match statement_around(&lexemes, at) {
+                    Some(range) if range.is_empty() => return None,
                     Some(range) => {
                         lexemes.drain(range);
                     }
@@ -157,10 +173,22 @@ impl<'s> Parser<'s> {
         }
         None
     }
+
+    /// What may follow these tokens, which begin an item. The parser is asked with a token that has no place in the
+    /// grammar: with another it might first take steps after which less is possible.
+    fn expected(&self, lexemes: &[Lexeme<'s>]) -> Expected {
+        let end = lexemes.last().map_or(0, |last| last.end);
+        let stream = lexemes.iter().map(|lexeme| (lexeme.start, lexeme.token, lexeme.end));
+        let stream = stream.chain([(end, Token::Malformed, end)]).map(Ok);
+        match self.grammar.parse(self.file, stream) {
+            Err(ParseError::UnrecognizedToken { expected, .. }) => Expected::new(&expected),
+            _ => Expected::default(),
+        }
+    }
 }
 
 /// Which token the parser stopped at; the number of tokens if at the end.
-fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Diagnostic>) -> usize {
+fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Box<Diagnostic>>) -> usize {
     let start = match error {
         ParseError::UnrecognizedToken { token: (start, _, _), .. }
         | ParseError::ExtraToken { token: (start, _, _) } => *start,

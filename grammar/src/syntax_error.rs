@@ -1,6 +1,9 @@
 //! What the parser stopped at, in the words of somebody who writes programs.
+//!
+//! The parser knows which tokens could have come next. `Expected` makes words of them ("an expression", "`;`"); mistakes
+//! that are common, above all those of people who come from Python, C or Rust, get a message of their own or a help.
 
-use lalrpop_util::ParseError;
+use std::fmt::{self, Display};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -18,26 +21,377 @@ pub enum Repair {
     RemoveStatement,
 }
 
-/// The report of `error`, which the parser met at token `at`, and how to go on. There is no report where an earlier
-/// one says it all.
-pub fn explain(
-    error: ParseError<usize, Token, Diagnostic>,
-    at: usize,
-    lexemes: &[Lexeme],
-    source: &str,
-    file: FileId,
-    _is_whole: bool,
-) -> (Option<Diagnostic>, Repair) {
-    let expected = match error {
-        ParseError::User { error } => return (Some(error), Repair::RemoveStatement),
-        ParseError::UnrecognizedToken { expected, .. } | ParseError::UnrecognizedEof { expected, .. } => expected,
-        ParseError::ExtraToken { .. } | ParseError::InvalidToken { .. } => Vec::new(),
-    };
-    let place = match lexemes.get(at) {
-        Some(lexeme) if lexeme.token == Token::Malformed => return (None, Repair::RemoveStatement),
-        Some(lexeme) => Span::new(file, lexeme.start, lexeme.end),
-        None => Span::new(file, source.len(), source.len()),
-    };
-    let message = format!("expected {}", expected.join(", "));
-    (Some(Diagnostic::error(Code::E0002, place, message)), Repair::RemoveStatement)
+/// The place where the parser stopped.
+pub struct Stop<'a, 's> {
+    /// The tokens of the item.
+    pub lexemes: &'a [Lexeme<'s>],
+    /// The one that does not fit; their number if it is the end that does not.
+    pub at: usize,
+    pub expected: Expected,
+    pub source: &'s str,
+    pub file: FileId,
+}
+
+impl<'s> Stop<'_, 's> {
+    /// The report, and how to go on. There is no report where an earlier one says it all.
+    pub fn explain(&self) -> (Option<Diagnostic>, Repair) {
+        match self.found() {
+            Some(Token::Malformed) => (None, Repair::RemoveStatement),
+            // Put in where brackets were left open, which was reported.
+            Some(Token::CloseBrace) if self.span(self.at).start == self.span(self.at).end => {
+                (None, Repair::RemoveStatement)
+            }
+            _ if self.expected.is_nothing() => (Some(self.behind_item()), Repair::EndItem),
+            _ if self.lacks_semicolon() => (Some(self.missing_semicolon()), Repair::InsertSemicolon),
+            _ => (Some(self.unexpected()), Repair::RemoveStatement),
+        }
+    }
+
+    fn token(&self, at: usize) -> Option<Token<'s>> {
+        self.lexemes.get(at).map(|lexeme| lexeme.token)
+    }
+
+    fn found(&self) -> Option<Token<'s>> {
+        self.token(self.at)
+    }
+
+    /// The token `distance` before the one that was found.
+    fn before(&self, distance: usize) -> Option<Token<'s>> {
+        self.token(self.at.checked_sub(distance)?)
+    }
+
+    fn span(&self, at: usize) -> Span {
+        let lexeme = &self.lexemes[at];
+        Span::new(self.file, lexeme.start, lexeme.end)
+    }
+
+    /// Right behind the last token that made sense.
+    fn end_of_previous(&self) -> Span {
+        let end = self.at.checked_sub(1).map_or(0, |previous| self.lexemes[previous].end);
+        Span::new(self.file, end, end)
+    }
+
+    fn place(&self) -> Span {
+        if self.at < self.lexemes.len() { self.span(self.at) } else { self.end_of_previous() }
+    }
+
+    fn is_on_new_line(&self) -> bool {
+        match (self.at.checked_sub(1).map(|previous| self.lexemes[previous]), self.lexemes.get(self.at)) {
+            (Some(previous), Some(found)) => self.source[previous.end..found.start].contains('\n'),
+            _ => true,
+        }
+    }
+
+    fn text(&self, at: usize) -> &'s str {
+        &self.source[self.lexemes[at].start..self.lexemes[at].end]
+    }
+
+    /// The token that was found, in words.
+    fn found_words(&self) -> String {
+        match self.found() {
+            None if self.source[self.end_of_previous().end as usize..].trim().is_empty() => {
+                "the end of the file".to_string()
+            }
+            None => "the end of the item".to_string(),
+            Some(Token::Name(name)) => format!("the name `{name}`"),
+            Some(Token::DType(dtype)) => format!("the type `{}`", dtype.name()),
+            Some(Token::Int(_) | Token::Float(_)) => format!("the number `{}`", self.text(self.at)),
+            Some(Token::Str(_)) => "a string".to_string(),
+            Some(_) => format!("`{}`", self.text(self.at)),
+        }
+    }
+
+    // --- A whole item, and something behind it ---
+
+    fn behind_item(&self) -> Diagnostic {
+        let found = self.found_words();
+        let error = |message: String| Diagnostic::error(Code::E0002, self.place(), message);
+        match self.found() {
+            Some(Token::Semicolon) => {
+                error("this `;` ends nothing".to_string()).help("a function needs none behind its body; remove it")
+            }
+            Some(token) if begins_statement(token) => error(format!("{found} stands outside of all functions"))
+                .help("statements belong into a function, such as `fn main() { ... }`; constants are `const N = 4;`"),
+            _ => error(format!("expected the next item, found {found}"))
+                .help("an item is a function, `mesh`, `const`, `type` or `import`"),
+        }
+    }
+
+    // --- A statement without its end ---
+
+    /// Whether only a `;` is missing: one could come here, and what came begins something new.
+    fn lacks_semicolon(&self) -> bool {
+        if !self.expected.has(";") || self.foreign_word().is_some() {
+            return false;
+        }
+        match self.found() {
+            None | Some(Token::CloseBrace | Token::Let | Token::For | Token::While | Token::If) => true,
+            Some(token) => self.is_on_new_line() && begins_statement(token),
+        }
+    }
+
+    fn missing_semicolon(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(Code::E0002, self.end_of_previous(), "a `;` is missing here");
+        match self.found() {
+            Some(Token::CloseBrace) => diagnostic
+                .here("this statement needs a `;`")
+                .help("only the value of a block stands without `;`, and `let` and assignments have none"),
+            Some(_) => diagnostic.here(format!("expected `;` before {}", self.found_words())),
+            None => diagnostic.here("expected `;`"),
+        }
+    }
+
+    // --- Everything else ---
+
+    fn unexpected(&self) -> Diagnostic {
+        let error = |message: String| Diagnostic::error(Code::E0002, self.place(), message);
+        if let Some(diagnostic) = self.reserved_word() {
+            return diagnostic;
+        }
+        match self.found() {
+            Some(found) if found.is_comparison() && self.expected.has("&&") && !self.expected.has("==") => {
+                return error("comparisons do not chain".to_string())
+                    .here("a second comparison")
+                    .help("compare twice, `a < b && b < c`, or put one in parentheses");
+            }
+            Some(Token::Else) => {
+                return error("this `else` belongs to no `if`".to_string())
+                    .help("`else` stands right behind the `}` of its `if`, without a `;` in between");
+            }
+            Some(token) if token.begins_item() && self.expected.has("let") => {
+                let what = match token {
+                    Token::Fn | Token::Manual => "a function",
+                    Token::Const => "a constant",
+                    Token::Mesh => "a mesh",
+                    Token::Import => "an import",
+                    _ => "a type",
+                };
+                return error(format!("{what} cannot be declared inside a function"))
+                    .help("move it out; inside, `let` names values, and a lambda `|x| ...` is a function of its own");
+            }
+            _ => {}
+        }
+        let mut message = format!("expected {}, found {}", self.expected, self.found_words());
+        if self.found().is_none() && self.at > 0 {
+            message = format!("expected {} before {}", self.expected, self.found_words());
+        }
+        let diagnostic = error(message);
+        match self.foreign_word().or_else(|| self.help()) {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }
+    }
+
+    /// A word of the language where somebody wanted a name of their own.
+    fn reserved_word(&self) -> Option<Diagnostic> {
+        let found = self.found()?;
+        // `mesh` may be the name of an argument, so it is what follows that does not fit.
+        if let Some(at) = self.at.checked_sub(1)
+            && self.lexemes[at].token.is_reserved_word()
+            && self.expected.0 == ["="]
+            && found != Token::Assign
+            && self.token(0) != Some(Token::Let)
+        {
+            let message = format!("`{}` is a word of the language and cannot be a name", self.text(at));
+            return Some(Diagnostic::error(Code::E0002, self.span(at), message));
+        }
+        let in_expression = self.expected.is_expression() && matches!(found, Token::Mesh | Token::Type | Token::Manual);
+        let as_name = self.expected.has("name") && !self.expected.is_expression() && !self.expected.has("dtype");
+        if found == Token::OpenSharding && as_name {
+            let message = "`P` followed by `(` always begins a sharding";
+            return Some(
+                Diagnostic::error(Code::E0002, self.place(), message).help("choose another name for the function"),
+            );
+        }
+        if !found.is_reserved_word() || !(in_expression || as_name) {
+            return None;
+        }
+        let word = self.text(self.at);
+        let message = match found {
+            Token::DType(_) => format!("`{word}` is an element type and cannot be a name"),
+            _ => format!("`{word}` is a word of the language and cannot be a name"),
+        };
+        let help = match found {
+            Token::DType(crate::ast::DTypeName::Key) => "a random key is often called `k`".to_string(),
+            Token::Mut => "parameters are immutable; write `let mut x = x;` in the body".to_string(),
+            _ => format!("choose another, such as `{word}_`"),
+        };
+        Some(Diagnostic::error(Code::E0002, self.place(), message).help(help))
+    }
+
+    /// A word that another language has, here or right before.
+    fn foreign_word(&self) -> Option<&'static str> {
+        let word = |token: Option<Token<'s>>| match token {
+            Some(Token::Name(name)) => Some(name),
+            _ => None,
+        };
+        let here = word(self.found()).and_then(|name| match name {
+            "and" => Some("both conditions: `a && b`"),
+            "or" => Some("either condition: `a || b`"),
+            "is" => Some("values are compared with `==`"),
+            _ => None,
+        });
+        let before = word(self.before(1)).and_then(|name| match name {
+            "return" => Some("the value of a function is the last expression of its body, without `return` and `;`"),
+            "var" | "val" | "auto" => Some("names are introduced by `let`, or `let mut` if they change"),
+            "not" => Some("the opposite of a condition is `!c`"),
+            "elif" | "elsif" | "elseif" => Some("write `else if`"),
+            "lambda" => Some("a function without a name is written `|x| ...`"),
+            "def" | "func" | "function" | "pub" => Some("functions are declared with `fn name(x) { ... }`"),
+            "loop" | "until" => Some("loops are `for i in 0..n { ... }` and `while c { ... }`"),
+            _ => None,
+        });
+        let first = word(self.found()).filter(|_| self.at == 0).and_then(|name| match name {
+            "def" | "func" | "function" | "pub" => Some("functions are declared with `fn name(x) { ... }`"),
+            "from" | "use" | "include" => Some("other files are read with `import \"nn.spmd\" as nn;`"),
+            "struct" | "class" => Some("types are declared with `type Layer = { w: f32[4], b: f32 };`"),
+            _ => None,
+        });
+        here.or(before).or(first)
+    }
+
+    fn help(&self) -> Option<&'static str> {
+        let found = self.found()?;
+        let previous = self.before(1);
+        Some(match found {
+            Token::Assign if self.expected.is_operator() => {
+                "`==` compares; `=` only assigns, as a statement of its own"
+            }
+            token if token.is_binary_operator() && previous == Some(Token::CloseBrace) && self.expected.has("let") => {
+                "the `}` ended a statement; to go on with an operator, put what it closes in parentheses"
+            }
+            Token::Plus if self.expected.is_expression() && previous == Some(Token::Plus) => {
+                "there is no `++`; write `i += 1;`"
+            }
+            Token::Plus if self.expected.is_expression() => "there is no sign `+`; leave it out",
+            Token::Colon if self.expected.has("{") => {
+                "blocks stand in braces: `fn f(x) { ... }`, `if c { ... }`, `for i in 0..n { ... }`"
+            }
+            Token::Colon if matches!(self.token(0), Some(Token::Const)) => {
+                "a constant has the type of its value: `const N = 4;`, `const EPS = f32(1e-5);`"
+            }
+            Token::Colon | Token::Comma if self.before(2) == Some(Token::OpenBrace) => {
+                "these braces are a block; a struct that is its value needs its own: `{ { w: a, b: c } }`"
+            }
+            Token::Int(_) if self.token(0) == Some(Token::Mesh) && previous == Some(Token::Assign) => {
+                "the axes of a mesh stand in parentheses: `mesh (X = 2, Y = 4);`"
+            }
+            Token::OpenBrace if self.expected.has("..") => "a `for` counts through a range: `for i in 0..n { ... }`",
+            Token::DotDot if self.expected.has(":") => "a slice is written `x[1:3]`",
+            Token::Arrow if self.expected.has("=") => "`->` gives the type of a function's result",
+            Token::Question => "`?` is an open dimension, as in `f32[4@?]` and `P(X, ?)`",
+            token if begins_statement(token) && self.at == 0 => {
+                "statements belong into a function, such as `fn main() { ... }`; constants are `const N = 4;`"
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn begins_statement(token: Token) -> bool {
+    matches!(token, Token::Let | Token::If | Token::For | Token::While) || token.begins_operand()
+}
+
+/// The tokens that could have come.
+#[derive(Default)]
+pub struct Expected(Vec<String>);
+
+impl Expected {
+    /// From the parser's list, in which each is in quotes.
+    pub fn new(tokens: &[String]) -> Expected {
+        Expected(tokens.iter().map(|token| token.trim_matches('"').to_string()).collect())
+    }
+
+    fn has(&self, token: &str) -> bool {
+        self.0.iter().any(|expected| expected == token)
+    }
+
+    /// An item was complete.
+    fn is_nothing(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// An expression could have begun.
+    fn is_expression(&self) -> bool {
+        self.has("float")
+    }
+
+    /// An expression could have ended or gone on.
+    fn is_operator(&self) -> bool {
+        self.has("+") && self.has("*")
+    }
+}
+
+/// In words, at most a handful: "an expression", "`,` or `)`".
+impl Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const OPERATORS: [&str; 21] = [
+            "||", "&&", "==", "!=", "<", "<=", ">", ">=", "|", "^", "&", "<<", ">>", "+", "-", "*", "/", "//", "%",
+            "@", "**",
+        ];
+        const ASSIGNMENTS: [&str; 14] =
+            ["=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "**=", "&=", "|=", "^=", "<<=", ">>="];
+        const NAMES: [&str; 7] = ["name", "as", "auto", "collect", "devices", "explicit", "on"];
+        const BEGINNINGS: [&str; 19] = [
+            "dtype", "integer", "float", "string", "true", "false", "None", "_", "(", "[", "P(", "-", "!", "|", "||",
+            "{", "if", "for", "while",
+        ];
+        let mut words: Vec<String> = Vec::new();
+        let mut rest: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let mut drop = |tokens: &[&str]| rest.retain(|token| !tokens.contains(token));
+        if self.has("let") {
+            words.push("a statement".to_string());
+            drop(&BEGINNINGS);
+            drop(&["let"]);
+        } else if self.is_expression() {
+            words.push("an expression".to_string());
+            drop(&BEGINNINGS);
+        } else if self.has("integer") && self.has("-") {
+            words.push("a size".to_string());
+            drop(&["integer", "-", "("]);
+        } else if self.has("mesh") && self.has("fn") {
+            words.push("an item (`fn`, `mesh`, `const`, `type` or `import`)".to_string());
+            drop(&["mesh", "fn", "const", "type", "import", "manual"]);
+        } else if self.has("dtype") && self.has("mesh") {
+            words.push("the name of a field".to_string());
+            drop(&["dtype", "mesh", "type"]);
+        } else if self.has("dtype") {
+            words.push("a type".to_string());
+            drop(&["dtype", "(", "{"]);
+        } else if self.has("?") {
+            words.push("a mesh axis".to_string());
+            drop(&["None"]);
+        } else if self.has("name") {
+            words.push("a name".to_string());
+            if self.has("_") {
+                drop(&["_", "(", "{"]);
+            }
+        }
+        if self.is_operator() {
+            drop(&OPERATORS);
+            drop(&ASSIGNMENTS);
+            drop(&["(", "[", ".", "[ after a type", "{ after a type"]);
+        }
+        if self.has("name") {
+            drop(&NAMES);
+        } else if self.is_operator() {
+            drop(&["on"]);
+        }
+        words.extend(rest.iter().filter(|token| !token.ends_with("after a type")).map(|token| match *token {
+            "string" => "a string".to_string(),
+            "integer" => "a number".to_string(),
+            token => format!("`{token}`"),
+        }));
+        if words.len() > 6 || words.is_empty() {
+            words.truncate(5);
+            words.insert(0, "an operator".to_string());
+        }
+        for (position, word) in words.iter().enumerate() {
+            if position > 0 {
+                f.write_str(if position + 1 == words.len() { " or " } else { ", " })?;
+            }
+            f.write_str(word)?;
+        }
+        Ok(())
+    }
 }
