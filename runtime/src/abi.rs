@@ -23,6 +23,25 @@ pub const ABI_VERSION: u32 = 1;
 /// order. Returns 0, or a [`trap`] code.
 pub type KernelFn = unsafe extern "C" fn(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64;
 
+/// The kernels of a program, in the order of [`Program::kernels`].
+#[derive(Clone, Debug)]
+pub struct Kernels(Vec<KernelFn>);
+
+impl Kernels {
+    /// # Safety
+    /// These must be the kernels of the one program that they are loaded with, and stay in memory as long as they are used.
+    /// Each one, called with the buffers and scalars of a step for any part of its range, may touch only those parts of these
+    /// buffers that the program gives to it; and the steps of the program must be ordered, by `Sync` steps and collectives, so
+    /// that no device writes memory that another one may be using.
+    pub unsafe fn new(functions: Vec<KernelFn>) -> Kernels {
+        Kernels(functions)
+    }
+
+    pub fn functions(&self) -> &[KernelFn] {
+        &self.0
+    }
+}
+
 /// What a kernel returns when it must stop the program.
 pub mod trap {
     pub const NONE: i64 = 0;
@@ -313,7 +332,8 @@ pub enum Step {
         to: Place,
         site: Site,
     },
-    /// `counter` (an i32 scalar) takes the values `start..end`.
+    /// `counter` (an i32 scalar) takes the values `start..end`. It lies in an arena of all axes: devices do not keep in step, so
+    /// one may begin its next trip while another still reads its counter.
     For {
         counter: Place,
         start: Bound,
@@ -425,7 +445,8 @@ impl CollectiveKind {
     }
 }
 
-/// One side of a collective.
+/// One side of a collective. The arena of a side has at least the axes that split the value. Whoever shares the target takes
+/// part in the collective, whether in its group or not, and writes a part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shards {
     pub place: Place,

@@ -10,6 +10,8 @@
 //! | E0999 | the compiler or the runtime broke its own rules |
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{Program, Site};
 
@@ -59,3 +61,72 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+/// The failures of one run, of which the first in program order is reported.
+///
+/// Every device counts the operations it has executed; where control flow is the same on all devices these clocks agree, so
+/// the least of `(clock, device)` is the same failure however the threads were timed. For that, a device goes on until its
+/// clock passes that of a known failure: it might still fail earlier in the program.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    /// The least clock at which a device failed.
+    clock: AtomicU64,
+    /// Something went so wrong that all devices stop at once.
+    halted: AtomicBool,
+    first: Mutex<Option<(u64, usize, RunError)>>,
+}
+
+impl Failures {
+    pub fn new() -> Failures {
+        Failures { clock: AtomicU64::new(u64::MAX), halted: AtomicBool::new(false), first: Mutex::new(None) }
+    }
+
+    /// Whether a device at this clock has no reason to go on.
+    pub fn stops(&self, clock: u64) -> bool {
+        clock > self.clock.load(Ordering::Relaxed)
+    }
+
+    pub fn record(&self, clock: u64, device: usize, error: RunError) {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(least, number, _)| (clock, device) < (*least, *number)) {
+            *first = Some((clock, device, error));
+        }
+        self.clock.fetch_min(clock, Ordering::Relaxed);
+    }
+
+    /// Records the error and stops all devices where they are.
+    pub fn halt(&self, clock: u64, device: usize, error: RunError) {
+        self.record(clock, device, error);
+        self.clock.store(0, Ordering::Relaxed);
+        self.halted.store(true, Ordering::Release);
+    }
+
+    pub fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::Acquire)
+    }
+
+    /// The first failure, if there was any; as new afterwards.
+    pub fn take(&self) -> Option<RunError> {
+        self.clock.store(u64::MAX, Ordering::Relaxed);
+        self.halted.store(false, Ordering::Relaxed);
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).take().map(|(_, _, error)| error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_in_program_order_is_kept() {
+        let failures = Failures::new();
+        assert!(!failures.stops(u64::MAX));
+        failures.record(7, 1, RunError::new("E0801", "later"));
+        failures.record(5, 3, RunError::new("E0801", "device 3"));
+        failures.record(5, 2, RunError::new("E0802", "device 2"));
+        failures.record(5, 4, RunError::new("E0801", "device 4"));
+        assert!(failures.stops(6) && !failures.stops(5));
+        assert_eq!(failures.take().map(|error| error.message).as_deref(), Some("device 2"));
+        assert_eq!(failures.take(), None);
+    }
+}

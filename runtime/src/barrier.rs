@@ -1,0 +1,196 @@
+//! Waiting for others: the meetings of groups of devices, and threads that sleep until something happens.
+//!
+//! # Meetings
+//! Every group of devices that ever waits for each other has one [`Meeting`], used again and again: its generation says how
+//! often it has taken place. A worker counts those of its devices that have arrived in memory of its own; only when all of
+//! them are there does it touch the meeting. So a meeting of eight devices on two workers costs two atomic additions, and
+//! one whose devices all belong to one worker costs none.
+//!
+//! # Ordering
+//! What a device wrote before it arrived is seen by every device that leaves the meeting: an arriving worker adds to
+//! `arrived` with release, the last one reads that with acquire and publishes the next generation with release, and whoever
+//! goes on has read that generation with acquire. Within one worker all of this happens on one thread.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// How often a thread looks before it goes to sleep: some 20 to 50 microseconds.
+const SPINS: u32 = 2000;
+
+/// Where a group of devices meets. Aligned so that two meetings never share a cache line, or a pair of them.
+#[repr(align(128))]
+pub(crate) struct Meeting {
+    /// How often the meeting has taken place.
+    generation: AtomicU32,
+    /// Workers all of whose members have arrived for the next time.
+    arrived: AtomicU32,
+    /// A member has stopped: the meeting will not take place again.
+    dead: AtomicBool,
+    /// The devices that meet, in the order of their numbers.
+    pub members: Box<[usize]>,
+    /// The workers that these devices belong to.
+    pub workers: Box<[usize]>,
+}
+
+impl Meeting {
+    pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Meeting {
+        let zero = || AtomicU32::new(0);
+        Meeting { generation: zero(), arrived: zero(), dead: AtomicBool::new(false), members, workers }
+    }
+
+    /// The generation that a device which has just arrived waits to see replaced. It cannot pass without this device.
+    pub fn current(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Whether a meeting that was awaited in this generation has taken place.
+    pub fn is_over(&self, awaited: u32) -> bool {
+        self.generation.load(Ordering::Acquire) != awaited
+    }
+
+    /// All members that belong to the calling worker have arrived. True if they were the last ones, so that the meeting takes
+    /// place; the other workers may need waking then.
+    pub fn arrive(&self) -> bool {
+        let generation = self.current();
+        if self.workers.len() > 1 {
+            if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < self.workers.len() as u32 {
+                return false;
+            }
+            // Nobody arrives again before the next generation is there to be seen.
+            self.arrived.store(0, Ordering::Relaxed);
+        }
+        self.generation.store(generation.wrapping_add(1), Ordering::Release);
+        true
+    }
+
+    /// A member has stopped and will not come again. It was not waiting here, or gives up doing so.
+    pub fn bury(&self) {
+        self.dead.store(true, Ordering::Release);
+    }
+
+    /// Whether waiting is in vain: a member stopped before the awaited meeting took place.
+    pub fn is_in_vain(&self, awaited: u32) -> bool {
+        // A member that stops has seen all meetings it took part in end, so the generation is read after the flag.
+        self.dead.load(Ordering::Acquire) && !self.is_over(awaited)
+    }
+
+    /// Makes the meeting as new. No device may be using it.
+    pub fn reset(&self) {
+        self.arrived.store(0, Ordering::Relaxed);
+        self.dead.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Lets one thread sleep until others wake it.
+#[derive(Default)]
+pub(crate) struct Parker {
+    parked: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Parker {
+    /// Says that the calling thread is the one to wake.
+    pub fn register(&self) {
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+    }
+
+    /// Waits until `ready` holds, at first looking again and again if `spin`, then asleep. False when the limit has passed.
+    ///
+    /// No wake-up is lost: this thread marks itself parked and then looks once more, a waking thread makes `ready` true and then
+    /// looks for the mark, and a full fence lies between the two steps of each, so at least one sees what the other did.
+    pub fn wait(&self, spin: bool, limit: Option<Duration>, mut ready: impl FnMut() -> bool) -> bool {
+        for _ in 0..if spin { SPINS } else { 1 } {
+            if ready() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            self.parked.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let mut late = false;
+            if !ready() {
+                match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                    None => thread::park(),
+                    Some(left) if left.is_zero() => late = true,
+                    Some(left) => thread::park_timeout(left),
+                }
+            }
+            self.parked.store(false, Ordering::Relaxed);
+            if ready() {
+                return true;
+            }
+            if late {
+                return false;
+            }
+        }
+    }
+
+    /// Wakes the thread if it sleeps. What it waits for must have been made true before.
+    pub fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::Relaxed) {
+            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(thread) = thread.as_ref() {
+                thread.unpark();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn the_last_worker_makes_the_meeting_take_place() {
+        let meeting = Meeting::new(Box::new([0, 1, 2]), Box::new([0, 1]));
+        for round in 0..3 {
+            let awaited = meeting.current();
+            assert_eq!(awaited, round);
+            assert!(!meeting.arrive());
+            assert!(!meeting.is_over(awaited));
+            assert!(meeting.arrive());
+            assert!(meeting.is_over(awaited));
+        }
+        let awaited = meeting.current();
+        meeting.bury();
+        assert!(meeting.is_in_vain(awaited));
+        assert!(!meeting.is_in_vain(awaited - 1));
+    }
+
+    #[test]
+    fn threads_take_turns_without_losing_a_wake_up() {
+        let turn = AtomicUsize::new(0);
+        let parkers = [Parker::default(), Parker::default()];
+        thread::scope(|scope| {
+            for me in 0..2 {
+                let (turn, parkers) = (&turn, &parkers);
+                scope.spawn(move || {
+                    parkers[me].register();
+                    for round in 0..2000 {
+                        // Without spinning, so that nearly every turn is a sleep and a wake-up.
+                        assert!(parkers[me].wait(false, None, || turn.load(Ordering::Acquire) == 2 * round + me));
+                        turn.fetch_add(1, Ordering::Release);
+                        parkers[1 - me].wake();
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.into_inner(), 4000);
+    }
+
+    #[test]
+    fn waiting_ends_at_the_limit() {
+        let parker = Parker::default();
+        parker.register();
+        let start = Instant::now();
+        assert!(!parker.wait(true, Some(Duration::from_millis(20)), || false));
+        assert!(start.elapsed() >= Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,122 @@
+//! Whole arrays into and out of the memory of the devices, block by block.
+
+use std::collections::BTreeMap;
+
+use crate::abi::{Layout, Place};
+use crate::array::{BlockSource, HostArray};
+use crate::collectives::{Move, Rows};
+use crate::memory::Memory;
+use crate::mesh::split_axes;
+use crate::trap::RunError;
+
+/// Rows read at a time when a block is not stored as it is read: about this many bytes.
+const SLAB: usize = 1 << 20;
+
+/// The whole array that lies as `layout` says, as seen from `device`: of replicated blocks, those with its coordinates.
+///
+/// The layout and place must have been checked, and no device may be writing the blocks.
+pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usize) -> HostArray {
+    let mesh = memory.mesh();
+    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
+    let mut array = HostArray::zeros(layout.dtype, &shape);
+    for owner in mesh.group(device, split_axes(layout)) {
+        let (start, len) = block(memory, layout, owner);
+        let stored = mesh.stored_shape(layout);
+        let zeros = vec![0; shape.len()];
+        let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &shape, &start);
+        // SAFETY: the block lies within its arena, which was checked, and within the array, which has the layout's shape.
+        unsafe { Move::new(memory.address(place, owner), array.bytes.as_mut_ptr(), rows).run() };
+    }
+    array
+}
+
+/// The blocks of all devices, each packed; for tests.
+pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<HostArray> {
+    let mesh = memory.mesh();
+    let packed = |device| {
+        let (_, len) = block(memory, layout, device);
+        let mut array = HostArray::zeros(layout.dtype, &len);
+        let zeros = vec![0; len.len()];
+        let rows = Rows::new(layout.dtype.size(), &len, &mesh.stored_shape(layout), &zeros, &len, &zeros);
+        // SAFETY: as in `gather`.
+        unsafe { Move::new(memory.address(place, device), array.bytes.as_mut_ptr(), rows).run() };
+        array
+    };
+    (0..mesh.devices()).map(packed).collect()
+}
+
+/// Fills every instance of a buffer from the source, reading each block once, and no block that no device holds.
+///
+/// The layout and place must have been checked, and no device may be using the buffer.
+pub(crate) fn scatter(
+    memory: &Memory,
+    place: Place,
+    layout: &Layout,
+    source: &mut dyn BlockSource,
+) -> Result<(), RunError> {
+    let mesh = memory.mesh();
+    let stored = mesh.stored_shape(layout);
+    let bytes = stored.iter().product::<usize>() * layout.dtype.size();
+    let mut filled = BTreeMap::new();
+    let mut read = BTreeMap::new();
+    for device in 0..mesh.devices() {
+        let to = memory.address(place, device);
+        if filled.insert(to.addr(), ()).is_some() {
+            continue;
+        }
+        let (start, len) = block(memory, layout, device);
+        if len.contains(&0) {
+            continue;
+        }
+        match read.get(&start) {
+            // Devices that do not share memory may still hold the same block.
+            // SAFETY: both are whole stored blocks of the same layout, within their arenas and distinct.
+            Some(&same) => unsafe { to.copy_from_nonoverlapping(same, bytes) },
+            None => {
+                fill(to, &stored, &start, &len, layout, source)?;
+                read.insert(start, to.cast_const());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads one block to where it is stored.
+fn fill(
+    to: *mut u8,
+    stored: &[usize],
+    start: &[usize],
+    len: &[usize],
+    layout: &Layout,
+    source: &mut dyn BlockSource,
+) -> Result<(), RunError> {
+    let size = layout.dtype.size();
+    let packed = len.iter().product::<usize>() * size;
+    // Only the first dimension may be shorter than what is stored: then the block is packed in its place.
+    if len.iter().zip(stored).skip(1).all(|(len, stored)| len == stored) {
+        // SAFETY: the block lies within its arena, and nobody else uses it.
+        let out = unsafe { std::slice::from_raw_parts_mut(to, packed) };
+        return source.read_block(start, len, out);
+    }
+    let row = packed / len[0];
+    let mut slab = vec![0; row * (SLAB / row).clamp(1, len[0])];
+    let (mut start, mut part) = (start.to_vec(), len.to_vec());
+    let zeros = vec![0; len.len()];
+    let mut at = zeros.clone();
+    while at[0] < len[0] {
+        part[0] = (slab.len() / row).min(len[0] - at[0]);
+        let slab = &mut slab[..part[0] * row];
+        source.read_block(&start, &part, slab)?;
+        let rows = Rows::new(size, &part, &part, &zeros, stored, &at);
+        // SAFETY: these rows of the block lie within its arena, and nobody else uses them; the slab has their size.
+        unsafe { Move::new(slab.as_ptr(), to, rows).run() };
+        start[0] += part[0];
+        at[0] += part[0];
+    }
+    Ok(())
+}
+
+/// Where a device's block begins in the whole array, and how long it is.
+fn block(memory: &Memory, layout: &Layout, device: usize) -> (Vec<usize>, Vec<usize>) {
+    memory.mesh().blocks(layout, device).into_iter().map(|range| (range.start, range.len())).unzip()
+}

@@ -1,0 +1,301 @@
+//! Checks a program before it is loaded: every index, place and range, on every device.
+//!
+//! Programs come from the compiler, yet one that was damaged on its way, or a mistake in the compiler, must end in an error and
+//! not in somebody else's memory. What cannot be checked here is what kernels do, and that steps which touch the same memory
+//! are ordered by meetings.
+
+use crate::abi::{
+    ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, LayoutDim,
+    PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site, Step,
+};
+use crate::mesh::{Mesh, split_axes};
+use crate::trap::RunError;
+
+/// No size, range or stride of a real program comes near this.
+const HUGE: u64 = 1 << 48;
+
+/// Checks the program; gives its mesh.
+pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError> {
+    if program.abi_version != ABI_VERSION {
+        let message =
+            format!("the program is of version {}, this runtime of version {ABI_VERSION}", program.abi_version);
+        return Err(RunError::internal(message));
+    }
+    let mesh = Mesh::new(&program.mesh)?;
+    let checker = Checker { program, mesh, kernels };
+    for arena in &program.arenas {
+        checker.axis_set(arena.axes)?;
+        ensure(arena.bytes < HUGE, || format!("an arena of {} bytes", arena.bytes))?;
+    }
+    for binding in program.params.iter().chain(&program.results) {
+        let Binding { place, layout, .. } = binding;
+        checker
+            .stored(*place, layout)
+            .map_err(|error| RunError { message: format!("`{}`: {}", binding.name, error.message), ..error })?;
+    }
+    checker.steps(&program.body)?;
+    Ok(checker.mesh)
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError> {
+    if holds { Ok(()) } else { Err(RunError::internal(format!("malformed program: {}", message()))) }
+}
+
+struct Checker<'a> {
+    program: &'a Program,
+    mesh: Mesh,
+    kernels: usize,
+}
+
+impl Checker<'_> {
+    fn steps(&self, steps: &[Step]) -> Result<(), RunError> {
+        steps.iter().try_for_each(|step| self.step(step).map_err(|error| located(error, site_of(step))))
+    }
+
+    fn step(&self, step: &Step) -> Result<(), RunError> {
+        match step {
+            Step::Kernel(kernel) => self.kernel(kernel),
+            Step::Gemm(gemm) => self.gemm(gemm),
+            Step::Exchange(exchange) => self.exchange(exchange),
+            Step::Reduce(reduce) => self.reduce(reduce),
+            Step::Permute(permute) => self.permute(permute),
+            Step::Sync { group, .. } => self.axis_set(*group),
+            Step::Copy { from, to, bytes, split } => {
+                self.axis_set(*split)?;
+                self.place(*from, *bytes, 1)?;
+                self.place(*to, *bytes, 1)?;
+                let parted = self.mesh.count(split.iter()) > 1;
+                ensure(!parted || from == to || !overlap(*from, *to, *bytes, *bytes), || {
+                    "a copy that devices share overlaps itself".into()
+                })
+            }
+            Step::CheckIndex { index, dtype, extent, to, .. } => {
+                ensure(*extent >= 0, || format!("a dimension of {extent}"))?;
+                self.scalar_in_memory(*index, *dtype)?;
+                self.place(*to, 8, 8)
+            }
+            Step::For { counter, start, end, body, .. } => {
+                self.place(*counter, 4, 4)?;
+                // Devices do not keep in step, so one may begin its next trip while another still reads the counter.
+                let own = self.arena_axes(*counter);
+                ensure(self.mesh.axes().is_subset_of(own), || "devices share a loop counter".into())?;
+                self.bound(start)?;
+                self.bound(end)?;
+                self.steps(body)
+            }
+            Step::While { cond, flag, body, .. } => {
+                self.place(*flag, 1, 1)?;
+                self.steps(cond)?;
+                self.steps(body)
+            }
+            Step::If { flag, then, otherwise, .. } => {
+                self.place(*flag, 1, 1)?;
+                self.steps(then)?;
+                self.steps(otherwise)
+            }
+            Step::Print { values, .. } => values.iter().try_for_each(|value| self.print_value(value)),
+        }
+    }
+
+    fn kernel(&self, step: &KernelStep) -> Result<(), RunError> {
+        ensure((step.kernel as usize) < self.kernels, || format!("kernel {} of {}", step.kernel, self.kernels))?;
+        step.buffers.iter().try_for_each(|&place| self.place(place, 0, 1))?;
+        step.scalars.iter().try_for_each(|scalar| self.scalar(scalar))?;
+        self.axis_set(step.split)?;
+        self.scalar(&step.range)?;
+        for device in 0..self.mesh.devices() {
+            let range = self.mesh.resolve(&step.range, device);
+            ensure((0..HUGE as i64).contains(&range), || format!("a kernel's range of {range}"))?;
+        }
+        Ok(())
+    }
+
+    fn gemm(&self, step: &GemmStep) -> Result<(), RunError> {
+        ensure(matches!(step.dtype, DType::F32 | DType::F64), || format!("a product of {}", step.dtype.name()))?;
+        self.axis_set(step.split)?;
+        let dims = || [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted);
+        for dim in dims() {
+            self.scalar(&dim.extent)?;
+            let strides = [dim.a, dim.b, dim.c];
+            ensure(strides.iter().all(|stride| stride.unsigned_abs() < HUGE), || format!("strides of {strides:?}"))?;
+        }
+        ensure(step.m.b == 0 && step.n.a == 0, || "a free dimension of a product occurs on both sides".into())?;
+        let summed = || step.contracted.iter().chain([&step.k]);
+        ensure(summed().all(|dim| dim.c == 0), || "a contracted dimension occurs in the product".into())?;
+        for device in 0..self.mesh.devices() {
+            let extent = |dim: &GemmDim| self.mesh.resolve(&dim.extent, device);
+            for dim in dims() {
+                let len = extent(dim);
+                ensure((0..HUGE as i64).contains(&len), || format!("an extent of {len}"))?;
+            }
+            let mut written = step.loops.iter().chain([&step.m, &step.n]);
+            if written.clone().any(|dim| extent(dim) == 0) {
+                continue;
+            }
+            ensure(written.all(|dim| dim.c != 0 || extent(dim) <= 1), || "a product overwrites itself".into())?;
+            let empty = summed().any(|dim| extent(dim) == 0);
+            let size = step.dtype.size() as i128;
+            let operands: [(Place, fn(&GemmDim) -> i64, bool); 3] =
+                [(step.c, |dim| dim.c, true), (step.a, |dim| dim.a, !empty), (step.b, |dim| dim.b, !empty)];
+            for (place, stride, used) in operands {
+                self.place(place, 0, size as u64)?;
+                let (mut least, mut last) = (0i128, 0i128);
+                for dim in dims().filter(|_| used) {
+                    let reach = (extent(dim).max(1) - 1) as i128 * stride(dim) as i128;
+                    if reach < 0 { least += reach } else { last += reach }
+                }
+                let begin = place.offset as i128 + least * size;
+                let end = place.offset as i128 + (last + 1) * size;
+                let bytes = self.program.arenas[place.arena as usize].bytes as i128;
+                ensure(!used || begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, step: &ExchangeStep) -> Result<(), RunError> {
+        self.axis_set(step.group)?;
+        self.sides(&step.from, &step.to)
+    }
+
+    fn reduce(&self, step: &ReduceStep) -> Result<(), RunError> {
+        self.axis_set(step.group)?;
+        self.axis_set(step.reduce)?;
+        self.sides(&step.from, &step.to)?;
+        let reduced = step.reduce.intersect(self.mesh.axes());
+        ensure(reduced.is_subset_of(step.group), || "a reduction goes beyond its group".into())?;
+        let split = split_axes(&step.from.layout);
+        ensure(reduced.intersect(split).is_empty(), || "a reduction over an axis that splits the value".into())?;
+        let own = self.arena_axes(step.from.place);
+        ensure(reduced.is_subset_of(own), || "devices share the memory of their partial values".into())?;
+        let (from, to) = (self.stored_bytes(&step.from.layout)?, self.stored_bytes(&step.to.layout)?);
+        ensure(!overlap(step.from.place, step.to.place, from, to), || "a reduction overwrites its operand".into())
+    }
+
+    fn permute(&self, step: &PermuteStep) -> Result<(), RunError> {
+        self.axes(&step.axes)?;
+        let count = self.mesh.count(step.axes.iter().map(|&axis| axis as usize));
+        ensure(step.source.len() == count, || format!("a permutation of {} in a group of {count}", step.source.len()))?;
+        let mut positions = step.source.iter().flatten();
+        ensure(positions.all(|&position| (position as usize) < count), || "a position outside the group".into())?;
+        self.place(step.from, step.bytes, 1)?;
+        self.place(step.to, step.bytes, 1)?;
+        let disjoint = !overlap(step.from, step.to, step.bytes, step.bytes);
+        ensure(disjoint, || "a permutation overwrites its operand".into())
+    }
+
+    fn print_value(&self, value: &PrintValue) -> Result<(), RunError> {
+        self.axis_set(value.varying)?;
+        self.stored(value.place, &value.layout)
+    }
+
+    /// Two layouts of the same array. That they overlap only where nothing moves is seen when the moves are planned.
+    fn sides(&self, from: &Shards, to: &Shards) -> Result<(), RunError> {
+        self.stored(from.place, &from.layout)?;
+        self.stored(to.place, &to.layout)?;
+        let sizes = |layout: &Layout| layout.dims.iter().map(|dim| dim.size).collect::<Vec<_>>();
+        ensure(from.layout.dtype == to.layout.dtype && sizes(&from.layout) == sizes(&to.layout), || {
+            "the sides of a collective are different arrays".into()
+        })
+    }
+
+    /// An array with this layout at this place.
+    fn stored(&self, place: Place, layout: &Layout) -> Result<(), RunError> {
+        layout.dims.iter().try_for_each(|dim| self.layout_dim(dim))?;
+        let all: Vec<u8> = layout.dims.iter().flat_map(|dim| dim.axes.iter().copied()).collect();
+        self.axes(&all)?;
+        self.place(place, self.stored_bytes(layout)?, layout.dtype.size().min(8) as u64)?;
+        let split = split_axes(layout).intersect(self.mesh.axes());
+        ensure(split.is_subset_of(self.arena_axes(place)), || "devices share the memory of different blocks".into())
+    }
+
+    fn stored_bytes(&self, layout: &Layout) -> Result<u64, RunError> {
+        let bytes = self
+            .mesh
+            .stored_shape(layout)
+            .into_iter()
+            .try_fold(layout.dtype.size() as u64, |product, len| product.checked_mul(len as u64));
+        let whole = layout.dims.iter().try_fold(8u64, |product, dim| product.checked_mul(dim.size as u64));
+        match (bytes, whole) {
+            (Some(bytes), Some(_)) => Ok(bytes),
+            _ => Err(RunError::internal("malformed program: an array larger than any memory")),
+        }
+    }
+
+    fn place(&self, place: Place, bytes: u64, align: u64) -> Result<(), RunError> {
+        let arena = self.program.arenas.get(place.arena as usize);
+        let fits = arena.is_some_and(|arena| {
+            place.offset.is_multiple_of(align) && place.offset.checked_add(bytes).is_some_and(|end| end <= arena.bytes)
+        });
+        ensure(fits, || format!("{bytes} bytes at offset {} of arena {}", place.offset, place.arena))
+    }
+
+    /// The axes of the arena of a place that has been checked.
+    fn arena_axes(&self, place: Place) -> AxisSet {
+        self.program.arenas[place.arena as usize].axes
+    }
+
+    fn bound(&self, bound: &Bound) -> Result<(), RunError> {
+        match bound {
+            Bound::Const(_) => Ok(()),
+            Bound::Memory(place, dtype) => self.scalar_in_memory(*place, *dtype),
+        }
+    }
+
+    fn scalar_in_memory(&self, place: Place, dtype: DType) -> Result<(), RunError> {
+        ensure(dtype.is_integer(), || format!("an index of type {}", dtype.name()))?;
+        self.place(place, dtype.size() as u64, dtype.size() as u64)
+    }
+
+    fn scalar(&self, scalar: &Scalar) -> Result<(), RunError> {
+        match scalar {
+            Scalar::Const(_) => Ok(()),
+            Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => self.layout_dim(dim),
+            Scalar::Coordinate(axes) => self.axes(axes),
+            Scalar::Add(a, b) | Scalar::Mul(a, b) => self.scalar(a).and_then(|()| self.scalar(b)),
+        }
+    }
+
+    fn layout_dim(&self, dim: &LayoutDim) -> Result<(), RunError> {
+        ensure((dim.size as u64) < HUGE, || format!("a dimension of {}", dim.size))?;
+        self.axes(&dim.axes)
+    }
+
+    /// Axes of the mesh, each at most once.
+    fn axes(&self, axes: &[u8]) -> Result<(), RunError> {
+        let known = axes.iter().all(|&axis| self.mesh.has_axis(axis as usize));
+        let once = (1..axes.len()).all(|i| !axes[..i].contains(&axes[i]));
+        ensure(known && once, || format!("the axes {axes:?}"))
+    }
+
+    fn axis_set(&self, axes: AxisSet) -> Result<(), RunError> {
+        ensure(axes.iter().all(|axis| self.mesh.has_axis(axis)), || format!("the axes {:#b}", axes.0))
+    }
+}
+
+/// Whether two ranges of bytes may have a byte in common on some devices.
+pub(crate) fn overlap(a: Place, b: Place, a_bytes: u64, b_bytes: u64) -> bool {
+    a.arena == b.arena && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes
+}
+
+fn located(error: RunError, site: Site) -> RunError {
+    if error.site.is_some() { error } else { error.at(site) }
+}
+
+/// The source of a step; a step without one has the default.
+fn site_of(step: &Step) -> Site {
+    match step {
+        Step::Kernel(step) => step.site,
+        Step::Gemm(step) => step.site,
+        Step::Exchange(step) => step.site,
+        Step::Reduce(step) => step.site,
+        Step::Permute(step) => step.site,
+        Step::Copy { .. } => Site::default(),
+        Step::Sync { site, .. }
+        | Step::CheckIndex { site, .. }
+        | Step::For { site, .. }
+        | Step::While { site, .. }
+        | Step::If { site, .. }
+        | Step::Print { site, .. } => *site,
+    }
+}

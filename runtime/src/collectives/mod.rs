@@ -1,0 +1,247 @@
+//! Collectives: what each device copies or combines, planned when the program is loaded.
+//!
+//! All devices are in one address space, so a collective is: meet (what is to be read has been written), every device fetches
+//! exactly what it needs straight from where it lies, meet again (all has been read, all is written). Nothing is packed, sent
+//! or padded, and uneven and empty blocks need no special case.
+//!
+//! A *piece* is the overlap of the block that a device is to have with one block that exists already. Devices that share the
+//! memory of the target divide the pieces: whoever holds a piece writes it, and several holders cut it among them.
+
+pub(crate) mod exchange;
+pub(crate) mod permute;
+pub(crate) mod reduce;
+
+use std::ops::Range;
+
+use crate::abi::{AxisSet, Layout, Shards, Site};
+use crate::memory::Memory;
+use crate::mesh::{Mesh, share, split_axes};
+use crate::trap::RunError;
+
+/// One dimension of a walk over two arrays in step: how often, and how many bytes each goes on every time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stride {
+    pub count: usize,
+    pub from: usize,
+    pub to: usize,
+}
+
+/// A box of elements in two arrays of different shapes: rows that are contiguous in both, and how to get from row to row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rows {
+    /// Outermost first; no dimension with fewer than two steps, and none that could be part of the next.
+    pub dims: Box<[Stride]>,
+    /// Bytes of a row.
+    pub row: usize,
+    /// Where the first row begins, in bytes.
+    pub from: usize,
+    pub to: usize,
+}
+
+impl Rows {
+    /// The box of this size that begins at `from_start` in an array stored as `from_shape`, and likewise for `to`.
+    pub fn new(
+        size: usize,
+        lens: &[usize],
+        from_shape: &[usize],
+        from_start: &[usize],
+        to_shape: &[usize],
+        to_start: &[usize],
+    ) -> Rows {
+        let mut rows = Rows { dims: Box::new([]), row: size, from: 0, to: 0 };
+        let mut dims: Vec<Stride> = Vec::new();
+        let (mut from, mut to) = (size, size);
+        for i in (0..lens.len()).rev() {
+            rows.from += from_start[i] * from;
+            rows.to += to_start[i] * to;
+            if lens[i] != 1 {
+                match dims.last_mut() {
+                    None if from == rows.row && to == rows.row => rows.row *= lens[i],
+                    Some(inner) if inner.from * inner.count == from && inner.to * inner.count == to => {
+                        inner.count *= lens[i]
+                    }
+                    _ => dims.push(Stride { count: lens[i], from, to }),
+                }
+            }
+            from *= from_shape[i];
+            to *= to_shape[i];
+        }
+        if lens.contains(&0) {
+            return Rows { dims: Box::new([]), row: 0, ..rows };
+        }
+        dims.reverse();
+        rows.dims = dims.into_boxed_slice();
+        rows
+    }
+
+    /// A single row.
+    pub fn contiguous(bytes: usize) -> Rows {
+        Rows { dims: Box::new([]), row: bytes, from: 0, to: 0 }
+    }
+
+    /// Calls `row` with the offsets of every row.
+    #[inline]
+    pub fn for_each(&self, row: &mut impl FnMut(usize, usize)) {
+        fn walk(dims: &[Stride], from: usize, to: usize, row: &mut impl FnMut(usize, usize)) {
+            match dims {
+                [] => row(from, to),
+                [dim] => (0..dim.count).for_each(|i| row(from + i * dim.from, to + i * dim.to)),
+                [dim, inner @ ..] => {
+                    (0..dim.count).for_each(|i| walk(inner, from + i * dim.from, to + i * dim.to, row));
+                }
+            }
+        }
+        if self.row > 0 {
+            walk(&self.dims, self.from, self.to, row);
+        }
+    }
+}
+
+/// A box of bytes to copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    from: *const u8,
+    to: *mut u8,
+    rows: Rows,
+}
+
+impl Move {
+    pub fn new(from: *const u8, to: *mut u8, rows: Rows) -> Move {
+        Move { from, to, rows }
+    }
+
+    /// Whether everything already is where it should be.
+    pub fn is_identity(&self) -> bool {
+        let starts = self.from.wrapping_add(self.rows.from).addr() == self.to.addr() + self.rows.to;
+        self.rows.row == 0 || starts && self.rows.dims.iter().all(|dim| dim.from == dim.to)
+    }
+
+    /// Copies.
+    ///
+    /// # Safety
+    /// All rows must lie within memory that this thread may read and write, nobody else may write either side meanwhile, and
+    /// the two sides must not overlap.
+    pub unsafe fn run(&self) {
+        /// Rows of one element, or a few: a load and a store each rather than a call.
+        unsafe fn copy<T: Copy>(this: &Move) {
+            this.rows.for_each(&mut |from, to| {
+                // SAFETY: as promised by the caller of `run`.
+                unsafe {
+                    let value = this.from.add(from).cast::<T>().read_unaligned();
+                    this.to.add(to).cast::<T>().write_unaligned(value);
+                }
+            });
+        }
+        // SAFETY: as promised by the caller; the size of `T` is that of a row.
+        unsafe {
+            match self.rows.row {
+                1 => copy::<u8>(self),
+                2 => copy::<u16>(self),
+                4 => copy::<u32>(self),
+                8 => copy::<u64>(self),
+                16 => copy::<u128>(self),
+                row => self.rows.for_each(&mut |from, to| {
+                    std::ptr::copy_nonoverlapping(self.from.add(from), self.to.add(to), row);
+                }),
+            }
+        }
+    }
+}
+
+/// A part of a device's target block, and one device that holds it.
+struct Piece {
+    owner: usize,
+    /// Where the piece lies in the whole array.
+    range: Vec<Range<usize>>,
+}
+
+/// Two sides of a collective, as one device sees them.
+struct Sides<'a> {
+    memory: &'a Memory,
+    device: usize,
+    from: &'a Shards,
+    to: &'a Shards,
+    /// Axes along which several devices of the group share the target.
+    sharing: AxisSet,
+}
+
+impl<'a> Sides<'a> {
+    fn new(memory: &'a Memory, device: usize, group: AxisSet, from: &'a Shards, to: &'a Shards) -> Sides<'a> {
+        Sides { memory, device, from, to, sharing: group.minus(memory.axes(to.place.arena)) }
+    }
+
+    fn mesh(&self) -> &'a Mesh {
+        self.memory.mesh()
+    }
+
+    /// The pieces that this device has to write, each with an owner within `group`.
+    fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<Piece>, RunError> {
+        let mesh = self.mesh();
+        let target = mesh.blocks(&self.to.layout, self.device);
+        if target.iter().any(Range::is_empty) {
+            return Ok(Vec::new());
+        }
+        // Dimension by dimension: the owner so far, and the range.
+        let mut pieces = vec![Piece { owner: self.device, range: Vec::new() }];
+        for (dim, wanted) in self.from.layout.dims.iter().zip(&target) {
+            let len = mesh.stored_len(dim);
+            let axes = || dim.axes.iter().map(|&axis| axis as usize);
+            let mut longer = Vec::new();
+            for piece in &pieces {
+                for position in wanted.start / len..=(wanted.end - 1) / len {
+                    let mut range = piece.range.clone();
+                    range.push(wanted.start.max(position * len)..wanted.end.min((position + 1) * len));
+                    longer.push(Piece { owner: mesh.at(piece.owner, axes(), position), range });
+                }
+            }
+            pieces = longer;
+        }
+        // Of those who share the target, the holders of a piece write it.
+        let split = split_axes(&self.from.layout);
+        let held = self.sharing.intersect(split);
+        pieces.retain(|piece| mesh.difference(piece.owner, self.device).intersect(held).is_empty());
+        if let Some(piece) = pieces.iter().find(|piece| !mesh.difference(piece.owner, self.device).is_subset_of(group))
+        {
+            let message = format!("device {} needs a block of device {}, outside its group", self.device, piece.owner);
+            return Err(RunError::internal(message).at(site));
+        }
+        let holders = self.sharing.minus(split);
+        let (rank, count) = (mesh.linear(self.device, holders.iter()), mesh.count(holders.iter()));
+        pieces.retain_mut(|piece| cut(&mut piece.range, rank, count));
+        Ok(pieces)
+    }
+
+    /// Where the piece lies in its owner's block and in this device's.
+    fn rows(&self, piece: &Piece) -> Rows {
+        let mesh = self.mesh();
+        let lens: Vec<usize> = piece.range.iter().map(Range::len).collect();
+        let offsets = |layout: &Layout, device: usize| -> Vec<usize> {
+            let blocks = mesh.blocks(layout, device);
+            piece.range.iter().zip(blocks).map(|(range, block)| range.start - block.start).collect()
+        };
+        Rows::new(
+            self.to.layout.dtype.size(),
+            &lens,
+            &mesh.stored_shape(&self.from.layout),
+            &offsets(&self.from.layout, piece.owner),
+            &mesh.stored_shape(&self.to.layout),
+            &offsets(&self.to.layout, self.device),
+        )
+    }
+}
+
+/// Cuts a box into `count` parts along its first dimension that is long enough, else along its longest, and leaves part
+/// `rank`. False if nothing is left of it.
+fn cut(range: &mut [Range<usize>], rank: usize, count: usize) -> bool {
+    if count == 1 {
+        return true;
+    }
+    let longest = (0..range.len()).rev().max_by_key(|&i| range[i].len());
+    let Some(dim) = (0..range.len()).find(|&i| range[i].len() >= count).or(longest) else {
+        // A scalar cannot be cut.
+        return rank == 0;
+    };
+    let part = share(range[dim].len() as i64, rank, count);
+    range[dim] = range[dim].start + part.start as usize..range[dim].start + part.end as usize;
+    !range[dim].is_empty()
+}

@@ -1,0 +1,42 @@
+//! Whole local buffers handed on between the members of a group: ppermute and pshift.
+//!
+//! Cost: two meetings and one copy per device. A device that nobody sends to fills its buffer with zeros.
+
+use super::{Move, Rows};
+use crate::abi::{AxisSet, PermuteStep};
+use crate::memory::Memory;
+use crate::mesh::share;
+use crate::trap::RunError;
+
+/// What one device does in a permutation.
+#[derive(Clone, Debug)]
+pub(crate) enum Receive {
+    Copy(Move),
+    Zeros { to: *mut u8, bytes: usize },
+}
+
+/// What the device does, given all the devices that take part (`group`). The step's axes exist, and `source` has an entry for
+/// every position along them.
+pub(crate) fn plan(memory: &Memory, step: &PermuteStep, group: AxisSet, device: usize) -> Result<Receive, RunError> {
+    let mesh = memory.mesh();
+    let axes = || step.axes.iter().map(|&axis| axis as usize);
+    // Devices outside the permuted axes that share the target receive the same; they divide it, by whole cache lines.
+    let sharing = group.minus(memory.axes(step.to.arena));
+    if !sharing.intersect(axes().collect()).is_empty() {
+        let message = "devices that receive different values share the memory for them";
+        return Err(RunError::internal(message).at(step.site));
+    }
+    let lines = step.bytes.div_ceil(64) as i64;
+    let part = share(lines, mesh.linear(device, sharing.iter()), mesh.count(sharing.iter()));
+    let begin = (part.start as usize * 64).min(step.bytes as usize);
+    let bytes = (part.end as usize * 64).min(step.bytes as usize) - begin;
+    let to = memory.address(step.to, device).wrapping_add(begin);
+    match step.source[mesh.linear(device, axes())] {
+        None => Ok(Receive::Zeros { to, bytes }),
+        Some(position) if (position as usize) < step.source.len() => {
+            let from = memory.address(step.from, mesh.at(device, axes(), position as usize)).wrapping_add(begin);
+            Ok(Receive::Copy(Move::new(from, to, Rows::contiguous(bytes))))
+        }
+        Some(position) => Err(RunError::internal(format!("position {position} is outside the group")).at(step.site)),
+    }
+}

@@ -1,0 +1,428 @@
+//! Combining the partial values of several devices: all_reduce, reduce_scatter, and both with a change of layout.
+//!
+//! Cost: two meetings; with `n` partial values each device reads `n` times the part of the result that it writes, and writes it
+//! once. Where the result is shared, its sharers write a part each, so an all_reduce of `B` bytes reads `n * B` in all.
+//!
+//! Values are combined in the order of the device numbers, whatever the number of threads, so every device and every run gets
+//! the same bits. f16 and bf16 are added up in f32 and rounded once.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::{Piece, Rows, Sides};
+use crate::abi::{AxisSet, DType, ReduceOp, ReduceStep};
+use crate::memory::Memory;
+use crate::trap::RunError;
+
+/// Elements that are carried through all partial values at a time: they stay in registers or at least in the fastest cache.
+const TILE: usize = 64;
+
+/// Combines `count` elements at `offset` bytes into each source, and writes the result.
+type RowFn = unsafe fn(sources: &[*const u8], offset: usize, to: *mut u8, count: usize);
+
+/// A box of elements to combine.
+#[derive(Clone, Debug)]
+pub(crate) struct Combine {
+    /// The partial values, in the order of their devices.
+    sources: Box<[*const u8]>,
+    to: *mut u8,
+    rows: Rows,
+    size: usize,
+    row: RowFn,
+}
+
+impl Combine {
+    /// Combines and writes.
+    ///
+    /// # Safety
+    /// All rows must lie within memory that this thread may read and write, with elements of the planned type; nobody else may
+    /// write either side meanwhile, and the target must not overlap a source.
+    pub unsafe fn run(&self) {
+        let count = self.rows.row / self.size;
+        self.rows.for_each(&mut |from, to| {
+            // SAFETY: as promised by the caller.
+            unsafe { (self.row)(&self.sources, from, self.to.wrapping_add(to), count) };
+        });
+    }
+}
+
+/// What the device combines, given all the devices that take part (`group`).
+pub(crate) fn plan(
+    memory: &Memory,
+    step: &ReduceStep,
+    group: AxisSet,
+    device: usize,
+) -> Result<Vec<Combine>, RunError> {
+    let mesh = memory.mesh();
+    let dtype = step.to.layout.dtype;
+    let row = row_function(dtype, step.op).ok_or_else(|| {
+        RunError::internal(format!("{:?} is not defined for {}", step.op, dtype.name())).at(step.site)
+    })?;
+    let sides = Sides::new(memory, device, group, &step.from, &step.to);
+    let to = memory.address(step.to.place, device);
+    let pieces = sides.pieces(group, step.site)?;
+    let combine = |piece: &Piece| Combine {
+        sources: mesh
+            .group(piece.owner, step.reduce)
+            .into_iter()
+            .map(|peer| memory.address(step.from.place, peer).cast_const())
+            .collect(),
+        to,
+        rows: sides.rows(piece),
+        size: dtype.size(),
+        row,
+    };
+    Ok(pieces.iter().map(combine).collect())
+}
+
+/// How elements of a type are loaded for combining, and stored.
+trait Element: Copy {
+    type Wide: Copy + Default;
+
+    /// Loads a tile or less.
+    fn load(from: &[Self], to: &mut [Self::Wide]);
+
+    fn store(from: &[Self::Wide], to: &mut [Self]);
+}
+
+macro_rules! plain_elements {
+    ($($type:ty)*) => {$(
+        impl Element for $type {
+            type Wide = $type;
+
+            #[inline(always)]
+            fn load(from: &[$type], to: &mut [$type]) {
+                to.copy_from_slice(from);
+            }
+
+            #[inline(always)]
+            fn store(from: &[$type], to: &mut [$type]) {
+                to.copy_from_slice(from);
+            }
+        }
+    )*};
+}
+
+plain_elements!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+
+impl Element for f16 {
+    type Wide = f32;
+
+    fn load(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    fn store(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+/// The upper half of an f32.
+#[derive(Clone, Copy)]
+struct Bf16(u16);
+
+impl Element for Bf16 {
+    type Wide = f32;
+
+    #[inline(always)]
+    fn load(from: &[Bf16], to: &mut [f32]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = f32::from_bits((from.0 as u32) << 16);
+        }
+    }
+
+    #[inline(always)]
+    fn store(from: &[f32], to: &mut [Bf16]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            let bits = from.to_bits();
+            // To the nearest, ties to even; a NaN stays one though its payload may lie in the lower half.
+            let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+            *to = Bf16(if from.is_nan() { bits >> 16 | 0x40 } else { rounded } as u16);
+        }
+    }
+}
+
+/// One way to combine two values, the one of the device with the lower number first.
+trait Operation<T> {
+    fn apply(a: T, b: T) -> T;
+}
+
+struct Sum;
+struct Product;
+struct Max;
+struct Min;
+struct And;
+struct Or;
+
+macro_rules! integer_operations {
+    ($($type:ty)*) => {$(
+        impl Operation<$type> for Sum {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a.wrapping_add(b)
+            }
+        }
+
+        impl Operation<$type> for Product {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a.wrapping_mul(b)
+            }
+        }
+
+        impl Operation<$type> for Max {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a.max(b)
+            }
+        }
+
+        impl Operation<$type> for Min {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a.min(b)
+            }
+        }
+    )*};
+}
+
+integer_operations!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! float_operations {
+    ($($type:ty)*) => {$(
+        impl Operation<$type> for Sum {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a + b
+            }
+        }
+
+        impl Operation<$type> for Product {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                a * b
+            }
+        }
+
+        // Not `f32::max`, which drops a NaN.
+        impl Operation<$type> for Max {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                if a > b || a.is_nan() { a } else { b }
+            }
+        }
+
+        impl Operation<$type> for Min {
+            #[inline(always)]
+            fn apply(a: $type, b: $type) -> $type {
+                if a < b || a.is_nan() { a } else { b }
+            }
+        }
+    )*};
+}
+
+float_operations!(f32 f64);
+
+impl Operation<u8> for And {
+    #[inline(always)]
+    fn apply(a: u8, b: u8) -> u8 {
+        a & b
+    }
+}
+
+impl Operation<u8> for Or {
+    #[inline(always)]
+    fn apply(a: u8, b: u8) -> u8 {
+        a | b
+    }
+}
+
+/// The loop itself: one pass over the output, a tile at a time.
+///
+/// # Safety
+/// `count` elements must be readable at `offset` bytes into every source and writable at `to`, all aligned, and `to` must not
+/// overlap a source.
+#[inline(always)]
+unsafe fn combine<E: Element, O: Operation<E::Wide>>(sources: &[*const u8], offset: usize, to: *mut u8, count: usize) {
+    let Some((first, others)) = sources.split_first() else { return };
+    let mut total = [E::Wide::default(); TILE];
+    let mut next = [E::Wide::default(); TILE];
+    for begin in (0..count).step_by(TILE) {
+        let len = TILE.min(count - begin);
+        let tile = |source: &*const u8| {
+            // SAFETY: as promised by the caller; the elements `begin..begin + len` are among the `count`.
+            unsafe { std::slice::from_raw_parts(source.add(offset).cast::<E>().add(begin), len) }
+        };
+        // SAFETY: as for the sources, and nothing else refers to the target.
+        let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<E>().add(begin), len) };
+        if len == TILE {
+            // The common case apart: with a length that is known, all of this stays in vector registers.
+            E::load(&tile(first)[..TILE], &mut total);
+            for source in others {
+                E::load(&tile(source)[..TILE], &mut next);
+                for (a, b) in total.iter_mut().zip(&next) {
+                    *a = O::apply(*a, *b);
+                }
+            }
+            E::store(&total, &mut to[..TILE]);
+        } else {
+            E::load(tile(first), &mut total[..len]);
+            for source in others {
+                E::load(tile(source), &mut next[..len]);
+                for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
+                    *a = O::apply(*a, *b);
+                }
+            }
+            E::store(&total[..len], to);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`combine`].
+unsafe fn combine_rows<E: Element, O: Operation<E::Wide>>(
+    sources: &[*const u8],
+    offset: usize,
+    to: *mut u8,
+    count: usize,
+) {
+    /// # Safety
+    /// As for [`combine`], and the processor must have AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn wide<E: Element, O: Operation<E::Wide>>(sources: &[*const u8], offset: usize, to: *mut u8, count: usize) {
+        // SAFETY: as promised by the caller.
+        unsafe { combine::<E, O>(sources, offset, to, count) }
+    }
+    // SAFETY: as promised by the caller, and the feature is there. Wider registers change no result: every element is combined
+    // for itself, and a compiler may not fuse a product with a sum.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return wide::<E, O>(sources, offset, to, count);
+        }
+        combine::<E, O>(sources, offset, to, count)
+    }
+}
+
+/// The loop for a type and an operation; None where they do not go together.
+fn row_function(dtype: DType, op: ReduceOp) -> Option<RowFn> {
+    macro_rules! arithmetic {
+        ($type:ty) => {
+            match op {
+                ReduceOp::Sum => Some(combine_rows::<$type, Sum> as RowFn),
+                ReduceOp::Product => Some(combine_rows::<$type, Product>),
+                ReduceOp::Max => Some(combine_rows::<$type, Max>),
+                ReduceOp::Min => Some(combine_rows::<$type, Min>),
+                ReduceOp::And | ReduceOp::Or => None,
+            }
+        };
+    }
+    match dtype {
+        DType::Bool => match op {
+            ReduceOp::And | ReduceOp::Min => Some(combine_rows::<u8, And>),
+            ReduceOp::Or | ReduceOp::Max => Some(combine_rows::<u8, Or>),
+            ReduceOp::Sum | ReduceOp::Product => None,
+        },
+        DType::I8 => arithmetic!(i8),
+        DType::I16 => arithmetic!(i16),
+        DType::I32 => arithmetic!(i32),
+        DType::I64 => arithmetic!(i64),
+        DType::U8 => arithmetic!(u8),
+        DType::U16 => arithmetic!(u16),
+        DType::U32 => arithmetic!(u32),
+        DType::U64 => arithmetic!(u64),
+        DType::F16 => arithmetic!(f16),
+        DType::Bf16 => arithmetic!(Bf16),
+        DType::F32 => arithmetic!(f32),
+        DType::F64 => arithmetic!(f64),
+        DType::Key => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use half::bf16;
+
+    /// Combines arrays of `count` elements, given as bytes.
+    fn combined(dtype: DType, op: ReduceOp, sources: &[Vec<u8>]) -> Vec<u8> {
+        let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
+        let pointers: Vec<*const u8> = aligned.iter().map(|words| words.as_ptr().cast()).collect();
+        let mut to = vec![0u64; aligned[0].len()];
+        let count = sources[0].len() / dtype.size();
+        // SAFETY: all arrays have that many elements, and 64-bit words are aligned for every type.
+        unsafe { row_function(dtype, op).unwrap()(&pointers, 0, to.as_mut_ptr().cast(), count) };
+        to.iter().flat_map(|word| word.to_ne_bytes()).take(sources[0].len()).collect()
+    }
+
+    fn to_words(bytes: &[u8]) -> Vec<u64> {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        };
+        bytes.chunks(8).map(word).collect()
+    }
+
+    fn f32s(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn sums_go_from_left_to_right_at_every_length() {
+        for count in [1, 3, 64, 65, 200] {
+            let source =
+                |seed: usize| (0..count).map(|i| ((i * 7 + seed * 13) as f32).sin() * 1e3).collect::<Vec<f32>>();
+            let sources: Vec<Vec<f32>> = (0..5).map(source).collect();
+            let expected: Vec<f32> =
+                (0..count).map(|i| sources[1..].iter().fold(sources[0][i], |sum, s| sum + s[i])).collect();
+            let bytes: Vec<Vec<u8>> = sources.iter().map(|source| f32s(source)).collect();
+            assert_eq!(combined(DType::F32, ReduceOp::Sum, &bytes), f32s(&expected));
+        }
+    }
+
+    #[test]
+    fn nan_wins() {
+        let values = [f32s(&[1.0, f32::NAN, 2.0]), f32s(&[f32::NAN, 1.0, 3.0])];
+        for (op, last) in [(ReduceOp::Max, 3.0f32), (ReduceOp::Min, 2.0)] {
+            let result = combined(DType::F32, op, &values);
+            let at = |i: usize| f32::from_ne_bytes(result[i * 4..i * 4 + 4].try_into().unwrap());
+            assert!(at(0).is_nan() && at(1).is_nan());
+            assert_eq!(at(2), last);
+        }
+    }
+
+    #[test]
+    fn half_floats_are_rounded_once() {
+        // 2048 + 1 is not an f16: rounding after each addition would stay at 2048.
+        let ones = |value: f32| f16::from_f32(value).to_ne_bytes().to_vec();
+        let sum = combined(DType::F16, ReduceOp::Sum, &[ones(2048.0), ones(1.0), ones(1.0)]);
+        assert_eq!(sum, ones(2050.0));
+        let ones = |value: f32| bf16::from_f32(value).to_ne_bytes().to_vec();
+        let sum = combined(DType::Bf16, ReduceOp::Sum, &[ones(256.0), ones(1.0), ones(1.0)]);
+        assert_eq!(sum, ones(258.0));
+        let nan = combined(DType::Bf16, ReduceOp::Max, &[ones(f32::NAN), ones(1.0)]);
+        assert!(bf16::from_ne_bytes([nan[0], nan[1]]).is_nan());
+    }
+
+    #[test]
+    fn bf16_rounds_as_the_half_crate_does() {
+        for i in 0..100_000u32 {
+            let value = f32::from_bits(i.wrapping_mul(0x9e37_79b9));
+            let mut ours = [Bf16(0)];
+            Bf16::store(&[value], &mut ours);
+            assert_eq!(ours[0].0, bf16::from_f32(value).to_bits(), "{value}");
+        }
+    }
+
+    #[test]
+    fn integers_wrap_and_bools_combine() {
+        assert_eq!(combined(DType::U8, ReduceOp::Sum, &[vec![200], vec![100]]), [44]);
+        assert_eq!(combined(DType::I8, ReduceOp::Max, &[vec![200], vec![100]]), [100]);
+        assert_eq!(combined(DType::Bool, ReduceOp::And, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 0, 0]);
+        assert_eq!(combined(DType::Bool, ReduceOp::Or, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 1, 0]);
+        assert!(row_function(DType::Key, ReduceOp::Sum).is_none());
+    }
+}

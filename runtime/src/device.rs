@@ -1,0 +1,506 @@
+//! A device: its list of prepared operations and how far it has come.
+//!
+//! The steps of a program are flattened into one list per device, with jumps for loops and branches, and with every address and
+//! number resolved. The lists of all devices have the same shape: an operation's index names the same step on each. A device
+//! runs until it must wait for others, and is resumed where it was; so its whole state is an index and its loop counters, and
+//! a worker carries as many devices as it likes without a stack for each.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+
+use crate::abi::{DType, KernelFn, Site, trap};
+use crate::collectives::Move;
+use crate::collectives::permute::Receive;
+use crate::collectives::reduce::Combine;
+use crate::gemm::Product;
+use crate::launch::Shared;
+use crate::team::{PANICKED, Team};
+use crate::trap::RunError;
+
+/// One prepared operation.
+#[derive(Debug)]
+pub(crate) enum Op {
+    Kernel(KernelCall),
+    Product(Box<Product>),
+    /// An exchange, between two meetings.
+    Move(Box<[Move]>),
+    /// A reduction, between two meetings.
+    Combine(Box<[Combine]>),
+    /// A permutation, between two meetings.
+    Receive(Box<Receive>),
+    /// A copy within the device, whose sides may overlap.
+    Copy {
+        from: *const u8,
+        to: *mut u8,
+        bytes: usize,
+    },
+    /// Waits for the others in this meeting.
+    Meet {
+        meeting: usize,
+    },
+    /// Counts an execution of a collective.
+    Count {
+        collective: usize,
+    },
+    CheckIndex(Box<IndexCheck>),
+    /// Begins a loop, or jumps to `exit` if it has no trips.
+    For {
+        counter: usize,
+        start: Limit,
+        end: Limit,
+        exit: usize,
+    },
+    /// Goes back to `body` for the next trip.
+    Next {
+        counter: usize,
+        body: usize,
+    },
+    /// Jumps if the bool is false.
+    Unless {
+        flag: *const u8,
+        target: usize,
+    },
+    Jump {
+        target: usize,
+    },
+    /// Device 0 prints; between two meetings of all devices.
+    Print {
+        print: usize,
+    },
+    End,
+}
+
+/// A call of a kernel for `begin..end` of its range.
+#[derive(Debug)]
+pub(crate) struct KernelCall {
+    pub function: KernelFn,
+    /// Where the arguments begin in the device's lists.
+    pub buffers: usize,
+    pub scalars: usize,
+    pub begin: i64,
+    pub end: i64,
+    /// How much of the range a thread takes at a time; 0 if the call is too short for a team.
+    pub chunk: i64,
+}
+
+/// The parameters of `CheckIndex`.
+#[derive(Debug)]
+pub(crate) struct IndexCheck {
+    pub index: *const u8,
+    pub dtype: DType,
+    pub extent: i64,
+    pub to: *const AtomicI64,
+}
+
+/// A loop bound: a number, or where to find it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Known(i64),
+    Memory(*const u8, DType),
+}
+
+/// A counter of a loop.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// Where the program reads it.
+    pub place: *const AtomicI32,
+    pub current: i64,
+    pub end: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum State {
+    Ready,
+    /// Arrived at a meeting in this generation.
+    Waiting {
+        meeting: usize,
+        generation: u32,
+    },
+    /// Came to the end of the program.
+    Done,
+    /// Failed, or gave up because another device did.
+    Stopped,
+}
+
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub number: usize,
+    pub ops: Vec<Op>,
+    pub buffers: Vec<*mut u8>,
+    pub scalars: Vec<i64>,
+    pub counters: Vec<Counter>,
+    /// How often each collective has been executed.
+    pub counts: Vec<u64>,
+    /// All meetings this device is a member of.
+    pub meetings: Vec<usize>,
+    pub state: State,
+    /// The next operation.
+    at: usize,
+    /// How many operations have been executed; see [`crate::trap::Failures`].
+    clock: u64,
+}
+
+// SAFETY: the raw pointers of a device point into the program's memory, which lives as long as the session and belongs to no
+// thread; whichever thread owns the device uses them.
+unsafe impl Send for Device {}
+
+/// What a device needs from the worker that runs it.
+pub(crate) struct Context<'a> {
+    pub shared: &'a Shared,
+    /// For each meeting, how many of this worker's devices take part, and how many are there already.
+    pub attendance: &'a mut [Attendance],
+    pub team: Option<&'a mut Team>,
+    /// Given to the worker that runs device 0.
+    pub out: Option<&'a mut dyn Write>,
+    pub worker: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attendance {
+    pub members: u32,
+    pub present: u32,
+}
+
+impl Device {
+    pub fn new(number: usize) -> Device {
+        Device {
+            number,
+            ops: Vec::new(),
+            buffers: Vec::new(),
+            scalars: Vec::new(),
+            counters: Vec::new(),
+            counts: Vec::new(),
+            meetings: Vec::new(),
+            state: State::Ready,
+            at: 0,
+            clock: 0,
+        }
+    }
+
+    /// Back to the beginning of the program.
+    pub fn reset(&mut self) {
+        self.state = State::Ready;
+        self.at = 0;
+        self.clock = 0;
+        self.counts.fill(0);
+    }
+
+    /// Whether anything this device does is long enough for a team.
+    pub fn wants_team(&self) -> bool {
+        self.ops.iter().any(|op| match op {
+            Op::Kernel(call) => call.chunk > 0,
+            Op::Product(product) => product.wants_team(),
+            _ => false,
+        })
+    }
+
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Where in the list of operations the device waits: it has passed the meeting's operation already.
+    pub fn waits_at(&self) -> usize {
+        self.at.saturating_sub(1)
+    }
+
+    /// Whether the device can be resumed, be it only to learn that it waits in vain.
+    pub fn can_go_on(&self, shared: &Shared) -> bool {
+        match self.state {
+            State::Ready => true,
+            State::Waiting { meeting, generation } => {
+                let meeting = &shared.meetings[meeting];
+                meeting.is_over(generation) || meeting.is_in_vain(generation) || shared.failures.is_halted()
+            }
+            State::Done | State::Stopped => false,
+        }
+    }
+
+    /// Runs a device that can go on until it has to wait, fails, or has finished.
+    ///
+    /// # Safety
+    /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
+    /// ordered by meetings so that no device writes what another one may be reading or writing.
+    pub unsafe fn advance(&mut self, context: &mut Context) {
+        if let State::Waiting { meeting, generation } = self.state {
+            context.shared.positions[self.number].clear();
+            if !context.shared.meetings[meeting].is_over(generation) {
+                return self.stop(context);
+            }
+        }
+        self.state = State::Ready;
+        // SAFETY: as promised by the caller.
+        if let Err(error) = unsafe { self.execute(context) } {
+            context.shared.failures.record(self.clock, self.number, error);
+            self.stop(context);
+        }
+    }
+
+    /// Leaves the run: no meeting of this device takes place any more, and those who wait there are to know.
+    pub fn stop(&mut self, context: &mut Context) {
+        self.state = State::Stopped;
+        for &meeting in &self.meetings {
+            let meeting = &context.shared.meetings[meeting];
+            meeting.bury();
+            context.shared.wake(meeting, context.worker);
+        }
+    }
+
+    /// The interpreter. Returns when the device waits, has stopped or has finished.
+    ///
+    /// # Safety
+    /// As for `advance`.
+    unsafe fn execute(&mut self, context: &mut Context) -> Result<(), RunError> {
+        let shared = context.shared;
+        loop {
+            let op = &self.ops[self.at];
+            self.clock += 1;
+            self.at += 1;
+            match op {
+                Op::Kernel(call) => {
+                    // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
+                    let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
+                    if code != trap::NONE {
+                        return Err(trapped(code, shared.outline.site(self.at - 1)));
+                    }
+                }
+                Op::Product(product) => {
+                    // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
+                    if !unsafe { product.run(context.team.as_deref_mut()) } {
+                        return Err(trapped(PANICKED, shared.outline.site(self.at - 1)));
+                    }
+                }
+                // SAFETY: as promised by the caller; the ranges were checked, and that nothing overlaps.
+                Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.run() }),
+                // SAFETY: as for moves.
+                Op::Combine(parts) => parts.iter().for_each(|planned| unsafe { planned.run() }),
+                Op::Receive(receive) => match &**receive {
+                    // SAFETY: as for moves.
+                    Receive::Copy(planned) => unsafe { planned.run() },
+                    // SAFETY: the range was checked when the step was prepared.
+                    Receive::Zeros { to, bytes } => unsafe { to.write_bytes(0, *bytes) },
+                },
+                // SAFETY: both ranges were checked when the step was prepared; this copy allows for overlap.
+                Op::Copy { from, to, bytes } => unsafe { to.copy_from(*from, *bytes) },
+                Op::Meet { meeting } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    let generation = shared.meetings[*meeting].current();
+                    if !context.arrive(*meeting) {
+                        shared.positions[self.number].set(*meeting, generation);
+                        self.state = State::Waiting { meeting: *meeting, generation };
+                        return Ok(());
+                    }
+                }
+                Op::Count { collective } => self.counts[*collective] += 1,
+                // SAFETY: both places were checked when the step was prepared.
+                Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
+                Op::For { counter, start, end, exit } => {
+                    // SAFETY: the places of the bounds and of the counter were checked.
+                    let (start, end) = unsafe { (start.read(), end.read()) };
+                    if start < end {
+                        let counter = &mut self.counters[*counter];
+                        counter.end = end;
+                        // SAFETY: as above.
+                        unsafe { counter.set(start) };
+                    } else {
+                        self.at = *exit;
+                    }
+                }
+                Op::Next { counter, body } => {
+                    let counter = &mut self.counters[*counter];
+                    if counter.current + 1 < counter.end {
+                        // SAFETY: the counter's place was checked.
+                        unsafe { counter.set(counter.current + 1) };
+                        self.at = *body;
+                        if shared.failures.stops(self.clock) {
+                            self.stop(context);
+                            return Ok(());
+                        }
+                    }
+                }
+                Op::Unless { flag, target } => {
+                    // SAFETY: the flag's place was checked. Any byte but 0 counts as true.
+                    if unsafe { flag.read() } == 0 {
+                        self.at = *target;
+                    }
+                }
+                Op::Jump { target } => {
+                    // Only a `while` jumps back; the check costs nothing worth saving on other jumps.
+                    self.at = *target;
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                }
+                Op::Print { print } => {
+                    if self.number == 0
+                        && let Some(out) = context.out.as_deref_mut()
+                    {
+                        shared.prints[*print].write(&shared.memory, out)?;
+                    }
+                }
+                Op::End => {
+                    self.state = State::Done;
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Context<'_> {
+    /// One of this worker's devices has come to the meeting. True if it takes place now.
+    fn arrive(&mut self, index: usize) -> bool {
+        let attendance = &mut self.attendance[index];
+        attendance.present += 1;
+        if attendance.present < attendance.members {
+            return false;
+        }
+        attendance.present = 0;
+        let meeting = &self.shared.meetings[index];
+        let takes_place = meeting.arrive();
+        if takes_place {
+            self.shared.wake(meeting, self.worker);
+        }
+        takes_place
+    }
+}
+
+impl KernelCall {
+    /// Calls the kernel, by parts if there is a team and the call is long enough.
+    ///
+    /// # Safety
+    /// The kernel must accept these arguments.
+    unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
+        if self.begin >= self.end {
+            return trap::NONE;
+        }
+        let arguments =
+            Arguments { buffers: buffers[self.buffers..].as_ptr(), scalars: scalars[self.scalars..].as_ptr() };
+        // SAFETY: as promised by the caller.
+        let call = |begin, end| unsafe { arguments.call(self.function, begin, end) };
+        match team {
+            Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &call),
+            _ => call(self.begin, self.end),
+        }
+    }
+}
+
+/// The arguments of a kernel, which its parts on several threads share.
+#[derive(Clone, Copy)]
+struct Arguments {
+    buffers: *const *mut u8,
+    scalars: *const i64,
+}
+
+// SAFETY: kernels only read the two lists; that parts of a kernel's range write different elements is what its range means.
+unsafe impl Sync for Arguments {}
+
+impl Arguments {
+    /// # Safety
+    /// The kernel must accept these arguments.
+    unsafe fn call(&self, function: KernelFn, begin: i64, end: i64) -> i64 {
+        // SAFETY: as promised by the caller.
+        unsafe { function(self.buffers, self.scalars, begin, end) }
+    }
+}
+
+impl IndexCheck {
+    /// # Safety
+    /// Both places must be valid, aligned memory of the program.
+    unsafe fn run(&self, site: Site) -> Result<(), RunError> {
+        // SAFETY: as promised by the caller.
+        let index = unsafe { read_integer(self.index, self.dtype) };
+        let counted = if index < 0 { index + self.extent as i128 } else { index };
+        if !(0..self.extent as i128).contains(&counted) {
+            let message = format!("index {index} is out of bounds for a dimension of {}", self.extent);
+            return Err(RunError::new("E0801", message).at(site));
+        }
+        // SAFETY: as promised by the caller. Devices that share the place all write the same number, so the store is atomic.
+        unsafe { (*self.to).store(counted as i64, Ordering::Relaxed) };
+        Ok(())
+    }
+}
+
+impl Limit {
+    /// # Safety
+    /// The place must be valid, aligned memory of the program.
+    unsafe fn read(self) -> i64 {
+        match self {
+            Limit::Known(value) => value,
+            // SAFETY: as promised by the caller. A bound beyond i64 is as good as the largest one.
+            Limit::Memory(place, dtype) => unsafe { read_integer(place, dtype) }.min(i64::MAX as i128) as i64,
+        }
+    }
+}
+
+impl Counter {
+    /// # Safety
+    /// The place must be valid, aligned memory of the program.
+    unsafe fn set(&mut self, value: i64) {
+        self.current = value;
+        // SAFETY: as promised by the caller.
+        unsafe { (*self.place).store(value as i32, Ordering::Relaxed) };
+    }
+}
+
+/// Reads a scalar of an integer type; bools count as 0 and 1, and what is not a whole number as 0.
+///
+/// # Safety
+/// The place must be readable and aligned for the type.
+unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match dtype {
+            DType::Bool | DType::U8 => place.read() as i128,
+            DType::I8 => place.cast::<i8>().read() as i128,
+            DType::I16 => place.cast::<i16>().read() as i128,
+            DType::I32 => place.cast::<i32>().read() as i128,
+            DType::I64 => place.cast::<i64>().read() as i128,
+            DType::U16 => place.cast::<u16>().read() as i128,
+            DType::U32 => place.cast::<u32>().read() as i128,
+            DType::U64 => place.cast::<u64>().read() as i128,
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 | DType::Key => 0,
+        }
+    }
+}
+
+/// The error for what a kernel returned.
+fn trapped(code: i64, site: Site) -> RunError {
+    match code {
+        trap::DIVISION_BY_ZERO => RunError::new("E0802", "integer division by zero"),
+        PANICKED => RunError::internal("a computation panicked"),
+        _ => RunError::internal(format!("a kernel returned the unknown code {code}")),
+    }
+    .at(site)
+}
+
+/// Where a device waits, for messages: which meeting, and which generation of it. On a cache line of its own.
+#[repr(align(64))]
+pub(crate) struct Position(AtomicU64);
+
+impl Position {
+    const NOWHERE: u64 = u64::MAX;
+
+    pub fn new() -> Position {
+        Position(AtomicU64::new(Position::NOWHERE))
+    }
+
+    fn packed(meeting: usize, generation: u32) -> u64 {
+        (meeting as u64) << 32 | generation as u64
+    }
+
+    fn set(&self, meeting: usize, generation: u32) {
+        self.0.store(Position::packed(meeting, generation), Ordering::Relaxed);
+    }
+
+    pub fn clear(&self) {
+        self.0.store(Position::NOWHERE, Ordering::Relaxed);
+    }
+
+    pub fn is(&self, meeting: usize, generation: u32) -> bool {
+        self.0.load(Ordering::Relaxed) == Position::packed(meeting, generation)
+    }
+}

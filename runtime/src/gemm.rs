@@ -1,0 +1,329 @@
+//! Matrix products: the `gemm` crate, one thread per call, over all batch and contracted dimensions of a step.
+//!
+//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team
+//! takes them in any order. A cut into panels changes no bits: `gemm` adds up each element in an order that depends on the
+//! length of the contraction only, except for small and for narrow products, which are therefore never cut (see [`panels`]).
+
+use std::ops::Range;
+
+use ::gemm::Parallelism;
+
+use crate::abi::{DType, GemmDim, GemmStep};
+use crate::memory::Memory;
+use crate::mesh::{Mesh, share};
+use crate::team::{Team, WORTH_SHARING};
+
+/// Nanoseconds that a multiplication and an addition take in f32, on a slow machine.
+const NANOSECONDS_PER_STEP: f64 = 0.03;
+
+/// A dimension of the product on one device; strides are in elements.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    len: usize,
+    a: isize,
+    b: isize,
+    c: isize,
+}
+
+/// A step's product, or a device's share of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    dtype: DType,
+    a: *const u8,
+    b: *const u8,
+    c: *mut u8,
+    m: Extent,
+    n: Extent,
+    k: Extent,
+    loops: Box<[Extent]>,
+    contracted: Box<[Extent]>,
+    /// Units along the rows, or the columns, of each matrix.
+    panels: usize,
+    /// How many units a thread takes at a time; 0 if the product is too small for a team.
+    chunk: i64,
+}
+
+// SAFETY: a product is data and pointers to the program's memory; that threads may run it at the same time, each on units of
+// its own, is what `run` demands.
+unsafe impl Sync for Product {}
+
+/// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
+pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Product {
+    let mesh = memory.mesh();
+    let extent = |dim: &GemmDim| Extent {
+        len: mesh.resolve(&dim.extent, device).max(0) as usize,
+        a: dim.a as isize,
+        b: dim.b as isize,
+        c: dim.c as isize,
+    };
+    let mut product = Product {
+        dtype: step.dtype,
+        a: memory.address(step.a, device),
+        b: memory.address(step.b, device),
+        c: memory.address(step.c, device),
+        m: extent(&step.m),
+        n: extent(&step.n),
+        k: extent(&step.k),
+        loops: step.loops.iter().map(extent).collect(),
+        contracted: step.contracted.iter().map(extent).collect(),
+        panels: 1,
+        chunk: 0,
+    };
+    product.take_share(mesh, step, device);
+    product.divide(team);
+    product
+}
+
+impl Product {
+    /// Leaves this device's part of what the devices along `split` do together.
+    fn take_share(&mut self, mesh: &Mesh, step: &GemmStep, device: usize) {
+        let (rank, count) = (mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+        if count == 1 {
+            return;
+        }
+        // A batch dimension that divides well costs nothing to cut; cutting rows or columns costs packing the other side again.
+        let fits = |len: usize| len % count == 0 || len >= 4 * count;
+        let size = self.dtype.size() as isize;
+        if let Some(outer) = self.loops.iter_mut().find(|dim| dim.len >= count && fits(dim.len)) {
+            let part = part(outer, rank, count, 1);
+            self.a = self.a.wrapping_offset(part.start as isize * outer.a * size);
+            self.b = self.b.wrapping_offset(part.start as isize * outer.b * size);
+            self.c = self.c.wrapping_offset(part.start as isize * outer.c * size);
+            outer.len = part.len();
+        } else if self.m.len >= self.n.len {
+            let part = part(&self.m, rank, count, 8);
+            self.a = self.a.wrapping_offset(part.start as isize * self.m.a * size);
+            self.c = self.c.wrapping_offset(part.start as isize * self.m.c * size);
+            self.m.len = part.len();
+        } else {
+            let part = part(&self.n, rank, count, 8);
+            self.b = self.b.wrapping_offset(part.start as isize * self.n.b * size);
+            self.c = self.c.wrapping_offset(part.start as isize * self.n.c * size);
+            self.n.len = part.len();
+        }
+    }
+
+    /// Decides on the units for a team of this size.
+    fn divide(&mut self, team: usize) {
+        let matrices = self.matrices();
+        let deep: usize = self.contracted.iter().map(|dim| dim.len).product();
+        let steps = self.m.len as f64 * self.n.len as f64 * self.k.len as f64 * deep as f64;
+        let scale = self.dtype.size() as f64 / 4.0;
+        let cost = steps * NANOSECONDS_PER_STEP * scale;
+        if team == 1 || cost * matrices as f64 <= WORTH_SHARING {
+            return;
+        }
+        if matrices < 2 * team && cost > WORTH_SHARING {
+            self.panels = panels(self.m.len.max(self.n.len), self.m.len.min(self.n.len), 2 * team);
+        }
+        let units = (matrices * self.panels) as i64;
+        let unit_cost = (cost / self.panels as f64).max(1.0);
+        self.chunk = ((WORTH_SHARING / 2.0 / unit_cost) as i64).clamp(1, (units / (2 * team as i64)).max(1));
+    }
+
+    /// Whether a team would help.
+    pub fn wants_team(&self) -> bool {
+        self.chunk > 0
+    }
+
+    /// How many combinations of the batch dimensions there are.
+    fn matrices(&self) -> usize {
+        self.loops.iter().map(|dim| dim.len).product()
+    }
+
+    /// Computes the product; false if it panicked.
+    ///
+    /// # Safety
+    /// Everything the step may read or write must lie within memory that this thread, and the team's, may use so; nobody else
+    /// may write it meanwhile.
+    pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
+        let units = (self.matrices() * self.panels) as i64;
+        let work = move |begin: i64, end: i64| {
+            // SAFETY: as promised by the caller; units write different elements.
+            (begin..end).for_each(|unit| unsafe { self.unit(unit as usize) });
+            0
+        };
+        match team {
+            Some(team) if self.chunk > 0 => team.run(0, units, self.chunk, &work) == 0,
+            _ => work(0, units) == 0,
+        }
+    }
+
+    /// One panel of one matrix.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn unit(&self, unit: usize) {
+        let mut index = unit / self.panels;
+        let panel = unit % self.panels;
+        let (mut a, mut b, mut c) = (0, 0, 0);
+        for dim in self.loops.iter().rev() {
+            let i = (index % dim.len) as isize;
+            index /= dim.len;
+            (a, b, c) = (a + i * dim.a, b + i * dim.b, c + i * dim.c);
+        }
+        let (mut m, mut n) = (self.m, self.n);
+        if m.len >= n.len {
+            let rows = part(&m, panel, self.panels, 8);
+            (a, c) = (a + rows.start as isize * m.a, c + rows.start as isize * m.c);
+            m.len = rows.len();
+        } else {
+            let columns = part(&n, panel, self.panels, 8);
+            (b, c) = (b + columns.start as isize * n.b, c + columns.start as isize * n.c);
+            n.len = columns.len();
+        }
+        // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
+        unsafe {
+            match self.dtype {
+                DType::F64 => self.contract::<f64>(m, n, a, b, c, 1.0),
+                _ => self.contract::<f32>(m, n, a, b, c, 1.0),
+            }
+        }
+    }
+
+    /// Adds up the products over all contracted dimensions, for operands at these element offsets.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn contract<T: Copy + 'static>(&self, m: Extent, n: Extent, a: isize, b: isize, c: isize, one: T) {
+        let to = self.c.cast::<T>().wrapping_offset(c);
+        let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
+        // With nothing to add up, one pass over no elements writes the zeros.
+        let depth = if passes == 0 { 0 } else { self.k.len };
+        for pass in 0..passes.max(1) {
+            let (mut a, mut b) = (a, b);
+            let mut index = pass;
+            for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
+                let i = (index % dim.len) as isize;
+                index /= dim.len;
+                (a, b) = (a + i * dim.a, b + i * dim.b);
+            }
+            // SAFETY: as promised by the caller. With `read_dst` false the old contents are not read, so that a NaN among them
+            // does no harm.
+            unsafe {
+                ::gemm::gemm(
+                    m.len,
+                    n.len,
+                    depth,
+                    to,
+                    n.c,
+                    m.c,
+                    pass > 0,
+                    self.a.cast::<T>().wrapping_offset(a),
+                    self.k.a,
+                    m.a,
+                    self.b.cast::<T>().wrapping_offset(b),
+                    n.b,
+                    self.k.b,
+                    one,
+                    one,
+                    false,
+                    false,
+                    false,
+                    Parallelism::None,
+                );
+            }
+        }
+    }
+}
+
+/// Part `rank` of `count` of a dimension, cut at multiples of `grain` where it is long enough.
+fn part(dim: &Extent, rank: usize, count: usize, grain: usize) -> Range<usize> {
+    let grain = if dim.len >= 2 * grain * count { grain } else { 1 };
+    let cuts = share(dim.len.div_ceil(grain) as i64, rank, count);
+    (cuts.start as usize * grain).min(dim.len)..(cuts.end as usize * grain).min(dim.len)
+}
+
+/// Into how many panels a matrix of this many rows or columns (whichever are more) and this many of the others may be cut.
+///
+/// The `gemm` crate treats products of at most 64 by 64 in their own way, and again those with one row or column, or of 256
+/// elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.
+fn panels(long: usize, short: usize, wanted: usize) -> usize {
+    let least = match short {
+        0..=1 => return 1,
+        2..=64 => 96,
+        _ => 48,
+    };
+    (long / least).clamp(1, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn noise(len: usize, seed: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i * 7919 + seed * 104_729) % 1013) as f32 / 500.0 - 1.0).collect()
+    }
+
+    /// `c[l, m, n] = a[l, m, j, k] * b[j, k, n]`, summed over `j` and `k`, as row-major arrays.
+    fn product(l: usize, m: usize, n: usize, j: usize, k: usize, a: &[f32], b: &[f32], c: &mut [f32]) -> Product {
+        let extent =
+            |len: usize, a: usize, b: usize, c: usize| Extent { len, a: a as isize, b: b as isize, c: c as isize };
+        assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
+        Product {
+            dtype: DType::F32,
+            a: a.as_ptr().cast(),
+            b: b.as_ptr().cast(),
+            c: c.as_mut_ptr().cast(),
+            m: extent(m, j * k, 0, n),
+            n: extent(n, 0, 1, 1),
+            k: extent(k, 1, n, 0),
+            loops: Box::new([extent(l, m * j * k, 0, m * n)]),
+            contracted: Box::new([extent(j, k, k * n, 0)]),
+            panels: 1,
+            chunk: 0,
+        }
+    }
+
+    #[test]
+    fn products_match_the_definition() {
+        for (l, m, n, j, k) in
+            [(1, 1, 1, 1, 1), (2, 3, 5, 2, 4), (3, 70, 9, 1, 33), (2, 4, 4, 0, 3), (2, 4, 4, 2, 0), (0, 2, 2, 2, 2)]
+        {
+            let (a, b) = (noise(l * m * j * k, 1), noise(j * k * n, 2));
+            let mut c = vec![f32::NAN; l * m * n];
+            let product = product(l, m, n, j, k, &a, &b, &mut c);
+            // SAFETY: the arrays have the sizes that the product was made for.
+            assert!(unsafe { product.run(None) });
+            for (at, value) in c.iter().enumerate() {
+                let (row, column) = (at / n, at % n);
+                let expected: f64 = (0..j * k).map(|i| a[row * j * k + i] as f64 * b[i * n + column] as f64).sum();
+                assert!((*value as f64 - expected).abs() < 1e-4, "{value} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn cutting_into_panels_changes_no_bits() {
+        let mut team = Team::new(1).unwrap();
+        for (m, n, k) in
+            [(200, 64, 1030), (97, 300, 700), (1000, 70, 5), (400, 2, 900), (130, 130, 2), (66, 65, 513), (500, 17, 1)]
+        {
+            let (a, b) = (noise(m * k, 3), noise(k * n, 4));
+            let mut whole = vec![0.0; m * n];
+            // SAFETY: the arrays have the sizes that the products are made for.
+            unsafe { product(1, m, n, 1, k, &a, &b, &mut whole).run(None) };
+            for wanted in 2..9 {
+                let mut cut = vec![0.0; m * n];
+                let mut product = product(1, m, n, 1, k, &a, &b, &mut cut);
+                product.panels = panels(m.max(n), m.min(n), wanted);
+                product.chunk = 1;
+                // SAFETY: as above.
+                unsafe { product.run(Some(&mut team)) };
+                assert!(whole.iter().zip(&cut).all(|(a, b)| a.to_bits() == b.to_bits()), "{m} {n} {k} in {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_team_is_asked_only_for_long_products() {
+        let (a, b, mut c) = (noise(512 * 512, 1), noise(512 * 512, 2), vec![0.0; 512 * 512]);
+        let mut large = product(1, 512, 512, 1, 512, &a, &b, &mut c);
+        large.divide(2);
+        assert!(large.wants_team() && large.panels >= 2);
+        let mut small = product(1, 8, 8, 1, 8, &a, &b, &mut c);
+        small.divide(2);
+        assert!(!small.wants_team());
+    }
+}

@@ -1,0 +1,328 @@
+//! From a checked program to the operations of every device: steps are flattened, places and numbers resolved, collectives
+//! planned. After this a run allocates nothing.
+//!
+//! ```text
+//! for i in 0..n { kernel; all_reduce }        0 For, else to 7
+//!                                             1 Kernel
+//!                                             2 Count   3 Meet   4 Combine   5 Meet
+//!                                             6 Next, back to 1
+//!                                             7 End
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::abi::{
+    AxisSet, Bound, ExchangeStep, GemmStep, KernelFn, KernelStep, PermuteStep, Place, Program, ReduceStep, Site, Step,
+};
+use crate::check::overlap;
+use crate::collectives::{Move, exchange, permute, reduce};
+use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op};
+use crate::launch::{Outline, Staff};
+use crate::memory::Memory;
+use crate::mesh::{Mesh, share};
+use crate::print::Print;
+use crate::team::WORTH_SHARING;
+use crate::trap::RunError;
+use crate::{abi::CollectiveKind, barrier::Meeting, gemm};
+
+/// What a program is made into.
+pub(crate) struct Loaded {
+    pub devices: Vec<Device>,
+    pub meetings: Vec<Meeting>,
+    pub prints: Vec<Print>,
+    pub outline: Outline,
+    /// For each collective: its kind, and the bytes of one device's operand.
+    pub collectives: Vec<(CollectiveKind, u64)>,
+}
+
+/// Prepares a program that has been checked.
+pub(crate) fn load(
+    program: &Program,
+    kernels: &[KernelFn],
+    memory: &Memory,
+    staff: &Staff,
+) -> Result<Loaded, RunError> {
+    let mesh = memory.mesh();
+    let mut loader = Loader {
+        mesh,
+        memory,
+        kernels,
+        staff,
+        groups: BTreeMap::new(),
+        counters: 0,
+        out: Loaded {
+            devices: (0..mesh.devices()).map(Device::new).collect(),
+            meetings: Vec::new(),
+            prints: Vec::new(),
+            outline: Outline::default(),
+            collectives: Vec::new(),
+        },
+    };
+    loader.steps(&program.body)?;
+    loader.emit(Site::default(), "program", |_, _| Op::End);
+    let mut out = loader.out;
+    for (index, meeting) in out.meetings.iter().enumerate() {
+        meeting.members.iter().for_each(|&member| out.devices[member].meetings.push(index));
+    }
+    for device in &mut out.devices {
+        device.counts = vec![0; out.collectives.len()];
+    }
+    Ok(out)
+}
+
+struct Loader<'a> {
+    mesh: &'a Mesh,
+    memory: &'a Memory,
+    kernels: &'a [KernelFn],
+    staff: &'a Staff,
+    /// For each set of axes along which devices ever meet, its first meeting; the others follow, one for each group.
+    groups: BTreeMap<AxisSet, usize>,
+    counters: usize,
+    out: Loaded,
+}
+
+impl Loader<'_> {
+    fn steps(&mut self, steps: &[Step]) -> Result<(), RunError> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), RunError> {
+        match step {
+            Step::Kernel(step) => self.kernel(step),
+            Step::Gemm(step) => self.gemm(step),
+            Step::Exchange(step) => return self.exchange(step),
+            Step::Reduce(step) => return self.reduce(step),
+            Step::Permute(step) => return self.permute(step),
+            Step::Sync { group, site } => self.meet(*group, *site, "meeting"),
+            Step::Copy { from, to, bytes, split } => {
+                let (memory, mesh) = (self.memory, self.mesh);
+                self.emit(Site::default(), "copy", |device, _| {
+                    let lines = bytes.div_ceil(64) as i64;
+                    let part = share(lines, mesh.linear(device, split.iter()), mesh.count(split.iter()));
+                    let cut = |line: i64| (line as u64 * 64).min(*bytes) as usize;
+                    let (begin, end) = (cut(part.start), cut(part.end));
+                    Op::Copy {
+                        from: memory.address(*from, device).wrapping_add(begin),
+                        to: memory.address(*to, device).wrapping_add(begin),
+                        bytes: if from == to { 0 } else { end - begin },
+                    }
+                });
+            }
+            Step::CheckIndex { index, dtype, extent, to, site } => {
+                let memory = self.memory;
+                self.emit(*site, "index", |device, _| {
+                    Op::CheckIndex(Box::new(IndexCheck {
+                        index: memory.address(*index, device),
+                        dtype: *dtype,
+                        extent: *extent,
+                        to: memory.address(*to, device).cast(),
+                    }))
+                });
+            }
+            Step::For { counter, start, end, body, site } => {
+                let memory = self.memory;
+                let slot = self.counters;
+                self.counters += 1;
+                let head = self.out.outline.len();
+                self.emit(*site, "loop", |device, out| {
+                    let place = memory.address(*counter, device).cast();
+                    out.counters.push(Counter { place, current: 0, end: 0 });
+                    let limit = |bound: &Bound| match bound {
+                        Bound::Const(value) => Limit::Known(*value),
+                        Bound::Memory(place, dtype) => Limit::Memory(memory.address(*place, device), *dtype),
+                    };
+                    Op::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
+                });
+                self.steps(body)?;
+                self.emit(*site, "loop", |_, _| Op::Next { counter: slot, body: head + 1 });
+                self.land(head);
+            }
+            Step::While { cond, flag, body, site } => {
+                let head = self.out.outline.len();
+                self.steps(cond)?;
+                let branch = self.unless(*flag, *site);
+                self.steps(body)?;
+                self.emit(*site, "loop", |_, _| Op::Jump { target: head });
+                self.land(branch);
+            }
+            Step::If { flag, then, otherwise, site } => {
+                let branch = self.unless(*flag, *site);
+                self.steps(then)?;
+                let jump = self.out.outline.len();
+                self.emit(*site, "branch", |_, _| Op::Jump { target: 0 });
+                self.land(branch);
+                self.steps(otherwise)?;
+                self.land(jump);
+            }
+            Step::Print { text, values, site } => {
+                let print = self.out.prints.len();
+                self.out.prints.push(Print::new(text.clone(), values.clone()));
+                self.meet(self.mesh.axes(), *site, "print");
+                self.emit(*site, "print", |_, _| Op::Print { print });
+                self.meet(self.mesh.axes(), *site, "print");
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an operation to the list of every device.
+    fn emit(&mut self, site: Site, what: &'static str, mut op: impl FnMut(usize, &mut Device) -> Op) {
+        self.out.outline.push(site, what);
+        for (number, device) in self.out.devices.iter_mut().enumerate() {
+            let op = op(number, device);
+            device.ops.push(op);
+        }
+    }
+
+    /// Jumps over what follows if the flag is false; `land` says where to.
+    fn unless(&mut self, flag: Place, site: Site) -> usize {
+        let memory = self.memory;
+        self.emit(site, "branch", |device, _| Op::Unless { flag: memory.address(flag, device), target: 0 });
+        self.out.outline.len() - 1
+    }
+
+    /// Makes the jump that was emitted as operation `jump` lead to what comes next.
+    fn land(&mut self, jump: usize) {
+        let here = self.out.outline.len();
+        for device in &mut self.out.devices {
+            if let Op::For { exit: target, .. } | Op::Unless { target, .. } | Op::Jump { target } =
+                &mut device.ops[jump]
+            {
+                *target = here;
+            }
+        }
+    }
+
+    fn meet(&mut self, group: AxisSet, site: Site, what: &'static str) {
+        let group = group.intersect(self.mesh.axes());
+        if group.is_empty() {
+            return;
+        }
+        let mesh = self.mesh;
+        let others = mesh.axes().minus(group);
+        let first = match self.groups.get(&group) {
+            Some(&first) => first,
+            None => {
+                let first = self.out.meetings.len();
+                for instance in 0..mesh.count(others.iter()) {
+                    let members = mesh.group(mesh.at(0, others.iter().collect::<Vec<_>>(), instance), group);
+                    let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
+                    workers.dedup();
+                    self.out.meetings.push(Meeting::new(members.into(), workers.into()));
+                }
+                self.groups.insert(group, first);
+                first
+            }
+        };
+        self.emit(site, what, |device, _| Op::Meet { meeting: first + mesh.linear(device, others.iter()) });
+    }
+
+    /// The devices that have to meet for a collective: its group, and whoever else shares the memory that it fills.
+    fn participants(&self, group: AxisSet, to: Place) -> AxisSet {
+        group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
+    }
+
+    /// A collective in full: count it, meet, do what each device has to, and meet again if any has something to do.
+    fn collective(&mut self, kind: CollectiveKind, (bytes, site): (u64, Site), group: AxisSet, work: Option<Vec<Op>>) {
+        let collective = self.out.collectives.len();
+        self.out.collectives.push((kind, bytes));
+        self.emit(site, kind.name(), |_, _| Op::Count { collective });
+        self.meet(group, site, kind.name());
+        if let Some(work) = work {
+            let mut work = work.into_iter();
+            self.emit(site, kind.name(), |_, _| work.next().unwrap_or(Op::End));
+            self.meet(group, site, kind.name());
+        }
+    }
+
+    fn exchange(&mut self, step: &ExchangeStep) -> Result<(), RunError> {
+        let group = self.participants(step.group, step.to.place);
+        let devices = 0..self.mesh.devices();
+        let moves: Vec<Vec<Move>> =
+            devices.map(|device| exchange::plan(self.memory, step, group, device)).collect::<Result<_, _>>()?;
+        let any = moves.iter().any(|moves| !moves.is_empty());
+        let bytes = |shards: &crate::abi::Shards| {
+            let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
+            (elements * shards.layout.dtype.size()) as u64
+        };
+        if any && overlap(step.from.place, step.to.place, bytes(&step.from), bytes(&step.to)) {
+            return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
+        }
+        let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
+        self.collective(step.kind, (step.bytes, step.site), group, work);
+        Ok(())
+    }
+
+    fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
+        let group = self.participants(step.group, step.to.place);
+        let plan = |device| reduce::plan(self.memory, step, group, device).map(|parts| Op::Combine(parts.into()));
+        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
+        self.collective(step.kind, (step.bytes, step.site), group, Some(work));
+        Ok(())
+    }
+
+    fn permute(&mut self, step: &PermuteStep) -> Result<(), RunError> {
+        let axes = step.axes.iter().map(|&axis| axis as usize).collect();
+        let group = self.participants(axes, step.to);
+        let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
+        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
+        self.collective(CollectiveKind::CollectivePermute, (step.bytes, step.site), group, Some(work));
+        Ok(())
+    }
+
+    fn kernel(&mut self, step: &KernelStep) {
+        let (memory, mesh, staff, kernels) = (self.memory, self.mesh, self.staff, self.kernels);
+        self.emit(step.site, "kernel", |device, out| {
+            let (buffers, scalars) = (out.buffers.len(), out.scalars.len());
+            out.buffers.extend(step.buffers.iter().map(|&place| memory.address(place, device)));
+            out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
+            let whole = mesh.resolve(&step.range, device);
+            let part = share(whole, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+            let team = staff.team_of(staff.worker_of(device)) as i64;
+            Op::Kernel(KernelCall {
+                function: kernels[step.kernel as usize],
+                buffers,
+                scalars,
+                begin: part.start,
+                end: part.end,
+                chunk: chunk(part.end - part.start, step.cost, team),
+            })
+        });
+    }
+
+    fn gemm(&mut self, step: &GemmStep) {
+        let (memory, staff) = (self.memory, self.staff);
+        self.emit(step.site, "product", |device, _| {
+            let team = staff.team_of(staff.worker_of(device));
+            Op::Product(Box::new(gemm::plan(memory, step, device, team)))
+        });
+    }
+}
+
+/// How much of a kernel's range a thread of the team takes at a time; 0 if the whole is too short to be shared.
+fn chunk(range: i64, cost: f32, team: i64) -> i64 {
+    let cost = if cost.is_finite() { cost.max(1e-3) as f64 } else { 0.0 };
+    if team == 1 || range < 2 || cost * range as f64 <= WORTH_SHARING {
+        return 0;
+    }
+    let worthwhile = (WORTH_SHARING / 2.0 / cost) as i64;
+    let chunk = worthwhile.max(range / (8 * team)).clamp(1, (range / team).max(1));
+    // Whole cache lines and vectors where the range is one of elements.
+    if chunk >= 256 { (chunk + 63) / 64 * 64 } else { chunk }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_kernels_are_shared() {
+        assert_eq!(chunk(1000, 1.0, 4), 0);
+        assert_eq!(chunk(1_000_000, 1.0, 1), 0);
+        assert_eq!(chunk(1, 1e9, 4), 0);
+        assert_eq!(chunk(1_000_000, f32::NAN, 4), 0);
+        assert_eq!(chunk(4, 1e6, 2), 1);
+        let chunk = chunk(1_000_000, 1.0, 2);
+        assert!((50_000..=70_000).contains(&chunk), "{chunk}");
+    }
+}

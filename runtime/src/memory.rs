@@ -1,0 +1,350 @@
+//! The memory of a program: one mapping for each instance of each arena, made before the run and kept from run to run.
+//!
+//! An arena has an instance for every combination of coordinates along its axes; devices that differ only along other axes
+//! see the same one. Mappings are anonymous, zeroed by the system when first touched, and never move.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use crate::abi::{Arena, AxisSet, Place, Program};
+use crate::mesh::Mesh;
+use crate::trap::RunError;
+
+/// Mappings from this size on are aligned to huge pages and ask for them.
+const HUGE_PAGE: usize = 2 << 20;
+/// A multiple of the page size of every system.
+const LARGEST_PAGE: usize = 64 << 10;
+/// The alignment of every arena, one cache line.
+const LINE: usize = 64;
+
+/// Anonymous memory of a fixed size; unmapped when dropped.
+#[derive(Debug)]
+struct Mapping {
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: a mapping is plain memory that belongs to no thread. It hands out a raw pointer only; who may write through it, and
+// when, is the concern of those who use that pointer.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(bytes: usize) -> Result<Mapping, RunError> {
+        if bytes == 0 {
+            return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes });
+        }
+        let refused = || RunError::new("E0803", format!("the system refused {}", Size(bytes as u64)));
+        let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+        let kept = bytes.checked_next_multiple_of(LARGEST_PAGE).ok_or_else(refused)?;
+        let whole = kept.checked_add(slack).ok_or_else(refused)?;
+        // SAFETY: a new private mapping at an address that the system chooses touches no existing memory.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                whole,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(refused());
+        }
+        let start = start.cast::<u8>();
+        if slack == 0 {
+            return Ok(Mapping { base: start, bytes: kept });
+        }
+        // Give back what lies before the first huge page, and the rest of the slack behind.
+        let before = start.align_offset(HUGE_PAGE);
+        // SAFETY: `before < slack`, and all sizes are multiples of the page size; so what is given back belongs to this mapping,
+        // and nothing points into it. The advice changes no contents.
+        unsafe {
+            let base = start.add(before);
+            if before > 0 {
+                libc::munmap(start.cast(), before);
+            }
+            libc::munmap(base.add(kept).cast(), slack - before);
+            #[cfg(target_os = "linux")]
+            libc::madvise(base.cast(), kept, libc::MADV_HUGEPAGE);
+            Ok(Mapping { base, bytes: kept })
+        }
+    }
+
+    /// Makes the system provide the memory now, close to the calling thread, rather than in the middle of the run.
+    fn touch(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            // SAFETY: the range is this mapping; populating it changes no contents.
+            let done = unsafe { libc::madvise(self.base.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+            if done == 0 {
+                return;
+            }
+        }
+        for page in (0..self.bytes).step_by(4096) {
+            // SAFETY: in bounds; nobody else uses the memory yet, see `Memory::touch`.
+            unsafe { self.base.add(page).write_volatile(0) };
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: the mapping was made by `new` with this size, and nobody uses it any more.
+            unsafe { libc::munmap(self.base.cast(), self.bytes) };
+        }
+    }
+}
+
+/// All arenas of a program.
+#[derive(Debug)]
+pub struct Memory {
+    mesh: Mesh,
+    arenas: Vec<ArenaMemory>,
+}
+
+#[derive(Debug)]
+struct ArenaMemory {
+    axes: AxisSet,
+    bytes: u64,
+    instances: Vec<Mapping>,
+}
+
+impl Memory {
+    /// Maps every instance of every arena. Nothing is touched yet.
+    pub fn allocate(mesh: &Mesh, arenas: &[Arena]) -> Result<Memory, RunError> {
+        let mut mapped = Vec::with_capacity(arenas.len());
+        for arena in arenas {
+            let bytes = usize::try_from(arena.bytes)
+                .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", Size(arena.bytes))))?;
+            let count = mesh.count(arena.axes.iter());
+            let instances = (0..count).map(|_| Mapping::new(bytes)).collect::<Result<_, _>>()?;
+            mapped.push(ArenaMemory { axes: arena.axes, bytes: arena.bytes, instances });
+        }
+        Ok(Memory { mesh: mesh.clone(), arenas: mapped })
+    }
+
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// Where the place is on the device. The arena must exist and the offset lie within it.
+    pub fn address(&self, place: Place, device: usize) -> *mut u8 {
+        let arena = &self.arenas[place.arena as usize];
+        let instance = self.mesh.linear(device, arena.axes.iter());
+        assert!(place.offset <= arena.bytes, "places are checked when a program is loaded");
+        arena.instances[instance].base.wrapping_add(place.offset as usize)
+    }
+
+    /// The axes along which devices have their own copy of what lies in the arena.
+    pub fn axes(&self, arena: u16) -> AxisSet {
+        self.arenas[arena as usize].axes
+    }
+
+    /// First-touches the large arenas that belong to this device: those of which it is the first among the sharing ones.
+    /// Called before anything is written.
+    pub fn touch(&self, device: usize) {
+        for arena in &self.arenas {
+            let others = self.mesh.axes().minus(arena.axes);
+            if arena.bytes >= 1 << 20 && others.iter().all(|axis| self.mesh.coordinate(device, axis) == 0) {
+                arena.instances[self.mesh.linear(device, arena.axes.iter())].touch();
+            }
+        }
+    }
+}
+
+/// Refuses a program that needs more memory than `limit`, or than is free where no limit is given.
+pub fn check_fits(program: &Program, mesh: &Mesh, limit: Option<u64>) -> Result<(), RunError> {
+    let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
+    let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
+    let Some(available) = limit.or_else(available_memory) else { return Ok(()) };
+    if needed <= available as u128 {
+        return Ok(());
+    }
+    let mut buffers: Vec<_> = program
+        .buffers
+        .iter()
+        .filter_map(|buffer| Some((buffer, copies(program.arenas.get(buffer.place.arena as usize)?.axes))))
+        .collect();
+    buffers.sort_by_key(|(buffer, copies)| std::cmp::Reverse(buffer.bytes.saturating_mul(*copies)));
+    let largest: Vec<String> = buffers
+        .iter()
+        .take(4)
+        .map(|(buffer, copies)| {
+            let times = if *copies > 1 { format!(" times {copies}") } else { String::new() };
+            let line = if buffer.site.line > 0 { format!(" (line {})", buffer.site.line) } else { String::new() };
+            format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, Size(buffer.bytes))
+        })
+        .collect();
+    let needed = Size(needed.min(u64::MAX as u128) as u64);
+    let mut error =
+        RunError::new("E0803", format!("the program needs {needed} of memory, but {} are available", Size(available)));
+    if let Some((buffer, _)) = buffers.first() {
+        error = error.at(buffer.site).with_help(format!("the largest values: {}", largest.join(", ")));
+    }
+    Err(error)
+}
+
+/// Bytes as a person reads them.
+pub struct Size(pub u64);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let mut value = self.0 as f64;
+        let mut unit = "bytes";
+        for larger in units {
+            if value < 1024.0 {
+                break;
+            }
+            value /= 1024.0;
+            unit = larger;
+        }
+        if unit == "bytes" { write!(f, "{} bytes", self.0) } else { write!(f, "{value:.1} {unit}") }
+    }
+}
+
+/// What this process may still allocate: the least of the machine's free memory and what its control groups leave it.
+/// None where the system does not say.
+pub fn available_memory() -> Option<u64> {
+    let machine =
+        fs::read_to_string("/proc/meminfo").ok().and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib * 1024);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    machine.into_iter().chain(group_limit(&groups, Path::new("/sys/fs/cgroup"))).min()
+}
+
+/// The first number after the label.
+fn field(text: &str, label: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(label))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the control groups of a process leave it, given its `/proc/self/cgroup` and where the hierarchy is mounted.
+fn group_limit(groups: &str, root: &Path) -> Option<u64> {
+    let mut least = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        // Version 2 has one hierarchy without named controllers; version 1 has one for memory.
+        let (base, limit, usage) = if controllers.is_empty() {
+            (root.to_path_buf(), "memory.max", "memory.current")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+        } else {
+            continue;
+        };
+        // A limit may stand on any group from this one up to the root. In a container the path may lie outside of what is
+        // mounted; then only the root is there.
+        let mut group: PathBuf = base.join(path.trim_start_matches('/'));
+        loop {
+            let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+            if let Some(limit) = number(limit) {
+                let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+                // The page cache counts as usage but gives way.
+                let cache = field(&stat, "inactive_file").unwrap_or(0);
+                let used = number(usage).unwrap_or(0).saturating_sub(cache);
+                let left = limit.saturating_sub(used);
+                least = Some(least.map_or(left, |least: u64| least.min(left)));
+            }
+            if group == base || !group.pop() {
+                break;
+            }
+        }
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::abi::{BufferInfo, MeshAxis, Site};
+
+    fn mesh() -> Mesh {
+        Mesh::new(&[MeshAxis { name: "X".into(), size: 2 }, MeshAxis { name: "Y".into(), size: 3 }]).unwrap()
+    }
+
+    #[test]
+    fn devices_share_what_is_not_split_between_them() {
+        let arenas = [
+            Arena { axes: AxisSet::of(0), bytes: 100 },
+            Arena { axes: AxisSet::EMPTY, bytes: 5 << 20 },
+            Arena { axes: AxisSet::all(2), bytes: 0 },
+        ];
+        let memory = Memory::allocate(&mesh(), &arenas).unwrap();
+        let at = |arena, device| memory.address(Place { arena, offset: 0 }, device);
+        assert_eq!(at(0, 0), at(0, 2));
+        assert_ne!(at(0, 0), at(0, 3));
+        assert_eq!(at(1, 0), at(1, 5));
+        assert_eq!(at(1, 0) as usize % HUGE_PAGE, 0);
+        (0..6).for_each(|device| memory.touch(device));
+        // SAFETY: in bounds of the second arena, and only this thread uses it.
+        unsafe {
+            let last = at(1, 0).add((5 << 20) - 1);
+            assert_eq!(*last, 0);
+            *last = 1;
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_largest_named() {
+        let buffer = |name: &str, arena, bytes, line| BufferInfo {
+            name: name.into(),
+            ty: "f32[8]".into(),
+            place: Place { arena, offset: 0 },
+            bytes,
+            site: Site { file: 0, line, column: 1 },
+        };
+        let program = Program {
+            abi_version: crate::abi::ABI_VERSION,
+            entry: "main".into(),
+            files: vec![],
+            mesh: vec![],
+            arenas: vec![Arena { axes: AxisSet::EMPTY, bytes: 3000 }, Arena { axes: AxisSet::all(2), bytes: 1000 }],
+            buffers: vec![buffer("w", 0, 3000, 7), buffer("x", 1, 1000, 8)],
+            params: vec![],
+            results: vec![],
+            body: vec![],
+            kernels: vec![],
+            compile_ms: 0.0,
+        };
+        assert_eq!(check_fits(&program, &mesh(), Some(9000)), Ok(()));
+        let error = check_fits(&program, &mesh(), Some(8999)).unwrap_err();
+        assert_eq!(error.code, "E0803");
+        assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");
+        assert_eq!(error.site.unwrap().line, 8);
+        assert_eq!(
+            error.help.unwrap(),
+            "the largest values: `x: f32[8]` (line 8) 1000 bytes times 6, `w: f32[8]` (line 7) 2.9 KiB"
+        );
+        assert!(available_memory().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("a/memory.max", "1000\n");
+        write("a/memory.current", "300\n");
+        write("a/memory.stat", "anon 1\ninactive_file 100\n");
+        write("a/b/memory.max", "max\n");
+        write("memory/c/memory.limit_in_bytes", "500\n");
+        assert_eq!(group_limit("0::/a/b\n", root.path()), Some(800));
+        assert_eq!(group_limit("4:cpu,memory:/c\n0::/a\n", root.path()), Some(500));
+        assert_eq!(group_limit("0::/elsewhere\n", root.path()), None);
+    }
+
+    #[test]
+    fn a_mapping_that_cannot_be_is_an_error() {
+        assert_eq!(Mapping::new(usize::MAX / 2).unwrap_err().code, "E0803");
+        assert_eq!(Mapping::new(usize::MAX).unwrap_err().code, "E0803");
+    }
+}

@@ -1,0 +1,105 @@
+//! A loaded program: give it its parameters, run it as often as you like, read its results.
+//!
+//! ```no_run
+//! # use spmdc_runtime::{abi::{Kernels, Program}, array::HostArray, report::RunOptions, session::Session, trap::RunError};
+//! # fn example(program: Program, kernels: Kernels, mut x: HostArray) -> Result<HostArray, RunError> {
+//! let mut session = Session::load(program, kernels, RunOptions::default())?;
+//! session.write_param(0, &mut x)?;
+//! let report = session.run(&mut std::io::stdout())?;
+//! println!("{} ms", report.run_ms);
+//! session.read_result(0)
+//! # }
+//! ```
+
+use std::io::Write;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use crate::abi::{Binding, CollectiveKind, Kernels, Program};
+use crate::array::{BlockSource, HostArray};
+use crate::blocks;
+use crate::check::check;
+use crate::launch::{Shared, Staff, Workforce};
+use crate::load::{Loaded, load};
+use crate::memory::{Memory, check_fits};
+use crate::report::{CollectiveTotal, RunOptions, RunReport};
+use crate::trap::RunError;
+
+/// A program in memory, with its threads. Buffers and threads are kept from run to run.
+pub struct Session {
+    program: Program,
+    workforce: Workforce,
+    collectives: Vec<(CollectiveKind, u64)>,
+}
+
+impl Session {
+    /// Checks the program, allocates its memory, and prepares every device.
+    pub fn load(program: Program, kernels: Kernels, options: RunOptions) -> Result<Session, RunError> {
+        let mesh = check(&program, kernels.functions().len())?;
+        check_fits(&program, &mesh, options.memory_limit)?;
+        let memory = Memory::allocate(&mesh, &program.arenas)?;
+        let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
+        let staff = Staff::new(mesh.devices(), cores);
+        let Loaded { devices, meetings, prints, outline, collectives } =
+            load(&program, kernels.functions(), &memory, &staff)?;
+        let shared = Shared::new(memory, meetings, prints, outline, options.timeout, staff.workers);
+        let workforce = Workforce::new(shared, staff, devices)?;
+        Ok(Session { program, workforce, collectives })
+    }
+
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Fills a parameter: every device that holds a block reads only that. A run leaves parameters as they are.
+    pub fn write_param(&mut self, index: usize, source: &mut dyn BlockSource) -> Result<(), RunError> {
+        let param = binding(&self.program.params, index)?;
+        let sizes = param.layout.dims.iter().map(|dim| dim.size);
+        if source.dtype() != param.layout.dtype || !sizes.eq(source.shape().iter().copied()) {
+            let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("`{}` is {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
+            return Err(RunError::new("E0701", message));
+        }
+        blocks::scatter(self.memory(), param.place, &param.layout, source)
+    }
+
+    /// The whole of a result, put together from the blocks of the devices.
+    pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
+        let result = binding(&self.program.results, index)?;
+        Ok(blocks::gather(self.memory(), result.place, &result.layout, 0))
+    }
+
+    /// A result as each device holds it, in the order of their numbers.
+    pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
+        let result = binding(&self.program.results, index)?;
+        Ok(blocks::each_block(self.memory(), result.place, &result.layout))
+    }
+
+    /// Runs the program; what it prints goes to `out`. After an error the session can be run again.
+    pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
+        let start = Instant::now();
+        let counts = self.workforce.run(out)?;
+        let run_ms = start.elapsed().as_secs_f64() * 1e3;
+        let total = |kind: CollectiveKind| {
+            let mut total = CollectiveTotal { kind, count: 0, bytes: 0 };
+            for (count, (_, bytes)) in counts.iter().zip(&self.collectives).filter(|(_, (other, _))| *other == kind) {
+                total.count += count;
+                total.bytes += count * bytes;
+            }
+            total
+        };
+        Ok(RunReport {
+            run_ms,
+            collectives: CollectiveKind::ALL.into_iter().map(total).filter(|total| total.count > 0).collect(),
+            peak_bytes_per_device: self.program.arenas.iter().map(|arena| arena.bytes).sum(),
+        })
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.workforce.shared().memory
+    }
+}
+
+fn binding(bindings: &[Binding], index: usize) -> Result<&Binding, RunError> {
+    bindings.get(index).ok_or_else(|| RunError::internal(format!("there is no binding {index}")))
+}

@@ -1,0 +1,208 @@
+//! Spare cores that help a worker: the parts of a long kernel or product are dealt out to whoever is free.
+//!
+//! A worker with a team offers a range; it and its helpers take chunks of it until nothing is left. The worker never waits for
+//! a helper to wake up, only for those that have begun a chunk. Which thread computes which chunk is left to chance, so what
+//! is dealt out must give the same result however it is cut.
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::barrier::Parker;
+use crate::trap::RunError;
+
+/// Work below this many nanoseconds is not worth telling others about.
+pub(crate) const WORTH_SHARING: f64 = 20_000.0;
+
+/// What a chunk returns when it panicked; no trap code is negative.
+pub(crate) const PANICKED: i64 = -1;
+
+pub(crate) struct Team {
+    shared: Arc<Shared>,
+    helpers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    run: unsafe fn(*const (), i64, i64) -> i64,
+    data: *const (),
+    end: i64,
+    chunk: i64,
+}
+
+struct Shared {
+    /// Written by the worker while no job is open and no helper is active.
+    job: UnsafeCell<Job>,
+    /// Grows with every job, so that helpers see that there is a new one.
+    epoch: AtomicU32,
+    open: AtomicBool,
+    /// Helpers that may be looking at the job.
+    active: AtomicU32,
+    /// Where the next chunk begins.
+    next: AtomicI64,
+    /// What the last failing chunk returned; 0 if none did.
+    code: AtomicI64,
+    quit: AtomicBool,
+    parkers: Vec<Parker>,
+}
+
+// SAFETY: the job, with the raw pointer in it, is written only by the worker that owns the team, while `open` is false and
+// `active` is zero; helpers read it only between raising `active` and lowering it, and only if `open` was true after they
+// raised it (see `Shared::help`). What it points to is `Sync` and outlives the job (see `Team::run`).
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Team {
+    /// A team with this many helpers beside the worker itself.
+    pub fn new(helpers: usize) -> Result<Team, RunError> {
+        unsafe fn nothing(_: *const (), _: i64, _: i64) -> i64 {
+            0
+        }
+        let shared = Arc::new(Shared {
+            job: UnsafeCell::new(Job { run: nothing, data: std::ptr::null(), end: 0, chunk: 1 }),
+            epoch: AtomicU32::new(0),
+            open: AtomicBool::new(false),
+            active: AtomicU32::new(0),
+            next: AtomicI64::new(0),
+            code: AtomicI64::new(0),
+            quit: AtomicBool::new(false),
+            parkers: (0..helpers).map(|_| Parker::default()).collect(),
+        });
+        let mut team = Team { shared: shared.clone(), helpers: Vec::with_capacity(helpers) };
+        for index in 0..helpers {
+            let shared = shared.clone();
+            let helper = thread::Builder::new()
+                .name(format!("spmd-helper-{index}"))
+                .spawn(move || shared.serve(index))
+                .map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+            team.helpers.push(helper);
+        }
+        Ok(team)
+    }
+
+    /// Calls `work` for chunks of `begin..end` of this length until all is done; returns 0, or what a failing chunk returned.
+    pub fn run<F: Fn(i64, i64) -> i64 + Sync>(&mut self, begin: i64, end: i64, chunk: i64, work: &F) -> i64 {
+        /// Calls the closure that `data` points to.
+        ///
+        /// # Safety
+        /// `data` is a valid `&F`.
+        unsafe fn call<F: Fn(i64, i64) -> i64>(data: *const (), begin: i64, end: i64) -> i64 {
+            // SAFETY: as promised by the caller.
+            let work = unsafe { &*data.cast::<F>() };
+            work(begin, end)
+        }
+        let shared = &*self.shared;
+        // SAFETY: no job is open and no helper looks at one: the last call of this function waited for that, and `self` is
+        // borrowed mutably, so no other call is under way.
+        unsafe {
+            *shared.job.get() = Job { run: call::<F>, data: std::ptr::from_ref(work).cast(), end, chunk: chunk.max(1) };
+        }
+        shared.next.store(begin, Ordering::Relaxed);
+        shared.code.store(0, Ordering::Relaxed);
+        // Sequentially consistent, as is what `help` does with `active` and `open`: either a helper that comes late sees that
+        // the job is closed, or this thread sees that the helper is active.
+        shared.open.store(true, Ordering::SeqCst);
+        shared.epoch.fetch_add(1, Ordering::SeqCst);
+        shared.parkers.iter().for_each(Parker::wake);
+        // SAFETY: the job is open and holds until the end of this function.
+        unsafe { shared.work() };
+        shared.open.store(false, Ordering::SeqCst);
+        while shared.active.load(Ordering::SeqCst) != 0 {
+            std::hint::spin_loop();
+        }
+        shared.code.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.quit.store(true, Ordering::SeqCst);
+        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        self.shared.parkers.iter().for_each(Parker::wake);
+        for helper in self.helpers.drain(..) {
+            // A helper catches every panic, so joining cannot fail; and there is nobody to tell.
+            let _ = helper.join();
+        }
+    }
+}
+
+impl Shared {
+    /// The life of a helper.
+    fn serve(&self, index: usize) {
+        let parker = &self.parkers[index];
+        parker.register();
+        let mut seen = 0;
+        while !self.quit.load(Ordering::SeqCst) {
+            parker.wait(true, None, || self.epoch.load(Ordering::SeqCst) != seen);
+            seen = self.epoch.load(Ordering::SeqCst);
+            self.help();
+        }
+    }
+
+    fn help(&self) {
+        self.active.fetch_add(1, Ordering::SeqCst);
+        if self.open.load(Ordering::SeqCst) {
+            // SAFETY: the job was open after this helper became active, so its owner waits for it before it ends.
+            unsafe { self.work() };
+        }
+        self.active.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Takes chunks of the job until there are none.
+    ///
+    /// # Safety
+    /// The job must be open, and stay valid until this returns.
+    unsafe fn work(&self) {
+        // SAFETY: nobody writes the job while it is open.
+        let job = unsafe { *self.job.get() };
+        loop {
+            let begin = self.next.fetch_add(job.chunk, Ordering::Relaxed);
+            if begin >= job.end {
+                return;
+            }
+            let end = begin.saturating_add(job.chunk).min(job.end);
+            // SAFETY: the job's data is what its function expects, see `Team::run`.
+            let code =
+                catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, begin, end) })).unwrap_or(PANICKED);
+            if code != 0 {
+                self.code.store(code, Ordering::Relaxed);
+                // Nothing that is still to be dealt out matters any more.
+                self.next.store(job.end, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_part_is_done_once() {
+        let mut team = Team::new(2).unwrap();
+        let marks: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+        for round in 1..200 {
+            let code = team.run(10, 1000, 1 + round % 37, &|begin, end| {
+                for mark in &marks[begin as usize..end as usize] {
+                    mark.fetch_add(1, Ordering::Relaxed);
+                }
+                0
+            });
+            assert_eq!(code, 0);
+            let expected = |i: usize| if i < 10 { 0 } else { round as u32 };
+            assert!((0..1000).all(|i| marks[i].load(Ordering::Relaxed) == expected(i)));
+        }
+    }
+
+    #[test]
+    fn a_failing_part_ends_the_job() {
+        let mut team = Team::new(1).unwrap();
+        assert_eq!(team.run(0, 100, 1, &|begin, _| i64::from(begin == 40)), 1);
+        assert_eq!(team.run(0, 100, 1, &|_, _| 0), 0);
+        assert_eq!(team.run(0, 100, 1, &|_, _| panic!("for the test")), PANICKED);
+    }
+}

@@ -1,0 +1,314 @@
+//! Every collective on even, uneven and empty blocks, against a model that looks at single elements.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use spmdc_runtime::abi::*;
+use spmdc_runtime::array::HostArray;
+
+/// A layout change: from which arena axes to which.
+#[derive(Clone, Debug)]
+struct Change {
+    mesh: Vec<usize>,
+    from: Layout,
+    to: Layout,
+    from_axes: AxisSet,
+    to_axes: AxisSet,
+    group: AxisSet,
+}
+
+/// Exchanges with one, two and three workers, and checks every block of every device.
+fn check_exchange(change: &Change) {
+    let mut maker = Maker::new(&change.mesh);
+    let from = maker.param(&change.from, change.from_axes);
+    let to = maker.result(&change.to, change.to_axes);
+    maker.step(Step::Exchange(ExchangeStep {
+        kind: CollectiveKind::AllToAll,
+        group: change.group,
+        from: Shards { place: from, layout: change.from.clone() },
+        to: Shards { place: to, layout: change.to.clone() },
+        bytes: 3,
+        site: site(1),
+    }));
+    let mesh = maker.mesh();
+    let array = counting(change.from.dtype, &shape(&change.from));
+    for workers in 1..=3 {
+        let mut session = maker.load(workers).unwrap();
+        session.write_param(0, &mut array.clone()).unwrap();
+        let report = session.run(&mut Vec::new()).unwrap();
+        assert_eq!((report.collectives[0].count, report.collectives[0].bytes), (1, 3));
+        for (device, block) in session.read_blocks(0).unwrap().iter().enumerate() {
+            assert_eq!(block, &block_of(&array, &mesh, &change.to, device), "device {device} of {change:?}");
+        }
+        assert_eq!(session.read_result(0).unwrap(), array);
+    }
+}
+
+fn change(mesh: &[usize], from: &[(usize, &[u8])], to: &[(usize, &[u8])]) -> Change {
+    let (from, to) = (layout(DType::U32, from), layout(DType::U32, to));
+    let (from_axes, to_axes) = (split(&from), split(&to));
+    Change { mesh: mesh.to_vec(), from, to, from_axes, to_axes, group: AxisSet::all(mesh.len()) }
+}
+
+#[test]
+fn gathering() {
+    check_exchange(&change(&[4], &[(8, &[0]), (3, &[])], &[(8, &[]), (3, &[])]));
+    check_exchange(&change(&[4], &[(10, &[0])], &[(10, &[])]));
+    check_exchange(&change(&[4], &[(2, &[0])], &[(2, &[])]));
+    check_exchange(&change(&[4], &[(0, &[0])], &[(0, &[])]));
+    check_exchange(&change(&[2, 3], &[(3, &[]), (10, &[0, 1])], &[(3, &[]), (10, &[])]));
+}
+
+#[test]
+fn slicing() {
+    check_exchange(&change(&[2, 3], &[(7, &[]), (5, &[])], &[(7, &[1]), (5, &[0])]));
+}
+
+#[test]
+fn turning() {
+    check_exchange(&change(&[4], &[(8, &[0]), (12, &[])], &[(8, &[]), (12, &[0])]));
+    check_exchange(&change(&[3], &[(8, &[0]), (7, &[])], &[(8, &[]), (7, &[0])]));
+    check_exchange(&change(&[2, 2], &[(6, &[0]), (6, &[1])], &[(6, &[1]), (6, &[0])]));
+}
+
+#[test]
+fn uneven_blocks_over_two_axes_shift() {
+    for to in [&[0u8][..], &[1], &[1, 0], &[]] {
+        check_exchange(&change(&[2, 4], &[(10, &[0, 1])], &[(10, to)]));
+        check_exchange(&change(&[2, 4], &[(10, to)], &[(10, &[0, 1])]));
+    }
+}
+
+#[test]
+fn a_gather_in_place_copies_nothing() {
+    // The blocks of the first dimension lie one after the other: producers have written where the whole is read.
+    let mut maker = Maker::new(&[4]);
+    let whole = layout(DType::U8, &[(64, &[])]);
+    let place = maker.param(&whole, AxisSet::EMPTY);
+    maker.program.results.push(Binding { name: "0".into(), ty: "?".into(), layout: whole.clone(), place });
+    let sides = |layout: &Layout| Shards { place, layout: layout.clone() };
+    maker.step(Step::Exchange(ExchangeStep {
+        kind: CollectiveKind::AllGather,
+        group: AxisSet::of(0),
+        from: sides(&whole),
+        to: sides(&whole),
+        bytes: 16,
+        site: site(1),
+    }));
+    let array = counting(DType::U8, &[64]);
+    let mut session = maker.load(2).unwrap();
+    session.write_param(0, &mut array.clone()).unwrap();
+    session.run(&mut Vec::new()).unwrap();
+    assert_eq!(session.read_result(0).unwrap(), array);
+}
+
+#[test]
+fn an_exchange_may_not_overwrite_its_operand() {
+    let mut maker = Maker::new(&[2]);
+    let (from, to) = (layout(DType::U8, &[(64, &[0]), (2, &[])]), layout(DType::U8, &[(64, &[]), (2, &[0])]));
+    let place = maker.param(&from, AxisSet::of(0));
+    maker.step(Step::Exchange(ExchangeStep {
+        kind: CollectiveKind::AllToAll,
+        group: AxisSet::of(0),
+        from: Shards { place, layout: from },
+        to: Shards { place, layout: to },
+        bytes: 64,
+        site: site(3),
+    }));
+    let error = maker.load(1).err().unwrap();
+    assert_eq!((error.code, error.site), ("E0999", Some(site(3))));
+    assert!(error.message.contains("overwrites its operand"), "{error}");
+}
+
+#[test]
+fn a_block_outside_the_group_is_refused() {
+    let mut bad = change(&[2, 2], &[(8, &[0])], &[(8, &[])]);
+    bad.group = AxisSet::of(1);
+    bad.to_axes = AxisSet::all(2);
+    let mut maker = Maker::new(&bad.mesh);
+    let from = maker.param(&bad.from, bad.from_axes);
+    let to = maker.result(&bad.to, bad.to_axes);
+    maker.step(Step::Exchange(ExchangeStep {
+        kind: CollectiveKind::AllGather,
+        group: bad.group,
+        from: Shards { place: from, layout: bad.from },
+        to: Shards { place: to, layout: bad.to },
+        bytes: 16,
+        site: site(1),
+    }));
+    assert!(maker.load(1).err().unwrap().message.contains("outside its group"));
+}
+
+/// Meshes up to 16 devices, shapes up to rank 3, every axis on any dimension in any order on either side.
+fn changes() -> impl Strategy<Value = Change> {
+    let mesh = prop::collection::vec(1usize..=4, 0..=3)
+        .prop_filter("at most 16 devices", |sizes| sizes.iter().product::<usize>() <= 16);
+    (mesh, prop::collection::vec(0usize..=9, 0..=3))
+        .prop_flat_map(|(mesh, sizes)| {
+            let order: Vec<u8> = (0..mesh.len() as u8).collect();
+            let side = || {
+                let dims = prop::collection::vec(0..=sizes.len(), mesh.len());
+                (Just(order.clone()).prop_shuffle(), dims, any::<u32>())
+            };
+            let dtype = prop::sample::select(&DType::ALL[..]);
+            (Just(mesh.clone()), Just(sizes.clone()), side(), side(), dtype, any::<bool>())
+        })
+        .prop_map(|(mesh, sizes, from, to, dtype, least)| {
+            let layout = |(order, dims, _): &(Vec<u8>, Vec<usize>, u32)| {
+                let axes_of = |dim| order.iter().copied().filter(|&axis| dims[axis as usize] == dim).collect();
+                let dims = sizes.iter().enumerate().map(|(dim, &size)| LayoutDim { size, axes: axes_of(dim) });
+                Layout { dtype, dims: dims.collect() }
+            };
+            // An arena has the axes of its value, and may have more.
+            let arena = |side: &(Vec<u8>, Vec<usize>, u32)| {
+                split(&layout(side)).union(AxisSet(side.2).intersect(AxisSet::all(mesh.len())))
+            };
+            let (from_layout, to_layout) = (layout(&from), layout(&to));
+            let differing = from_layout.dims.iter().zip(&to_layout.dims).filter(|(a, b)| a.axes != b.axes);
+            let needed = differing.flat_map(|(a, b)| a.axes.iter().chain(&b.axes).map(|&axis| axis as usize)).collect();
+            Change {
+                group: if least { needed } else { AxisSet::all(mesh.len()) },
+                from_axes: arena(&from),
+                to_axes: arena(&to),
+                from: from_layout,
+                to: to_layout,
+                mesh,
+            }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_exchange_is_right(change in changes()) {
+        check_exchange(&change);
+    }
+}
+
+/// Partial values along the axes `reduce`, combined into `to`. The partial values are the blocks of an array with one more
+/// dimension in front, split over these axes.
+fn check_reduce(
+    mesh: &[usize],
+    reduce: &[u8],
+    from: &[(usize, &[u8])],
+    to: &[(usize, &[u8])],
+    to_axes: AxisSet,
+    op: ReduceOp,
+) {
+    let dtype = DType::F32;
+    let mut maker = Maker::new(mesh);
+    let reduced: AxisSet = reduce.iter().map(|&axis| axis as usize).collect();
+    let partials = maker.mesh().count(reduced.iter());
+    let mut stacked = vec![(partials, reduce)];
+    stacked.extend(from);
+    let stacked = layout(dtype, &stacked);
+    let (from, to) = (layout(dtype, from), layout(dtype, to));
+    let source = maker.param(&stacked, split(&stacked));
+    let target = maker.result(&to, to_axes);
+    maker.step(Step::Reduce(ReduceStep {
+        kind: CollectiveKind::AllReduce,
+        op,
+        group: maker.all(),
+        reduce: reduced,
+        from: Shards { place: source, layout: from.clone() },
+        to: Shards { place: target, layout: to.clone() },
+        bytes: 8,
+        site: site(1),
+    }));
+    let mut array = HostArray::zeros(dtype, &shape(&stacked));
+    for (i, element) in array.bytes.chunks_exact_mut(4).enumerate() {
+        // Numbers whose sum depends on the order.
+        let value = ((i * 37) as f32).sin() * 10f32.powi(i as i32 % 7);
+        element.copy_from_slice(&value.to_ne_bytes());
+    }
+    let values = f32s(&array);
+    let len = shape(&from).iter().product::<usize>();
+    let combine = |a: f32, b: f32| match op {
+        ReduceOp::Sum => a + b,
+        ReduceOp::Max => a.max(b),
+        _ => unreachable!("not tested here"),
+    };
+    let expected: Vec<f32> =
+        (0..len).map(|i| (1..partials).fold(values[i], |total, part| combine(total, values[part * len + i]))).collect();
+    let expected = from_f32s(&shape(&from), &expected);
+    let mesh = maker.mesh();
+    for workers in 1..=3 {
+        let mut session = maker.load(workers).unwrap();
+        session.write_param(0, &mut array.clone()).unwrap();
+        for _ in 0..2 {
+            session.run(&mut Vec::new()).unwrap();
+            for (device, block) in session.read_blocks(0).unwrap().iter().enumerate() {
+                assert_eq!(block, &block_of(&expected, &mesh, &to, device), "device {device} with {workers} workers");
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_combine_in_device_order() {
+    for op in [ReduceOp::Sum, ReduceOp::Max] {
+        for shared in [AxisSet::EMPTY, AxisSet::all(2)] {
+            // All devices, and along one axis of two; scalars, and lengths that nothing divides.
+            check_reduce(&[2, 4], &[0, 1], &[], &[], shared, op);
+            check_reduce(&[2, 4], &[0, 1], &[(1001, &[])], &[(1001, &[])], shared, op);
+            check_reduce(&[2, 4], &[1], &[(7, &[0]), (3, &[])], &[(7, &[]), (3, &[])], shared, op);
+            check_reduce(&[2, 4], &[1], &[(0, &[0])], &[(0, &[])], shared, op);
+        }
+    }
+}
+
+#[test]
+fn reductions_scatter() {
+    let all = AxisSet::all(2);
+    check_reduce(&[2, 4], &[1], &[(10, &[0]), (9, &[])], &[(10, &[0]), (9, &[1])], all, ReduceOp::Sum);
+    check_reduce(&[2, 4], &[0, 1], &[(10, &[])], &[(10, &[0, 1])], all, ReduceOp::Sum);
+    check_reduce(&[2, 4], &[0, 1], &[(3, &[]), (5, &[])], &[(3, &[]), (5, &[1])], AxisSet::of(1), ReduceOp::Sum);
+    check_reduce(&[3, 5], &[0], &[(11, &[1])], &[(11, &[0])], AxisSet::of(0), ReduceOp::Sum);
+}
+
+#[test]
+fn permutations_hand_blocks_on() {
+    // Positions count along the second axis, then the first.
+    let axes = [1u8, 0];
+    let mut maker = Maker::new(&[2, 3]);
+    let whole = layout(DType::U16, &[(6, &[1, 0]), (50, &[])]);
+    let (from, to) = (maker.param(&whole, maker.all()), maker.result(&whole, maker.all()));
+    let source = vec![Some(5), None, Some(1), Some(1), Some(4), Some(0)];
+    maker.step(Step::Permute(PermuteStep {
+        axes: axes.to_vec(),
+        source: source.clone(),
+        from,
+        to,
+        bytes: 100,
+        site: site(1),
+    }));
+    let array = counting(DType::U16, &[6, 50]);
+    let expected: Vec<u8> = source
+        .iter()
+        .flat_map(|source| source.map_or(vec![0; 100], |row| array.bytes[row as usize * 100..][..100].to_vec()))
+        .collect();
+    for workers in 1..=3 {
+        let mut session = maker.load(workers).unwrap();
+        session.write_param(0, &mut array.clone()).unwrap();
+        session.run(&mut Vec::new()).unwrap();
+        assert_eq!(session.read_result(0).unwrap().bytes, expected);
+    }
+}
+
+#[test]
+fn a_permutation_is_divided_by_those_who_share_it() {
+    let mut maker = Maker::new(&[2, 3]);
+    let whole = layout(DType::U8, &[(2, &[0]), (1000, &[])]);
+    let (from, to) = (maker.param(&whole, AxisSet::of(0)), maker.result(&whole, AxisSet::of(0)));
+    let source = vec![Some(1), Some(0)];
+    maker.step(Step::Permute(PermuteStep { axes: vec![0], source, from, to, bytes: 1000, site: site(1) }));
+    let array = counting(DType::U8, &[2, 1000]);
+    let mut session = maker.load(2).unwrap();
+    session.write_param(0, &mut array.clone()).unwrap();
+    session.run(&mut Vec::new()).unwrap();
+    let result = session.read_result(0).unwrap().bytes;
+    assert_eq!((&result[..1000], &result[1000..]), (&array.bytes[1000..], &array.bytes[..1000]));
+}
