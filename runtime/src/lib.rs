@@ -22,6 +22,7 @@ pub mod random;
 pub mod report;
 pub mod session;
 pub mod show;
+pub mod start;
 pub mod stats;
 pub mod suggest;
 mod team;

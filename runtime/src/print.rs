@@ -44,7 +44,7 @@ impl Print {
             line.push_str(rest);
             line.push('\n');
             out.write_all(line.as_bytes())
-                .map_err(|error| RunError::new("E0703", format!("the output cannot be written: {error}")))?;
+                .map_err(|error| RunError::new("E0704", format!("cannot write to standard output: {error}")))?;
         }
         Ok(())
     }

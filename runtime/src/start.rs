@@ -1,0 +1,233 @@
+//! From a command line to results: what a built executable does, and `spmdc run` after it has compiled.
+//!
+//! The program is decoded, its arguments are read, it runs, and its results are printed or written. Standard output has
+//! what the program prints, the results, and the line of `--bench`; standard error has errors and `--stats`.
+//!
+//! | exit status | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 2 | the command line is wrong, or a file that it names |
+//! | 3 | an error while running |
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::abi::{Binding, Kernels, Program};
+use crate::args::{ErrorFormat, RunArgs};
+use crate::array::HostArray;
+use crate::inputs;
+use crate::outputs::{self, Outputs};
+use crate::session::Session;
+use crate::stats::Stats;
+use crate::trap::RunError;
+
+/// What went wrong, as the user is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub error: RunError,
+    /// The source file of the error's place, where it is known.
+    pub file: Option<String>,
+    /// The exit status.
+    pub status: u8,
+}
+
+impl Failure {
+    /// An error that has no place in the source: of the command line and its files, or of the machine.
+    pub fn new(error: RunError) -> Failure {
+        let is_usage = error.code.starts_with("E07") || error.code == "E0901";
+        Failure { error, file: None, status: if is_usage { 2 } else { 3 } }
+    }
+
+    /// An error of a program with these source files.
+    fn of_program(error: RunError, files: &[String]) -> Failure {
+        let site = error.site.filter(|site| site.line > 0);
+        let file = site.and_then(|site| files.get(usize::from(site.file)).cloned());
+        Failure { file, ..Failure::new(error) }
+    }
+
+    /// Several lines for a person, or a JSON object for a program; with a newline at the end.
+    pub fn render(&self, format: ErrorFormat) -> String {
+        let RunError { code, message, help, .. } = &self.error;
+        let place = self.error.site.filter(|_| self.file.is_some());
+        match format {
+            ErrorFormat::Text => {
+                let mut text = format!("error[{code}]: {message}\n");
+                if let (Some(file), Some(site)) = (&self.file, place) {
+                    let _ = writeln!(text, "  --> {file}:{}:{}", site.line, site.column);
+                }
+                if let Some(help) = help {
+                    let _ = writeln!(text, "  help: {help}");
+                }
+                text
+            }
+            ErrorFormat::Json => {
+                let object = JsonError {
+                    code,
+                    severity: "error",
+                    message,
+                    file: self.file.as_deref(),
+                    line: place.map(|site| site.line),
+                    column: place.map(|site| site.column),
+                    help: help.as_deref(),
+                };
+                serde_json::to_string(&object).unwrap_or_default() + "\n"
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonError<'a> {
+    code: &'a str,
+    severity: &'a str,
+    message: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
+    help: Option<&'a str>,
+}
+
+/// Runs an encoded program with the words of the command line, the first of which is the command itself. Gives the exit
+/// status.
+pub fn start(program: &[u8], kernels: Kernels, words: impl Iterator<Item = OsString>) -> u8 {
+    let mut words: Vec<OsString> = words.collect();
+    let command = if words.is_empty() { OsString::from("program") } else { words.remove(0) };
+    let format = RunArgs::error_format_of(&words);
+    let done = without_panic(|| {
+        let program: Program = postcard::from_bytes(program)
+            .map_err(|error| Failure::new(RunError::internal(format!("the program cannot be decoded: {error}"))))?;
+        let args = RunArgs::parse(words).map_err(Failure::new)?;
+        if args.help {
+            let _ = io::stdout().write_all(help(&command.to_string_lossy(), &program).as_bytes());
+            return Ok(());
+        }
+        execute(program, kernels, &args)
+    });
+    match done {
+        Ok(()) => 0,
+        Err(failure) => {
+            let _ = io::stderr().write_all(failure.render(format).as_bytes());
+            failure.status
+        }
+    }
+}
+
+/// Runs a program: arguments in, results out.
+pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let mut sources = inputs::bind(&program.params, &args.arguments).map_err(Failure::new)?;
+    let outputs = Outputs::plan(&program.results, &args.outputs).map_err(Failure::new)?;
+    let compile_ms = program.compile_ms;
+    let files = program.files.clone();
+    let of_program = |error| Failure::of_program(error, &files);
+    let mut session = Session::load(program, kernels, args.options.clone()).map_err(of_program)?;
+    for (index, source) in sources.iter_mut().enumerate() {
+        session.write_param(index, &mut **source).map_err(of_program)?;
+    }
+    drop(sources);
+    let load_ms = begin.elapsed().as_secs_f64() * 1e3;
+
+    let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
+    let mut reports = vec![session.run(&mut out).map_err(of_program)?];
+    if let Some(runs) = args.bench {
+        // The first run was to warm up. What the others print would be the same again, and would be timed.
+        reports.clear();
+        for _ in 0..runs {
+            reports.push(session.run(&mut io::sink()).map_err(of_program)?);
+        }
+    }
+
+    let results = session.program().results.clone();
+    let arrays = gather(&session, &results, &outputs).map_err(of_program)?;
+    // From here on the machine fails, not the command line.
+    outputs.write(&arrays).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
+    let stats = Stats::new(compile_ms, load_ms, &reports);
+    let printed = outputs.is_printed().then(|| outputs::print(&mut out, &results, &arrays));
+    let benched = args.bench.map(|_| writeln!(out, "{}", stats.bench_line()));
+    if let Some(error) = printed.into_iter().chain(benched).chain([out.flush()]).find_map(Result::err) {
+        let error = RunError::new("E0704", format!("cannot write to standard output: {error}"));
+        return Err(Failure { status: 3, ..Failure::new(error) });
+    }
+    if args.stats {
+        let _ = writeln!(io::stderr(), "{}", stats.to_json());
+    }
+    Ok(())
+}
+
+fn gather(session: &Session, results: &[Binding], outputs: &Outputs) -> Result<Vec<Option<HostArray>>, RunError> {
+    (0..results.len()).map(|index| outputs.needs(index).then(|| session.read_result(index)).transpose()).collect()
+}
+
+/// A panic is a bug of ours: it becomes an E0999, and its message goes nowhere else.
+pub fn without_panic<T>(action: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let message = Arc::new(Mutex::new(String::new()));
+    let hooked = Arc::clone(&message);
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        *hooked.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
+    }));
+    let done = catch_unwind(AssertUnwindSafe(action));
+    std::panic::set_hook(previous);
+    done.unwrap_or_else(|_| {
+        let message = message.lock().unwrap_or_else(PoisonError::into_inner).replace('\n', " ");
+        Err(Failure::new(RunError::internal(message)))
+    })
+}
+
+/// Standard output that nobody may be reading any more, as in `program | head`: what follows is dropped quietly.
+struct QuietOutput<W> {
+    out: W,
+    is_closed: bool,
+}
+
+impl<W: Write> QuietOutput<W> {
+    fn unless_closed<T>(&mut self, done: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(otherwise)
+            }
+            done => done,
+        }
+    }
+}
+
+impl<W: Write> Write for QuietOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        let done = self.out.write(bytes);
+        self.unless_closed(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let done = self.out.flush();
+        self.unless_closed(done, ())
+    }
+}
+
+/// What `--help` of a built program prints.
+fn help(command: &str, program: &Program) -> String {
+    let mesh: Vec<String> = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
+    let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` on the mesh ({})\n", program.entry, mesh.join(", "));
+    for (title, bindings) in [("Arguments", &program.params), ("Results", &program.results)] {
+        if !bindings.is_empty() {
+            let _ = writeln!(text, "\n{title}:");
+            bindings.iter().for_each(|binding| {
+                let _ = writeln!(text, "  {}: {}", binding.name, binding.ty);
+            });
+        }
+    }
+    let _ = write!(text, "\nOptions:\n{}", RunArgs::options_help());
+    text
+}

@@ -1,0 +1,113 @@
+//! A program from its command line to its results.
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsString;
+use std::fs;
+
+use spmdc_runtime::abi::{
+    ABI_VERSION, Arena, AxisSet, Binding, DType, Kernels, Layout, LayoutDim, MeshAxis, Place, Program, Site, Step,
+};
+use spmdc_runtime::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::io::npy::NpySource;
+use spmdc_runtime::start::{Failure, execute, start, without_panic};
+use spmdc_runtime::trap::RunError;
+
+/// `fn main(x: i32[5@X], i: i32) -> i32[5@X] { check i in 0..5; x }` on the mesh X = 2.
+fn program() -> Program {
+    let all = AxisSet::of(0);
+    let place = |offset| Place { arena: 0, offset };
+    let array = Layout { dtype: DType::I32, dims: vec![LayoutDim { size: 5, axes: vec![0] }] };
+    let scalar = Layout { dtype: DType::I32, dims: Vec::new() };
+    let binding = |name: &str, ty: &str, layout: &Layout, offset| Binding {
+        name: name.to_string(),
+        ty: ty.to_string(),
+        layout: layout.clone(),
+        place: place(offset),
+    };
+    Program {
+        abi_version: ABI_VERSION,
+        entry: "main".to_string(),
+        files: vec!["p.spmd".to_string()],
+        mesh: vec![MeshAxis { name: "X".to_string(), size: 2 }],
+        arenas: vec![Arena { axes: all, bytes: 256 }],
+        buffers: Vec::new(),
+        params: vec![binding("x", "i32[5@X]", &array, 0), binding("i", "i32", &scalar, 64)],
+        results: vec![binding("0", "i32[5@X]", &array, 128)],
+        body: vec![
+            Step::CheckIndex {
+                index: place(64),
+                dtype: DType::I32,
+                extent: 5,
+                to: place(192),
+                site: Site { file: 0, line: 3, column: 7 },
+            },
+            Step::Copy { from: place(0), to: place(128), bytes: 12, split: AxisSet::EMPTY },
+        ],
+        kernels: Vec::new(),
+        compile_ms: 1.0,
+    }
+}
+
+fn no_kernels() -> Kernels {
+    // SAFETY: the program has no kernel steps.
+    unsafe { Kernels::new(Vec::new()) }
+}
+
+fn run(words: &[&str]) -> Result<(), Failure> {
+    execute(program(), no_kernels(), &RunArgs::parse(words.iter().map(OsString::from)).unwrap())
+}
+
+#[test]
+fn arguments_come_in_and_results_go_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("y.npy");
+    let out = format!("--out={}", path.display());
+    run(&["--arg", "x=[5,6,7,8,9]", "--arg", "i=-1", &out]).unwrap();
+    let written = NpySource::open(&path).unwrap().read().unwrap();
+    let expected: Vec<u8> = [5i32, 6, 7, 8, 9].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    assert_eq!((written.shape, written.bytes), (vec![5], expected));
+    run(&["--arg", "x=iota", "--arg", "i=0", "--bench", "3", &out]).unwrap();
+    assert_eq!(NpySource::open(&path).unwrap().read().unwrap().bytes[4], 1);
+}
+
+#[test]
+fn an_error_while_running_names_its_line_and_leaves_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = format!("--out={}", folder.path().join("y.npy").display());
+    let failure = run(&["--arg", "x=zeros", "--arg", "i=5", &out]).unwrap_err();
+    assert_eq!((failure.status, failure.error.code, failure.file.as_deref()), (3, "E0801", Some("p.spmd")));
+    let text = failure.render(ErrorFormat::Text);
+    assert!(text.starts_with("error[E0801]: ") && text.contains("\n  --> p.spmd:3:7\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&failure.render(ErrorFormat::Json)).unwrap();
+    assert_eq!((json["line"].as_u64(), json["column"].as_u64()), (Some(3), Some(7)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2() {
+    let failure = run(&["--arg", "x=[1,2]", "--arg", "i=0"]).unwrap_err();
+    assert_eq!((failure.status, failure.error.code), (2, "E0701"));
+    let failure = run(&["--arg", "x=zeros"]).unwrap_err();
+    assert_eq!((failure.status, failure.error.code), (2, "E0702"));
+}
+
+#[test]
+fn an_encoded_program_starts() {
+    let bytes = postcard::to_stdvec(&program()).unwrap();
+    let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>().into_iter();
+    let folder = tempfile::tempdir().unwrap();
+    let out = format!("--out={}", folder.path().join("y.npz").display());
+    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--arg=x=ones", "--arg=i=2", &out])), 0);
+    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--agr=x=ones"])), 2);
+    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--arg=x=ones", "--arg=i=7"])), 3);
+    assert_eq!(start(&bytes[..9], no_kernels(), words(&["p"])), 3);
+}
+
+#[test]
+fn a_panic_becomes_an_internal_error() {
+    let failure = without_panic(|| -> Result<(), Failure> { panic!("on purpose") }).unwrap_err();
+    assert_eq!((failure.status, failure.error.code), (3, "E0999"));
+    assert!(failure.error.message.contains("on purpose"), "{}", failure.error.message);
+    let error = RunError::new("E0703", "x");
+    assert_eq!(without_panic(|| -> Result<(), Failure> { Err(Failure::new(error)) }).unwrap_err().status, 2);
+}
