@@ -40,7 +40,9 @@ fn dependencies_point_one_way() {
             for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
                 for (at, _) in line.match_indices("spmdc_") {
                     let used = &line[at..];
-                    let crate_use = ["spmdc_grammar", "spmdc_compiler", "spmdc_runtime"].iter().any(|c| used.starts_with(&format!("{c}::")));
+                    let crate_use = ["spmdc_grammar", "spmdc_compiler", "spmdc_runtime"]
+                        .iter()
+                        .any(|c| used.starts_with(&format!("{c}::")));
                     let fine = !crate_use || allowed.iter().any(|prefix| used.starts_with(prefix));
                     assert!(fine, "{}:{}: {name} must not use this: {line}", file.display(), number + 1);
                 }
@@ -67,7 +69,8 @@ fn the_compiler_does_no_io() {
 fn every_code_has_a_page_that_names_it() {
     let folder = root().join("docs/errors");
     for code in Code::ALL {
-        let page = fs::read_to_string(folder.join(format!("{code}.md"))).unwrap_or_else(|_| panic!("no page for {code}"));
+        let page =
+            fs::read_to_string(folder.join(format!("{code}.md"))).unwrap_or_else(|_| panic!("no page for {code}"));
         assert!(page.starts_with(&format!("# {code}: {}\n", code.title())), "the page's title is not that of {code}");
     }
     for page in files(&folder, "md") {

@@ -6,7 +6,7 @@ use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
-use crate::ir::eval::Array;
+use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
@@ -177,8 +177,8 @@ impl Rules for Constant {
         rule
     }
 
-    fn eval(&self, _: &[&Array]) -> Vec<Array> {
-        vec![self.array.clone()]
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![self.array.clone()])
     }
 
     fn print(&self, _: &[String], _: &Mesh) -> String {

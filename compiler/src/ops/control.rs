@@ -2,7 +2,7 @@
 
 use super::factors::Factors;
 use super::{Mismatch, Rules};
-use crate::ir::eval::Array;
+use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet};
@@ -64,7 +64,7 @@ macro_rules! structural {
                 unreachable!("`{}` carries shardings by value, not by factors", $name)
             }
 
-            fn eval(&self, _: &[&Array]) -> Vec<Array> {
+            fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
                 unreachable!("`{}` is interpreted by the evaluator itself", $name)
             }
 

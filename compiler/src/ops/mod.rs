@@ -17,7 +17,7 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
-use crate::ir::eval::Array;
+use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, Type};
 use factors::Factors;
@@ -43,6 +43,17 @@ impl Mismatch {
     }
 }
 
+/// How an op's kernels read one of their operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Each element at most once, through [`KernelBuilder::operand`]: fusing repeats no work.
+    Once,
+    /// Through [`KernelBuilder::operand`], the same element many times: fusing repeats its computation.
+    Often,
+    /// From its buffer: the operand must lie in memory.
+    Buffer,
+}
+
 /// What every op says of itself.
 pub trait Rules {
     /// Its name in the IR and in messages.
@@ -54,8 +65,8 @@ pub trait Rules {
     /// What the op means for shardings. `results` are as inferred.
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors;
 
-    /// The reference semantics, on whole arrays.
-    fn eval(&self, args: &[&Array]) -> Vec<Array>;
+    /// The reference semantics, on whole arrays; a trap is an error that a running program stops with.
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap>;
 
     /// The expression that reads back as this op on these operands, such as `sum(v1, axis=(0,))`.
     fn print(&self, args: &[String], mesh: &Mesh) -> String;
@@ -71,9 +82,21 @@ pub trait Rules {
         results.iter().map(|result| result.len() as u64).sum()
     }
 
-    /// Whether one element of the result is an expression of single elements of the operands. Such ops fuse.
+    /// Whether one element of the result is an expression of single elements of the operands. Such ops fuse. A pointwise op
+    /// that has [`Rules::aliases`] need not be copied either when its operand lies in memory.
     fn is_pointwise(&self) -> bool {
         false
+    }
+
+    /// Whether the result is the first operand's bytes under another shape, so that it needs no work once that lies in memory.
+    fn aliases(&self) -> bool {
+        false
+    }
+
+    /// How [`Rules::lower`] reads an operand: it tells which operands may be fused into the op.
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        let _ = (operand, args);
+        Reads::Once
     }
 
     /// For pointwise ops: the value at `index` (one entry per result dimension, in this device's block).

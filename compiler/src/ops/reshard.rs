@@ -11,7 +11,7 @@ use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
-use crate::ir::eval::Array;
+use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, Type};
@@ -64,8 +64,8 @@ impl Rules for Reshard {
         rule
     }
 
-    fn eval(&self, args: &[&Array]) -> Vec<Array> {
-        vec![args[0].clone()]
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
     }
 
     fn print(&self, args: &[String], mesh: &Mesh) -> String {
