@@ -1,6 +1,7 @@
 //! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
 
 use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use super::lower::Temporaries;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
@@ -13,11 +14,17 @@ pub struct KernelContext<'a> {
     pub mesh: &'a Mesh,
     /// For each value the statement to expand in place of a load, if it is fused into its users.
     pub inlined: &'a [Option<&'a Stmt>],
+    pub temporaries: &'a Temporaries,
 }
 
 impl<'a> KernelContext<'a> {
     pub fn ty(&self, value: Value) -> &'a Type {
-        self.func.ty(value)
+        self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
+    }
+
+    /// The statement to expand in place of a load.
+    fn inlined(&self, value: Value) -> Option<&'a Stmt> {
+        self.inlined.get(value.0 as usize).copied().flatten()
     }
 
     /// The length of this device's block along a dimension, as the loader resolves it.
@@ -174,7 +181,7 @@ impl<'a> KernelBuilder<'a> {
         if let Some((_, _, elem)) = self.computed.iter().find(|(v, i, _)| *v == value && i == index) {
             return *elem;
         }
-        let elem = match self.context.inlined[value.0 as usize] {
+        let elem = match self.context.inlined(value) {
             Some(stmt) => stmt.op.rules().point(self, stmt, index),
             None => {
                 let access = self.access(value, index, false);

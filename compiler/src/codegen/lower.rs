@@ -4,9 +4,10 @@ use super::builder::{KernelBuilder, KernelContext};
 use super::loops::Kernel;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
-use crate::ir::types::{ArrayType, Type};
+use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Func, Stmt, Value};
-use spmdc_runtime::abi::{DType, Scalar};
+use spmdc_runtime::abi::{CollectiveKind, DType, Layout, LayoutDim, ReduceOp, Scalar};
+use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,14 @@ pub struct ProductDim {
     pub c: i64,
 }
 
+/// One side of a collective: a buffer, and how the array that it holds a block of lies on the devices. Inside `manual` this
+/// may be a larger array than the value's type says: the blocks of all devices together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    pub value: Value,
+    pub layout: Layout,
+}
+
 /// One unit of work, in terms of values; memory and machine code come later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
@@ -49,6 +58,131 @@ pub enum Work {
         from: Value,
         to: Value,
     },
+    /// The bytes of `from`, in the buffer of `to`.
+    Copy {
+        from: Value,
+        to: Value,
+        origin: Origin,
+    },
+    /// As [`spmdc_runtime::abi::ExchangeStep`].
+    Exchange {
+        kind: CollectiveKind,
+        group: AxisSet,
+        from: Side,
+        to: Side,
+        origin: Origin,
+    },
+    /// As [`spmdc_runtime::abi::ReduceStep`].
+    Reduce {
+        kind: CollectiveKind,
+        op: ReduceOp,
+        group: AxisSet,
+        reduce: AxisSet,
+        from: Side,
+        to: Side,
+        origin: Origin,
+    },
+    /// As [`spmdc_runtime::abi::PermuteStep`].
+    Permute {
+        axes: Vec<u8>,
+        source: Vec<Option<u32>>,
+        from: Value,
+        to: Value,
+        origin: Origin,
+    },
+    /// As [`spmdc_runtime::abi::Step::CheckIndex`].
+    CheckIndex {
+        index: Value,
+        extent: i64,
+        to: Value,
+        origin: Origin,
+    },
+    Print {
+        text: String,
+        values: Vec<Value>,
+        origin: Origin,
+    },
+}
+
+impl Work {
+    /// The values that it reads from memory.
+    pub fn reads(&self) -> Vec<Value> {
+        match self {
+            Work::Kernel { kernel, buffers, .. } => {
+                let pairs = buffers.iter().zip(&kernel.buffers);
+                pairs.filter(|(_, slot)| !slot.written).map(|(&value, _)| value).collect()
+            }
+            Work::Product { product, .. } => vec![product.a, product.b],
+            Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
+            Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
+            Work::CheckIndex { index, .. } => vec![*index],
+            Work::Print { values, .. } => values.clone(),
+        }
+    }
+
+    /// The values that it writes.
+    pub fn writes(&self) -> Vec<Value> {
+        match self {
+            Work::Kernel { kernel, buffers, .. } => {
+                let pairs = buffers.iter().zip(&kernel.buffers);
+                pairs.filter(|(_, slot)| slot.written).map(|(&value, _)| value).collect()
+            }
+            Work::Product { product, .. } => vec![product.c],
+            Work::Alias { to, .. } | Work::Copy { to, .. } | Work::Permute { to, .. } | Work::CheckIndex { to, .. } => {
+                vec![*to]
+            }
+            Work::Exchange { to, .. } | Work::Reduce { to, .. } => vec![to.value],
+            Work::Print { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The layout of a value as the runtime knows it. Inside `manual` it is that of the local array.
+pub fn layout_of(ty: &Type) -> Layout {
+    let dims = ty.shape().iter().zip(&ty.sharding.dims);
+    let dims = dims.map(|(&size, dim)| LayoutDim { size, axes: dim.axes.clone() }).collect();
+    Layout { dtype: ty.dtype(), dims }
+}
+
+/// Types of the values that an op needed in between, in the order of their making. A list that only grows, so that a type can
+/// be looked at while more are added.
+#[derive(Debug, Default)]
+pub struct Temporaries {
+    /// The number of the first one as a value.
+    pub first: u32,
+    head: OnceCell<Box<Temporary>>,
+}
+
+#[derive(Debug)]
+struct Temporary {
+    ty: Type,
+    next: OnceCell<Box<Temporary>>,
+}
+
+impl Temporaries {
+    pub fn starting_at(first: u32) -> Temporaries {
+        Temporaries { first, head: OnceCell::new() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Temporary> {
+        std::iter::successors(self.head.get(), |temporary| temporary.next.get()).map(|temporary| &**temporary)
+    }
+
+    pub fn ty(&self, value: Value) -> Option<&Type> {
+        let position = value.0.checked_sub(self.first)?;
+        self.iter().nth(position as usize).map(|temporary| &temporary.ty)
+    }
+
+    fn add(&self, ty: Type) -> Value {
+        let position = self.iter().count();
+        let end = self.iter().last().map_or(&self.head, |last| &last.next);
+        end.set(Box::new(Temporary { ty, next: OnceCell::new() })).expect("the end of the list is empty");
+        Value(self.first + position as u32)
+    }
+
+    pub fn types(&self) -> Vec<Type> {
+        self.iter().map(|temporary| temporary.ty.clone()).collect()
+    }
 }
 
 /// Where ops put their work. One is made for each statement that is not fused away.
@@ -57,14 +191,19 @@ pub struct Lowering<'a> {
     pub mesh: &'a Mesh,
     pub inlined: &'a [Option<&'a Stmt>],
     pub work: Vec<Work>,
-    /// Values that ops needed in between, numbered after the function's own.
-    pub temporaries: Vec<Type>,
+    /// Values that ops needed in between, numbered after all others.
+    pub temporaries: &'a Temporaries,
     pub origin: Origin,
 }
 
 impl<'a> Lowering<'a> {
     pub fn kernel(&self) -> KernelBuilder<'a> {
-        KernelBuilder::new(KernelContext { func: self.func, mesh: self.mesh, inlined: self.inlined })
+        KernelBuilder::new(KernelContext {
+            func: self.func,
+            mesh: self.mesh,
+            inlined: self.inlined,
+            temporaries: self.temporaries,
+        })
     }
 
     /// The kernel is complete: its first dimension, if it is not reduced, is the one that is divided among workers.
@@ -82,17 +221,51 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::Alias { from, to });
     }
 
-    pub fn ty(&self, value: Value) -> &Type {
-        match (value.0 as usize).checked_sub(self.func.values.len()) {
-            None => self.func.ty(value),
-            Some(temporary) => &self.temporaries[temporary],
-        }
+    /// The same bytes in another buffer; both have the same block shape.
+    pub fn copy(&mut self, from: Value, to: Value) {
+        self.work.push(Work::Copy { from, to, origin: self.origin.clone() });
+    }
+
+    /// Every device fetches its block of `to` from the devices that differ from it along `group` only.
+    pub fn exchange(&mut self, kind: CollectiveKind, group: AxisSet, from: Side, to: Side) {
+        self.work.push(Work::Exchange { kind, group, from, to, origin: self.origin.clone() });
+    }
+
+    /// Combines the partial values of the devices along `reduce`, which is part of `group`.
+    pub fn reduce(
+        &mut self,
+        kind: CollectiveKind,
+        op: ReduceOp,
+        group: AxisSet,
+        reduce: AxisSet,
+        from: Side,
+        to: Side,
+    ) {
+        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, origin: self.origin.clone() });
+    }
+
+    /// Whole buffers between the positions along `axes`: `source` says for each one whose it receives; None: zeros.
+    pub fn permute(&mut self, axes: Vec<u8>, source: Vec<Option<u32>>, from: Value, to: Value) {
+        self.work.push(Work::Permute { axes, source, from, to, origin: self.origin.clone() });
+    }
+
+    /// `to` (an i64 scalar) is the checked index; the program stops where `index` is not one of `0..extent`, nor is when
+    /// counted from the end.
+    pub fn check_index(&mut self, index: Value, extent: i64, to: Value) {
+        self.work.push(Work::CheckIndex { index, extent, to, origin: self.origin.clone() });
+    }
+
+    pub fn print(&mut self, text: String, values: Vec<Value>) {
+        self.work.push(Work::Print { text, values, origin: self.origin.clone() });
+    }
+
+    pub fn ty(&self, value: Value) -> &'a Type {
+        self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
     }
 
     /// A buffer for in between, in this layout. It is not zeroed.
     pub fn temporary(&mut self, ty: Type) -> Value {
-        self.temporaries.push(ty);
-        Value((self.func.values.len() + self.temporaries.len()) as u32 - 1)
+        self.temporaries.add(ty)
     }
 
     /// As [`Lowering::temporary`], with the layout of another value of the same shape.

@@ -19,10 +19,11 @@ use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
-use crate::ir::types::{ArrayType, Type};
+use crate::ir::types::{ArrayType, AxisSet, Type};
 use factors::Factors;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_runtime::abi::CollectiveKind;
 
 /// Operands that an op does not take; the place is added by who asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +110,12 @@ pub trait Rules {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let _ = lowering;
         unreachable!("{} is pointwise or structural: {stmt:?}", self.name())
+    }
+
+    /// What it communicates, if it does: the kind, and the axes of its groups. For reports.
+    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let _ = (args, results, mesh);
+        None
     }
 
     /// Types of the results where the op sets their sharding itself, as `reshard` and the collectives do; None: by its factors.
