@@ -65,6 +65,9 @@ const TRUTHS: &[(MathFn, fn(f64) -> f64)] = &[
     (MathFn::Log2, f64::log2),
     (MathFn::Log10, f64::log10),
     (MathFn::Log1p, f64::ln_1p),
+    (MathFn::Sin, f64::sin),
+    (MathFn::Cos, f64::cos),
+    (MathFn::Tan, f64::tan),
     (MathFn::Floor, f64::floor),
     (MathFn::Ceil, f64::ceil),
     (MathFn::Round, f64::round_ties_even),
@@ -106,6 +109,12 @@ fn special_values_are_those_of_c99() {
         (MathFn::Log1p, -0.0, -0.0),
         (MathFn::Log1p, -1.0, -inf),
         (MathFn::Log1p, inf, inf),
+        (MathFn::Sin, -0.0, -0.0),
+        (MathFn::Sin, inf, nan),
+        (MathFn::Cos, -0.0, 1.0),
+        (MathFn::Cos, -inf, nan),
+        (MathFn::Tan, -0.0, -0.0),
+        (MathFn::Tan, inf, nan),
         (MathFn::Rsqrt, -0.0, -inf),
         (MathFn::Rsqrt, inf, 0.0),
         (MathFn::Round, -0.5, -0.0),
@@ -120,4 +129,12 @@ fn special_values_are_those_of_c99() {
         }
         assert!(eval_f32(f, f32::NAN).is_nan() && eval_f64(f, nan).is_nan(), "{}(nan)", f.name());
     }
+}
+
+#[test]
+fn the_hardest_argument_of_sine_is_reduced_right() {
+    // The double closest to a multiple of pi/2; from Muller, Elementary Functions, section 11.
+    let x = 6381956970095103.0 * 2.0_f64.powi(797);
+    assert_eq!(eval_f64(MathFn::Cos, x), -4.687165924254628e-19);
+    assert_eq!(eval_f64(MathFn::Sin, x), 1.0);
 }

@@ -21,6 +21,7 @@ mod log;
 mod pair;
 mod roots;
 mod scalar;
+mod trig;
 mod value;
 
 use std::cell::RefCell;
@@ -98,6 +99,9 @@ pub fn unary_f32<L: Lanes>(l: &mut L, f: MathFn, x: L::F32) -> L::F32 {
         MathFn::Log2 => log::log2_f32(x),
         MathFn::Log10 => log::log10_f32(x),
         MathFn::Log1p => log::log1p_f32(x),
+        MathFn::Sin => trig::sin_f32(x),
+        MathFn::Cos => trig::cos_f32(x),
+        MathFn::Tan => trig::tan_f32(x),
         MathFn::Floor => x.floor(),
         MathFn::Ceil => x.ceil(),
         MathFn::Round => x.nearest(),
@@ -121,6 +125,9 @@ pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
         MathFn::Log2 => log::log2_f64(x),
         MathFn::Log10 => log::log10_f64(x),
         MathFn::Log1p => log::log1p_f64(x),
+        MathFn::Sin => trig::sin_f64(x),
+        MathFn::Cos => trig::cos_f64(x),
+        MathFn::Tan => trig::tan_f64(x),
         MathFn::Floor => x.floor(),
         MathFn::Ceil => x.ceil(),
         MathFn::Round => x.nearest(),
@@ -154,20 +161,14 @@ pub fn binary_f64<L: Lanes>(l: &mut L, f: MathFn2, x: L::F64, y: L::F64) -> L::F
 pub fn rare_f32<L: Lanes>(l: &mut L, rare: Rare, x: L::F32) -> L::F32 {
     let builder = RefCell::new(l);
     let x = Value32::new(&builder, x);
-    let y = match rare {
-        Rare::Sin | Rare::Cos | Rare::Tan => x.constant(f64::NAN),
-    };
-    y.raw
+    trig::rare_f32(rare, x).raw
 }
 
 /// The rare part of a function in double precision; right for the arguments it was split off for.
 pub fn rare_f64<L: Lanes>(l: &mut L, rare: Rare, x: L::F64) -> L::F64 {
     let builder = RefCell::new(l);
     let x = Value64::new(&builder, x);
-    let y = match rare {
-        Rare::Sin | Rare::Cos | Rare::Tan => x.constant(f64::NAN),
-    };
-    y.raw
+    trig::rare_f64(rare, x).raw
 }
 
 /// `f(x)`, on one number.

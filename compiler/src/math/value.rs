@@ -52,6 +52,8 @@ pub(super) trait Real:
     type Bits: Bits<Real = Self>;
     type Mask: Mask<Real = Self>;
 
+    /// Bits of a lane.
+    const WIDTH: u32;
     /// Bits of the fraction field.
     const FRACTION: u32;
     /// What the exponent field of 1.0 holds.
@@ -226,6 +228,7 @@ macro_rules! width {
         impl<'a, L: Lanes> Real for $value<'a, L> {
             type Bits = $bits<'a, L>;
             type Mask = $mask<'a, L>;
+            const WIDTH: u32 = $int::BITS;
             const FRACTION: u32 = $fraction;
             const BIAS: i64 = $bias;
             const SIGN: i64 = $int::MIN as i64;

@@ -30,6 +30,10 @@ LOG = high(lambda f: (mp.log(1 + f) - f + f**2 / 2) / f**3)
 ATANH = high(lambda z: (2 * mp.atanh(mp.sqrt(z)) - 2 * mp.sqrt(z)) / mp.sqrt(z) ** 3)
 ATANH_END = (ROOT_TWO / (2 + ROOT_TWO)) ** 2 * mp.mpf("1.001")
 
+# sin(r) = r + r^3 * P(r^2) and cos(r) = 1 - r^2 / 2 + r^4 * P(r^2)
+SIN = high(lambda z: (mp.sin(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3)
+COS = high(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2)
+
 
 def relative_to(result, power):
     """Errors of the polynomial count relative to `result(x)`, in which it is multiplied by x**power."""
@@ -50,4 +54,10 @@ TABLES = {
     "LOG_TAIL_F32": dict(f=LOG, low=ROOT_HALF, high=ROOT_TWO, powers=powers(8), weight=weight(mp.log1p, 3), bits=24),
     "ATANH_TAIL": dict(f=ATANH, low=0, high=ATANH_END, powers=powers(7), weight=weight(lambda z: mp.atanh(mp.sqrt(z)) / mp.sqrt(z), 1)),
     "ATANH_TAIL_SHORT": dict(f=ATANH, low=0, high=ATANH_END, powers=powers(3), weight=weight(lambda z: mp.atanh(mp.sqrt(z)) / mp.sqrt(z), 1)),
+    "SIN_TAIL_F32": dict(f=SIN, low=0, high=QUADRANT**2, powers=powers(3), weight=weight(lambda z: mp.sin(mp.sqrt(z)) / mp.sqrt(z), 1), bits=24),
+    "COS_TAIL_F32": dict(f=COS, low=0, high=QUADRANT**2, powers=powers(3), weight=weight(lambda z: mp.cos(mp.sqrt(z)), 2), bits=24),
+    "SIN_TAIL": dict(f=SIN, low=0, high=QUADRANT**2, powers=powers(6), weight=weight(lambda z: mp.sin(mp.sqrt(z)) / mp.sqrt(z), 1)),
+    "COS_TAIL": dict(f=COS, low=0, high=QUADRANT**2, powers=powers(6), weight=weight(lambda z: mp.cos(mp.sqrt(z)), 2)),
+    "SIN_TAIL_SHORT": dict(f=SIN, low=0, high=QUADRANT**2, powers=powers(4), weight=weight(lambda z: mp.sin(mp.sqrt(z)) / mp.sqrt(z), 1)),
+    "COS_TAIL_SHORT": dict(f=COS, low=0, high=QUADRANT**2, powers=powers(4), weight=weight(lambda z: mp.cos(mp.sqrt(z)), 2)),
 }
