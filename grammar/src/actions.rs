@@ -64,13 +64,17 @@ pub fn may_have_value(kind: &ExprKind) -> bool {
 
 pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s, StmtKind> {
     match &target.kind {
-        ExprKind::Name(_)
-        | ExprKind::Wildcard
-        | ExprKind::Index { .. }
-        | ExprKind::Field { .. }
-        | ExprKind::TupleField { .. }
-        | ExprKind::Tuple(_)
-        | ExprKind::Struct(_) => Ok(StmtKind::Assign { target, op, value }),
+        ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::TupleField { .. } => {
+            Ok(StmtKind::Assign { target, op, value })
+        }
+        ExprKind::Wildcard | ExprKind::Tuple(_) | ExprKind::Struct(_) => match op {
+            None => Ok(StmtKind::Assign { target, op, value }),
+            Some(op) => refuse(
+                target.span,
+                format!("`{}=` changes one value", op.symbol()),
+                "name it: a variable, an element `u[i]` or a field `p.w`",
+            ),
+        },
         ExprKind::Binary { .. } if op.is_none() => refuse(
             target.span,
             "an expression with operators cannot be assigned to",

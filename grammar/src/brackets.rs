@@ -7,10 +7,10 @@ use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
 /// How deep a tree may get, in operators. The rest of the compiler walks trees by recursion and relies on this.
-pub const MAX_DEPTH: usize = 1024;
+pub const MAX_DEPTH: usize = 512;
 
-/// What a bracket adds to the depth: an expression in a call in a statement in a block is several calls deep.
-const BRACKET_DEPTH: usize = 4;
+/// What a bracket adds to the depth: there is a block, a list or an argument between two expressions.
+const BRACKET_DEPTH: usize = 2;
 
 pub fn is_balanced(lexemes: &[Lexeme]) -> bool {
     let mut open: Vec<Token> = Vec::new();
@@ -32,8 +32,11 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
     let mut open: Vec<usize> = Vec::new();
     let mut open_braces = 0usize;
     let mut pairs: Vec<(usize, usize)> = Vec::new();
+    // Whether this statement had a closing bracket too many already.
+    let mut is_consequence = false;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let token = lexeme.token;
+        is_consequence &= !matches!(token, Token::Semicolon | Token::OpenBrace);
         // No list goes on past the end of its statement. One report for all that should have ended there.
         if matches!(token, Token::Semicolon | Token::Let | Token::Arrow)
             || token == Token::CloseBrace && open_braces > 0
@@ -71,7 +74,10 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
                     paired[at].token = Token::Malformed;
                 }
                 _ => {
-                    diagnostics.push(unopened(lexeme, file));
+                    if !is_consequence {
+                        diagnostics.push(unopened(lexeme, file));
+                    }
+                    is_consequence = true;
                     paired[at].token = Token::Malformed;
                 }
             }
@@ -172,8 +178,10 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
         let level = levels.last_mut()?;
         match token {
             _ if token.closing().is_some() => {
-                level.operators += 1;
-                depth += 1 + BRACKET_DEPTH;
+                // A call or an index, which is an operator on what stands before it.
+                let is_postfix = at > 0 && (lexemes[at - 1].token.ends_operand() || lexemes[at - 1].token.is_closing());
+                level.operators += usize::from(is_postfix);
+                depth += usize::from(is_postfix) + BRACKET_DEPTH;
                 levels.push(Level { is_braces: token == Token::OpenBrace, ..Level::default() });
             }
             _ if token.is_closing() => {
@@ -197,11 +205,7 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
                 level.bars += 1;
                 depth += 1;
             }
-            Token::Else | Token::For | Token::While | Token::If => {
-                level.operators += 2;
-                depth += 2;
-            }
-            Token::Dot | Token::Not => {
+            Token::If | Token::For | Token::While | Token::Dot | Token::Not => {
                 level.operators += 1;
                 depth += 1;
             }
@@ -213,7 +217,7 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
         }
         if depth > MAX_DEPTH {
             let span = span(lexeme, file);
-            let is_nested = levels.len() * (BRACKET_DEPTH + 1) > MAX_DEPTH / 2;
+            let is_nested = levels.len() * BRACKET_DEPTH > MAX_DEPTH / 2;
             return Some(if is_nested {
                 Diagnostic::error(Code::E0003, span, "brackets are nested too deeply here")
                     .here(format!("{} brackets are open", levels.len() - 1))

@@ -6,29 +6,14 @@
 //! - `[` after the name of an element type opens its dimensions: `f32[4@X]`.
 //! - `{` after a type, with `U:` or `V:` inside, is a type suffix: `f32[4]{U:Y}`.
 //! - `P(` is one token.
-//! - `//` begins a comment or divides.
-//!
-//! # Comment or division
-//!
-//! `//` divides where the code asks for it and the writing shows it; otherwise it begins a comment. It divides only if
-//!
-//! 1. an operand ends right before it on the same line (a name, a literal, `)` or `]`),
-//! 2. it is spaced evenly: no space on either side, or exactly one on both,
-//! 3. the rest of the line reads as the rest of an expression: operands and operators take turns, brackets pair up and
-//!    every character belongs to the language,
-//! 4. if that part of the line gets neither to a `;` or `{` nor to a bracket that closes an earlier one, and begins with
-//!    a name, then that name is called or also occurs in code: in the file, on a part of a line before any `//`.
-//!
-//! So `i // 2`, `n//m;` and `f(i // size(x), 1)` divide, while `f(x); // why`, `x @ w  // two spaces`,
-//! `x @ w // project it`, `x @ w // (B, H)`, `x @ w // projected` and `} // end` are comments.
-
-use std::collections::HashSet;
+//! - `//` begins a comment or divides; `division.rs` tells which.
 
 use logos::Logos;
 
 use crate::ast::Comment;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::division::{WordsOfCode, divides, ends_operand, line_length};
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Malformed, Token};
 
@@ -46,7 +31,7 @@ pub struct Lexed<'s> {
 /// Splits `source` into tokens. Text that is no token is reported and stays as one `Token::Malformed`.
 pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
     let mut lexed = Lexed::default();
-    let mut code = WordsOfCode { source, words: None };
+    let mut code = WordsOfCode::new(source);
     // The brackets that are open, innermost last, as far as they pair up.
     let mut open: Vec<Token> = Vec::new();
     let mut lexer = Token::lexer(source);
@@ -54,7 +39,9 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
         let range = lexer.span();
         let lexeme = |token, start, end| Lexeme { token, start, end };
         match next {
-            Ok(Token::SlashSlash | Token::SlashSlashAssign) if !divides(&lexed, range.start, &open, &mut code) => {
+            Ok(Token::SlashSlash | Token::SlashSlashAssign)
+                if !divides(&lexed.lexemes, range.start, &open, &mut code) =>
+            {
                 let end = range.start + line_length(&source[range.start..]);
                 lexer.bump(end - range.end);
                 let (text, is_doc) = comment_text(&source[range.start..end]);
@@ -68,7 +55,7 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
                 let token = Token::Float(&source[range.start..range.end + 1]);
                 lexed.lexemes.push(lexeme(token, range.start, range.end + 1));
             }
-            Ok(Token::Float(text)) if is_field_index(text, lexed.lexemes.last()) => {
+            Ok(Token::Float(text)) if is_field_index(text, &lexed.lexemes) => {
                 match split_field_indices(text, range.start) {
                     Some(parts) => lexed.lexemes.extend(parts),
                     None => malformed(&mut lexed, source, file, Malformed::Number, range.start, range.end),
@@ -97,11 +84,6 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
     lexed
 }
 
-/// The length of the first line, without its end.
-fn line_length(text: &str) -> usize {
-    text.find(['\n', '\r']).unwrap_or(text.len())
-}
-
 /// The words of a comment, and whether it is a doc line: three slashes, not four.
 fn comment_text(comment: &str) -> (String, bool) {
     let is_doc = comment.starts_with("///") && !comment.starts_with("////");
@@ -120,12 +102,12 @@ fn point_belongs(digits: &str, rest: &str, previous: Option<&Lexeme>) -> bool {
     }
 }
 
-/// Whether what looks like a float is the field of a tuple: `.0` right after an operand, `0.1` after a dot.
-fn is_field_index(text: &str, previous: Option<&Lexeme>) -> bool {
-    match previous {
+/// Whether what looks like a float is the field of a tuple: `.0` behind an operand, `0.1` after a dot.
+fn is_field_index(text: &str, before: &[Lexeme]) -> bool {
+    match before.last() {
         None => false,
-        Some(previous) if text.starts_with('.') => previous.token.ends_operand() || previous.token == Token::CloseBrace,
-        Some(previous) => previous.token == Token::Dot,
+        Some(last) if text.starts_with('.') => ends_operand(before) || last.token == Token::CloseBrace,
+        Some(last) => last.token == Token::Dot,
     }
 }
 
@@ -232,111 +214,4 @@ fn help_for_character(text: &str) -> Option<&'static str> {
         c if c.is_alphabetic() => "names are made of the letters a to z and A to Z, digits and `_`",
         _ => return None,
     })
-}
-
-/// Whether the `//` at `start` divides; the rule is in the header of this file.
-fn divides<'s>(lexed: &Lexed<'s>, start: usize, open: &[Token], code: &mut WordsOfCode<'s>) -> bool {
-    let source = code.source;
-    let operator = if source[start..].starts_with("//=") { 3 } else { 2 };
-    let Some(previous) = lexed.lexemes.last() else { return false };
-    let rest = &source[start + operator..];
-    let rest = &rest[..line_length(rest)];
-    if !previous.token.ends_operand() || rest.starts_with(['/', '!']) {
-        return false;
-    }
-    let is_even = match &source[previous.end..start] {
-        "" => !rest.starts_with([' ', '\t']),
-        " " => rest.starts_with(' ') && !rest[1..].starts_with([' ', '\t']),
-        _ => false,
-    };
-    is_even && continues_expression(rest, open, code)
-}
-
-/// Whether `rest` reads as an operand and what may follow it, up to the end of the line or another `//`, which
-/// decides for itself. `outside` are the brackets open at its beginning.
-fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOfCode<'s>) -> bool {
-    let is_listed = outside.last().is_some_and(|open| *open != Token::OpenBrace);
-    let mut inside: Vec<Token> = Vec::new();
-    let mut lexemes = Token::lexer(rest).spanned().peekable();
-    let mut previous = Token::SlashSlash;
-    let mut wants_operand = true;
-    let mut is_first_group = rest.trim_start().starts_with('(');
-    // Whether the first operand is a name that no code mentions, which takes more to be believed.
-    let mut is_doubtful = None;
-    while let Some((token, range)) = lexemes.next() {
-        let Ok(token) = token else { return false };
-        match token {
-            Token::SlashSlash | Token::SlashSlashAssign => break,
-            Token::Semicolon => return !wants_operand && inside.is_empty(),
-            _ if token.is_closing() => {
-                let may_end_empty =
-                    previous.closing() == Some(token) || matches!(previous, Token::Comma | Token::Colon);
-                let may_end = !wants_operand || may_end_empty;
-                let Some(open) = inside.pop() else {
-                    return may_end && outside.last().is_some_and(|open| open.closing() == Some(token));
-                };
-                if !may_end || open.closing() != Some(token) {
-                    return false;
-                }
-                wants_operand = false;
-                is_first_group = false;
-            }
-            _ if wants_operand => match token {
-                Token::Minus | Token::Not => {}
-                Token::Colon | Token::Or | Token::OrOr if previous != Token::SlashSlash => {}
-                Token::If | Token::For | Token::While | Token::OpenBrace => return previous != Token::SlashSlash,
-                Token::Underscore | Token::Ellipsis | Token::Question => wants_operand = false,
-                // Nothing is divided by a list.
-                Token::OpenBracket if previous == Token::SlashSlash => return false,
-                _ if token.closing().is_some() => inside.push(token),
-                _ if token.begins_operand() => {
-                    let is_called = matches!(lexemes.peek(), Some((Ok(Token::OpenParen), _)));
-                    is_doubtful.get_or_insert_with(|| token.is_name() && !is_called && !code.contains(&rest[range]));
-                    wants_operand = false;
-                }
-                _ => return false,
-            },
-            Token::OpenBrace => return inside.is_empty(),
-            Token::OpenParen | Token::OpenBracket => {
-                inside.push(token);
-                wants_operand = true;
-            }
-            _ if token.is_assignment() => {
-                if inside.is_empty() && !is_listed {
-                    return false;
-                }
-                wants_operand = true;
-            }
-            // Nor by a tuple: `// (B, H)` tells a shape.
-            Token::Comma if inside.len() == 1 && is_first_group => return false,
-            Token::Comma | Token::Colon | Token::Dot | Token::DotDot | Token::Arrow | Token::On => {
-                wants_operand = true;
-            }
-            // `t.0` looks like `t` and a float here.
-            Token::Float(text) if text.starts_with('.') => {}
-            Token::Collect => {}
-            _ if token.is_binary_operator() => wants_operand = true,
-            _ => return false,
-        }
-        previous = token;
-    }
-    // The line may also end behind an operator, a comma or an opening bracket, if it goes on below.
-    is_doubtful == Some(false) && previous != Token::Dot
-}
-
-/// The words on the parts of lines before any `//`, gathered when first asked for.
-struct WordsOfCode<'s> {
-    source: &'s str,
-    words: Option<HashSet<&'s str>>,
-}
-
-impl<'s> WordsOfCode<'s> {
-    fn contains(&mut self, word: &str) -> bool {
-        let source = self.source;
-        let words = self.words.get_or_insert_with(|| {
-            let code = source.lines().map(|line| line.split("//").next().unwrap_or(line));
-            code.flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')).collect()
-        });
-        words.contains(word)
-    }
 }

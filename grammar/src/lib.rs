@@ -13,10 +13,12 @@ pub mod ast;
 mod brackets;
 pub mod codes;
 pub mod diagnostic;
+mod division;
 mod lexer;
 mod parse;
 pub mod print;
 pub mod span;
+pub mod strip_spans;
 mod syntax_error;
 mod token;
 

@@ -21,10 +21,13 @@ use crate::token::{Lexeme, Token};
 /// More mistakes than this in one item are not worth reading.
 const MAX_ERRORS_PER_ITEM: usize = 40;
 
+/// And more than this in one file.
+const MAX_ERRORS: usize = 100;
+
 /// Reads a file. The program holds what could be understood; it is whole if there are no diagnostics.
 pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
     let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);
-    let (stage, header) = stage_header(&lexemes, file);
+    let (stage, header) = stage_header(source, &lexemes, file);
     let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new() };
     let mut items = Vec::new();
     let mut docs = docs.into_iter().peekable();
@@ -47,18 +50,19 @@ pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
     comments.sort_by_key(|comment: &Comment| comment.span.start);
     diagnostics.append(&mut parser.diagnostics);
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    diagnostics.truncate(MAX_ERRORS);
     (Program { stage, items, comments }, diagnostics)
 }
 
 /// `stage partitioned;`, and how many tokens that is. `stage` is a name everywhere else.
-fn stage_header(lexemes: &[Lexeme], file: FileId) -> (Option<Ident>, usize) {
+fn stage_header(source: &str, lexemes: &[Lexeme], file: FileId) -> (Option<Ident>, usize) {
     match lexemes {
-        [
-            Lexeme { token: Token::Name("stage"), .. },
-            Lexeme { token: Token::Name(name), start, end },
-            Lexeme { token: Token::Semicolon, .. },
-            ..,
-        ] => (Some(Ident { name: name.to_string(), span: Span::new(file, *start, *end) }), 3),
+        [word, stage, semicolon, ..]
+            if word.token == Token::Name("stage") && stage.token.is_name() && semicolon.token == Token::Semicolon =>
+        {
+            let name = source[stage.start..stage.end].to_string();
+            (Some(Ident { name, span: Span::new(file, stage.start, stage.end) }), 3)
+        }
         _ => (None, 0),
     }
 }
@@ -73,7 +77,9 @@ fn split_items(source: &str, lexemes: &[Lexeme], first: usize) -> Vec<Range<usiz
     for at in first..lexemes.len() {
         let token = lexemes[at].token;
         let is_outside = depth == 0 || !is_balanced && is_first_on_line(source, lexemes[at].start);
-        if token.begins_item() && is_outside && at > start && !is_manual_prefix(&lexemes[start..at]) {
+        let is_field = at > 0 && lexemes[at - 1].token == Token::Dot
+            || matches!(lexemes.get(at + 1).map(|next| next.token), Some(Token::Assign | Token::Colon));
+        if token.begins_item() && is_outside && !is_field && at > start && !is_manual_prefix(&lexemes[start..at]) {
             items.push(start..at);
             start = at;
             depth = 0;

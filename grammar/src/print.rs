@@ -635,10 +635,23 @@ impl<'a> Printer<'a> {
             row.push((*op, rhs));
             first = lhs;
         }
+        let start = self.out.len();
         self.expr(first, level);
         for (op, rhs) in row.into_iter().rev() {
+            // Behind a brace, `//` begins a comment.
+            if op == BinaryOp::FloorDiv && self.out.ends_with('}') {
+                self.out.insert(start, '(');
+                self.push(")");
+            }
             self.push(&format!(" {} ", op.symbol()));
+            let start = self.out.len();
             self.expr(rhs, Level::of_operator(op).operands().1);
+            // And before what looks like a shape.
+            let rhs = &self.out[start..];
+            if op == BinaryOp::FloorDiv && (rhs.starts_with(['[', '{']) || rhs.starts_with('(') && rhs.contains(',')) {
+                self.out.insert(start, '(');
+                self.push(")");
+            }
         }
     }
 
@@ -770,7 +783,7 @@ fn is_misread_before(base: &Expr, next: &ExprKind) -> bool {
         }
         ExprKind::Name(name) => is_call && name == "P",
         ExprKind::Field { name, .. } => is_call && name.name == "P",
-        ExprKind::Type(_) => !is_call,
+        ExprKind::Type(ty) => !is_call || matches!(ty.kind, TypeExprKind::Array { mesh: Some(_), .. }),
         _ => false,
     }
 }

@@ -260,7 +260,10 @@ impl Token<'_> {
     pub fn ends_operand(self) -> bool {
         use Token::*;
         self.is_name()
-            || matches!(self, DType(_) | Int(_) | Float(_) | Str(_) | True | False | None | CloseParen | CloseBracket)
+            || matches!(
+                self,
+                DType(_) | Int(_) | Float(_) | Str(_) | True | False | None | Underscore | CloseParen | CloseBracket
+            )
     }
 
     /// Whether an expression may begin with this token. Blocks, `if`, loops and lambdas are not counted: none of them

@@ -1,0 +1,166 @@
+//! A tree without its places, so that trees of different texts can be compared.
+//!
+//! ```
+//! use spmdc_grammar::{parse, span::FileId, strip_spans::strip_spans};
+//!
+//! let [mut a, mut b] = ["const N = 1+2;", "const N = (1 + 2);"].map(|text| parse(text, FileId::default()).0);
+//! assert_ne!(a, b);
+//! strip_spans(&mut a);
+//! strip_spans(&mut b);
+//! assert_eq!(a, b);
+//! ```
+
+use crate::ast::*;
+use crate::span::Span;
+
+/// Sets every span of the tree to the empty one at the beginning of the first file.
+pub fn strip_spans(program: &mut Program) {
+    program.strip();
+}
+
+/// Every node names all of its fields below, so a new field cannot be forgotten.
+trait Strip {
+    fn strip(&mut self);
+}
+
+impl Strip for Span {
+    fn strip(&mut self) {
+        *self = Span::default();
+    }
+}
+
+impl<T: Strip> Strip for Vec<T> {
+    fn strip(&mut self) {
+        self.iter_mut().for_each(T::strip);
+    }
+}
+
+impl<T: Strip> Strip for Option<T> {
+    fn strip(&mut self) {
+        self.iter_mut().for_each(T::strip);
+    }
+}
+
+impl<T: Strip> Strip for Box<T> {
+    fn strip(&mut self) {
+        (**self).strip();
+    }
+}
+
+impl<A: Strip, B: Strip> Strip for (A, B) {
+    fn strip(&mut self) {
+        self.0.strip();
+        self.1.strip();
+    }
+}
+
+macro_rules! without_spans {
+    ($($leaf:ty),*) => { $(impl Strip for $leaf { fn strip(&mut self) {} })* };
+}
+
+without_spans!(bool, u64, usize, String, AxisKind, DTypeName, UnaryOp, BinaryOp);
+
+macro_rules! structs {
+    ($($name:ident { $($field:ident),* })*) => {
+        $(impl Strip for $name {
+            fn strip(&mut self) {
+                let $name { $($field),* } = self;
+                $($field.strip();)*
+            }
+        })*
+    };
+}
+
+structs! {
+    Ident { name, span }
+    Program { stage, items, comments }
+    Comment { text, trailing, span }
+    Item { doc, kind, span }
+    MeshItem { name, kind }
+    MeshAxis { name, kind, size }
+    FnItem { manual, name, size_params, params, ret, body }
+    Param { pattern, ty, span }
+    Block { stmts, value, span }
+    Stmt { kind, span }
+    Pattern { kind, span }
+    Expr { kind, span }
+    Arg { name, value }
+    ShardingExpr { dims, unreduced, span }
+    DimAxes { axes, open, span }
+    TypeExpr { kind, span }
+    DimExpr { size, axes }
+}
+
+macro_rules! enums {
+    ($($name:ident { $($variant:ident $(($part:ident))? $({ $($field:ident),* })?,)* })*) => {
+        $(impl Strip for $name {
+            fn strip(&mut self) {
+                match self {
+                    $($name::$variant $(($part))? $({ $($field),* })? => { $($part.strip();)? $($($field.strip();)*)? })*
+                }
+            }
+        })*
+    };
+}
+
+enums! {
+    ItemKind {
+        Mesh(mesh),
+        Const { name, value },
+        Type { name, size_params, ty },
+        Import { path, path_span, alias },
+        Fn(function),
+    }
+    MeshKind {
+        Axes { axes, devices },
+        Sub { of, fixed },
+    }
+    StmtKind {
+        Let { mutable, pattern, ty, value },
+        Assign { target, op, value },
+        Expr(expr),
+    }
+    PatternKind {
+        Name(name),
+        Wildcard,
+        Tuple(parts),
+        Struct(fields),
+    }
+    ExprKind {
+        Int(value),
+        Float(digits),
+        Bool(value),
+        Str(text),
+        Name(name),
+        Wildcard,
+        None,
+        Unary { op, arg },
+        Binary { op, op_span, lhs, rhs },
+        Call { callee, args },
+        Index { base, indices },
+        Field { base, name },
+        TupleField { base, index, index_span },
+        Lambda { params, body },
+        Tuple(parts),
+        List(parts),
+        Struct(fields),
+        Block(block),
+        If { cond, then, otherwise },
+        For { pattern, start, end, collect, body },
+        While { cond, body },
+        Sharding(sharding),
+        Type(ty),
+    }
+    Index {
+        Expr(expr),
+        Slice { start, stop, step, span },
+        Ellipsis(span),
+    }
+    TypeExprKind {
+        Array { dtype, dims, unreduced, varying, mesh },
+        Tuple(types),
+        Struct(fields),
+        Named { module, name, args },
+        On { ty, mesh },
+    }
+}
