@@ -37,6 +37,9 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError>
     Ok(checker.mesh)
 }
 
+/// Where an operand of a product begins, and how far apart the elements of a dimension lie in it.
+type Operand = (Place, fn(&GemmDim) -> i64);
+
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError> {
     if holds { Ok(()) } else { Err(RunError::internal(format!("malformed program: {}", message()))) }
 }
@@ -113,6 +116,9 @@ impl Checker<'_> {
     fn gemm(&self, step: &GemmStep) -> Result<(), RunError> {
         ensure(matches!(step.dtype, DType::F32 | DType::F64), || format!("a product of {}", step.dtype.name()))?;
         self.axis_set(step.split)?;
+        for place in [step.a, step.b, step.c] {
+            self.place(place, 0, step.dtype.size() as u64)?;
+        }
         let dims = || [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted);
         for dim in dims() {
             self.scalar(&dim.extent)?;
@@ -135,19 +141,18 @@ impl Checker<'_> {
             ensure(written.all(|dim| dim.c != 0 || extent(dim) <= 1), || "a product overwrites itself".into())?;
             let empty = summed().any(|dim| extent(dim) == 0);
             let size = step.dtype.size() as i128;
-            let operands: [(Place, fn(&GemmDim) -> i64, bool); 3] =
-                [(step.c, |dim| dim.c, true), (step.a, |dim| dim.a, !empty), (step.b, |dim| dim.b, !empty)];
-            for (place, stride, used) in operands {
-                self.place(place, 0, size as u64)?;
+            let operands: [Operand; 3] = [(step.c, |dim| dim.c), (step.a, |dim| dim.a), (step.b, |dim| dim.b)];
+            // Without anything to add up only the zeros are written.
+            for (place, stride) in operands.into_iter().take(if empty { 1 } else { 3 }) {
                 let (mut least, mut last) = (0i128, 0i128);
-                for dim in dims().filter(|_| used) {
+                for dim in dims() {
                     let reach = (extent(dim).max(1) - 1) as i128 * stride(dim) as i128;
                     if reach < 0 { least += reach } else { last += reach }
                 }
                 let begin = place.offset as i128 + least * size;
                 let end = place.offset as i128 + (last + 1) * size;
                 let bytes = self.program.arenas[place.arena as usize].bytes as i128;
-                ensure(!used || begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
+                ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
             }
         }
         Ok(())

@@ -82,7 +82,7 @@ impl Product {
             return;
         }
         // A batch dimension that divides well costs nothing to cut; cutting rows or columns costs packing the other side again.
-        let fits = |len: usize| len % count == 0 || len >= 4 * count;
+        let fits = |len: usize| len.is_multiple_of(count) || len >= 4 * count;
         let size = self.dtype.size() as isize;
         if let Some(outer) = self.loops.iter_mut().find(|dim| dim.len >= count && fits(dim.len)) {
             let part = part(outer, rank, count, 1);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     /// `c[l, m, n] = a[l, m, j, k] * b[j, k, n]`, summed over `j` and `k`, as row-major arrays.
-    fn product(l: usize, m: usize, n: usize, j: usize, k: usize, a: &[f32], b: &[f32], c: &mut [f32]) -> Product {
+    fn product([l, m, n, j, k]: [usize; 5], a: &[f32], b: &[f32], c: &mut [f32]) -> Product {
         let extent =
             |len: usize, a: usize, b: usize, c: usize| Extent { len, a: a as isize, b: b as isize, c: c as isize };
         assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
@@ -283,7 +283,7 @@ mod tests {
         {
             let (a, b) = (noise(l * m * j * k, 1), noise(j * k * n, 2));
             let mut c = vec![f32::NAN; l * m * n];
-            let product = product(l, m, n, j, k, &a, &b, &mut c);
+            let product = product([l, m, n, j, k], &a, &b, &mut c);
             // SAFETY: the arrays have the sizes that the product was made for.
             assert!(unsafe { product.run(None) });
             for (at, value) in c.iter().enumerate() {
@@ -303,10 +303,10 @@ mod tests {
             let (a, b) = (noise(m * k, 3), noise(k * n, 4));
             let mut whole = vec![0.0; m * n];
             // SAFETY: the arrays have the sizes that the products are made for.
-            unsafe { product(1, m, n, 1, k, &a, &b, &mut whole).run(None) };
+            unsafe { product([1, m, n, 1, k], &a, &b, &mut whole).run(None) };
             for wanted in 2..9 {
                 let mut cut = vec![0.0; m * n];
-                let mut product = product(1, m, n, 1, k, &a, &b, &mut cut);
+                let mut product = product([1, m, n, 1, k], &a, &b, &mut cut);
                 product.panels = panels(m.max(n), m.min(n), wanted);
                 product.chunk = 1;
                 // SAFETY: as above.
@@ -319,10 +319,10 @@ mod tests {
     #[test]
     fn a_team_is_asked_only_for_long_products() {
         let (a, b, mut c) = (noise(512 * 512, 1), noise(512 * 512, 2), vec![0.0; 512 * 512]);
-        let mut large = product(1, 512, 512, 1, 512, &a, &b, &mut c);
+        let mut large = product([1, 512, 512, 1, 512], &a, &b, &mut c);
         large.divide(2);
         assert!(large.wants_team() && large.panels >= 2);
-        let mut small = product(1, 8, 8, 1, 8, &a, &b, &mut c);
+        let mut small = product([1, 8, 8, 1, 8], &a, &b, &mut c);
         small.divide(2);
         assert!(!small.wants_team());
     }

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use crate::abi::{AxisSet, PrintValue};
-
 use crate::blocks::gather;
 use crate::memory::Memory;
 use crate::show;
