@@ -21,11 +21,24 @@ pub struct Builder {
     pub blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
     pub manual: AxisSet,
+    /// Axes along which a condition around may differ between devices; no collective can span them here.
+    pub conditions: AxisSet,
     /// Where statements come from that are emitted now: the expression being checked.
     pub span: Span,
 }
 
 impl Builder {
+    pub fn new(mesh: Mesh, func: Func) -> Builder {
+        Builder {
+            mesh,
+            func,
+            blocks: vec![Block::default()],
+            manual: AxisSet::EMPTY,
+            conditions: AxisSet::EMPTY,
+            span: Span::default(),
+        }
+    }
+
     pub fn ty(&self, value: Value) -> &Type {
         self.func.ty(value)
     }

@@ -120,6 +120,16 @@ pub struct Stmt {
 }
 
 impl Func {
+    pub fn new(name: &str) -> Func {
+        Func {
+            name: name.to_string(),
+            params: Vec::new(),
+            results: Vec::new(),
+            body: Block::default(),
+            values: Vec::new(),
+        }
+    }
+
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value.0 as usize].ty
     }
