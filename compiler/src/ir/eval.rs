@@ -1,6 +1,7 @@
 //! The reference evaluator: what a program means, computed on whole arrays without regard to speed.
 
 use crate::ir::types::{ArrayType, DType};
+use crate::ops::{number, shape};
 use spmdc_grammar::codes::Code;
 
 /// What stops a running program: E0801 or E0802, and what happened.
@@ -36,6 +37,46 @@ impl Array {
     pub fn filled(ty: ArrayType, bits: u64) -> Array {
         let len = ty.len();
         Array { ty, bits: vec![bits; len] }
+    }
+
+    /// Floats rounded to the element type.
+    pub fn from_floats(dtype: DType, shape: &[usize], values: &[f64]) -> Array {
+        let bits = values.iter().map(|&value| number::from_float(dtype, value)).collect();
+        Array::new(ArrayType::new(dtype, shape), bits)
+    }
+
+    /// Integers cut to the width of the element type.
+    pub fn from_ints(dtype: DType, shape: &[usize], values: &[i128]) -> Array {
+        let bits = values.iter().map(|&value| number::from_int(dtype, value)).collect();
+        Array::new(ArrayType::new(dtype, shape), bits)
+    }
+
+    /// An element for each index.
+    pub fn from_fn(ty: ArrayType, mut element: impl FnMut(&[usize]) -> u64) -> Array {
+        let bits = shape::indices(&ty.shape).map(|index| element(&index)).collect();
+        Array::new(ty, bits)
+    }
+
+    pub fn get(&self, index: &[usize]) -> u64 {
+        let position = index.iter().zip(&self.ty.shape).fold(0, |position, (&i, &size)| position * size + i);
+        self.bits[position]
+    }
+
+    /// The element that NumPy's broadcasting puts at an index of a larger shape.
+    pub fn get_broadcast(&self, index: &[usize]) -> u64 {
+        let aligned = index[index.len() - self.ty.rank()..].iter();
+        let own: Vec<usize> = aligned.zip(&self.ty.shape).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
+        self.get(&own)
+    }
+
+    /// The elements of a float array.
+    pub fn floats(&self) -> Vec<f64> {
+        self.bits.iter().map(|&bits| number::to_float(self.ty.dtype, bits)).collect()
+    }
+
+    /// The elements of a bool or integer array.
+    pub fn ints(&self) -> Vec<i128> {
+        self.bits.iter().map(|&bits| number::to_int(self.ty.dtype, bits)).collect()
     }
 
     pub fn dtype(&self) -> DType {

@@ -4,11 +4,18 @@
 //! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op.
 
+pub mod cast;
 pub mod constant;
 pub mod control;
 pub mod elementwise;
 pub mod factors;
+pub mod later;
+pub mod number;
+pub mod promote;
 pub mod reshard;
+pub mod shape;
+#[cfg(test)]
+mod testing;
 
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -148,15 +155,35 @@ macro_rules! ops {
         $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
 
         /// Language names of ops, each with what a call of it does.
-        const BUILTINS: &[(&[&str], CallFn)] = &[
+        const OPS: &[(&[&str], CallFn)] = &[
             $($((&[$first $(, $more)*], <$ty as Call>::call),)?)*
         ];
+    };
+}
+
+/// Functions that are not ops of their own: their calls emit other ops.
+macro_rules! composites {
+    ($($ty:ty = $first:literal $(| $more:literal)*,)*) => {
+        const COMPOSITES: &[(&[&str], CallFn)] = &[$((&[$first $(, $more)*], <$ty as Call>::call),)*];
     };
 }
 
 ops! {
     /// A literal.
     Constant(constant::Constant),
+    /// A function of one operand, element by element.
+    Unary(elementwise::Unary) = "abs" | "sign" | "square" | "reciprocal" | "sqrt" | "rsqrt" | "cbrt" | "exp" | "exp2"
+        | "expm1" | "log" | "log2" | "log10" | "log1p" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
+        | "tanh" | "asinh" | "acosh" | "atanh" | "erf" | "erfc" | "erf_inv" | "floor" | "ceil" | "round" | "trunc" | "isnan"
+        | "isinf" | "isfinite",
+    /// A function of two operands, element by element.
+    Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "pow",
+    /// A comparison, element by element.
+    Compare(elementwise::Compare),
+    /// A choice, element by element.
+    Select(elementwise::Select) = "where",
+    /// Another element type.
+    Cast(cast::Cast) = "cast",
     /// Gives a value another layout.
     Reshard(reshard::Reshard) = "reshard",
     /// `for`
@@ -169,12 +196,40 @@ ops! {
     Manual(control::ManualRegion),
 }
 
-/// What a call of this language name does, if it is an op's.
-pub fn builtin(name: &str) -> Option<CallFn> {
-    BUILTINS.iter().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
+composites! {
+    elementwise::Clip = "clip",
+    later::Later = "cumsum" | "cumprod" | "cummax" | "cummin" | "take" | "take_along_axis" | "dynamic_slice"
+        | "dynamic_update_slice" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+        | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
+        | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
+        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
 }
 
-/// All names that calls of ops may use, for suggestions.
+/// Every function of the table: its names, and what a call does.
+fn table() -> impl Iterator<Item = &'static (&'static [&'static str], CallFn)> {
+    OPS.iter().chain(COMPOSITES)
+}
+
+/// What a call of this language name does, if it is one of the shipped functions.
+pub fn builtin(name: &str) -> Option<CallFn> {
+    table().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
+}
+
+/// All names that calls of shipped functions may use, for suggestions.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-    BUILTINS.iter().flat_map(|(names, _)| names.iter().copied())
+    table().flat_map(|(names, _)| names.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_in_the_table_once() {
+        let mut names: Vec<&str> = builtin_names().collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }

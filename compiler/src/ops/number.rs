@@ -1,0 +1,372 @@
+//! What operations do to one element, bit for bit.
+//!
+//! The evaluator, constant folding and the code generator's tests all rest on these functions. An element is its bits in the low
+//! bytes of a word. Types f16 and bf16 compute in f32 and round the result to nearest even; conversions to them go through f32.
+//! Integers wrap. Only NaNs are free: that a result is NaN is defined, its sign and payload are not.
+//!
+//! ```
+//! use spmdc_compiler::ops::{elementwise::BinaryOp, number};
+//! use spmdc_runtime::abi::DType;
+//! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 0xf9, 2), Some(0xfc)); // -7 // 2 is -4
+//! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 7, 0), None);
+//! ```
+
+use super::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use crate::ir::types::DType;
+use crate::math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
+use half::{bf16, f16};
+use std::cmp::Ordering;
+
+/// The value of a bool or integer element.
+pub fn to_int(dtype: DType, bits: u64) -> i128 {
+    match dtype {
+        DType::I8 => i128::from(bits as i8),
+        DType::I16 => i128::from(bits as i16),
+        DType::I32 => i128::from(bits as i32),
+        DType::I64 => i128::from(bits as i64),
+        DType::U8 => i128::from(bits as u8),
+        DType::U16 => i128::from(bits as u16),
+        DType::U32 => i128::from(bits as u32),
+        DType::U64 | DType::Key => i128::from(bits),
+        DType::Bool => i128::from(bits != 0),
+        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => unreachable!("{} holds no integer", dtype.name()),
+    }
+}
+
+/// An integer cut to the width of an integer type; for bool, whether it is not zero.
+pub fn from_int(dtype: DType, value: i128) -> u64 {
+    match dtype {
+        DType::Bool => u64::from(value != 0),
+        _ => value as u64 & mask(dtype),
+    }
+}
+
+/// The value of a float element; every type widens exactly.
+pub fn to_float(dtype: DType, bits: u64) -> f64 {
+    if dtype == DType::F64 { f64::from_bits(bits) } else { f64::from(to_f32(dtype, bits)) }
+}
+
+/// A number rounded to a float type; the 16-bit ones through f32.
+pub fn from_float(dtype: DType, value: f64) -> u64 {
+    if dtype == DType::F64 { value.to_bits() } else { from_f32(dtype, value as f32) }
+}
+
+fn to_f32(dtype: DType, bits: u64) -> f32 {
+    match dtype {
+        DType::F16 => f16::from_bits(bits as u16).to_f32(),
+        DType::Bf16 => bf16::from_bits(bits as u16).to_f32(),
+        _ => f32::from_bits(bits as u32),
+    }
+}
+
+fn from_f32(dtype: DType, value: f32) -> u64 {
+    match dtype {
+        DType::F16 => u64::from(f16::from_f32(value).to_bits()),
+        DType::Bf16 => u64::from(bf16::from_f32(value).to_bits()),
+        _ => u64::from(value.to_bits()),
+    }
+}
+
+/// All ones in the width of the type.
+fn mask(dtype: DType) -> u64 {
+    u64::MAX >> (64 - 8 * dtype.size())
+}
+
+/// Conversion as XLA does it: integers wrap, floats saturate and NaN becomes 0, bool is "not zero". None for keys.
+pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
+    if from == DType::Key || to == DType::Key {
+        return (from == to).then_some(bits);
+    }
+    if !from.is_float() {
+        let value = to_int(from, bits);
+        return Some(match to {
+            DType::F64 => (value as f64).to_bits(),
+            DType::F32 | DType::F16 | DType::Bf16 => from_f32(to, value as f32),
+            _ => from_int(to, value),
+        });
+    }
+    let value = to_float(from, bits);
+    Some(match to {
+        DType::Bool => u64::from(value != 0.0),
+        DType::I8 => u64::from(value as i8 as u8),
+        DType::I16 => u64::from(value as i16 as u16),
+        DType::I32 => u64::from(value as i32 as u32),
+        DType::I64 => value as i64 as u64,
+        DType::U8 => u64::from(value as u8),
+        DType::U16 => u64::from(value as u16),
+        DType::U32 => u64::from(value as u32),
+        DType::U64 | DType::Key => value as u64,
+        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => from_float(to, value),
+    })
+}
+
+/// The function of the math module that an operation is, if it is one.
+pub fn math_fn(op: UnaryOp) -> Option<MathFn> {
+    MathFn::from_name(op.name())
+}
+
+/// As [`math_fn`], for two operands.
+pub fn math_fn2(op: BinaryOp) -> Option<MathFn2> {
+    MathFn2::from_name(op.name())
+}
+
+/// None where the operation is not defined for the type.
+pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
+    match dtype {
+        DType::Key => None,
+        DType::Bool => match op {
+            UnaryOp::Not => Some(bits ^ 1),
+            UnaryOp::Abs => Some(bits),
+            _ => None,
+        },
+        DType::F64 => match op {
+            UnaryOp::IsNan => Some(u64::from(f64::from_bits(bits).is_nan())),
+            UnaryOp::IsInf => Some(u64::from(f64::from_bits(bits).is_infinite())),
+            UnaryOp::IsFinite => Some(u64::from(f64::from_bits(bits).is_finite())),
+            _ => float_unary_f64(op, f64::from_bits(bits)).map(f64::to_bits),
+        },
+        DType::F16 | DType::Bf16 | DType::F32 => {
+            let x = to_f32(dtype, bits);
+            match op {
+                UnaryOp::IsNan => Some(u64::from(x.is_nan())),
+                UnaryOp::IsInf => Some(u64::from(x.is_infinite())),
+                UnaryOp::IsFinite => Some(u64::from(x.is_finite())),
+                _ => float_unary_f32(op, x).map(|y| from_f32(dtype, y)),
+            }
+        }
+        _ => {
+            let x = to_int(dtype, bits);
+            let y = match op {
+                UnaryOp::Neg => -x,
+                UnaryOp::Not => !x,
+                UnaryOp::Abs => x.abs(),
+                UnaryOp::Sign => x.signum(),
+                UnaryOp::Square => x.wrapping_mul(x),
+                _ => return None,
+            };
+            Some(from_int(dtype, y))
+        }
+    }
+}
+
+/// None where the operation is not defined: for the type, or an integer divided by zero.
+pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64> {
+    match dtype {
+        DType::Key => None,
+        DType::Bool => match op {
+            BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum => Some(lhs | rhs),
+            BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum => Some(lhs & rhs),
+            BinaryOp::Xor => Some(lhs ^ rhs),
+            _ => None,
+        },
+        DType::F64 => float_binary_f64(op, f64::from_bits(lhs), f64::from_bits(rhs)).map(f64::to_bits),
+        DType::F16 | DType::Bf16 | DType::F32 => {
+            float_binary_f32(op, to_f32(dtype, lhs), to_f32(dtype, rhs)).map(|y| from_f32(dtype, y))
+        }
+        _ => int_binary(op, dtype, to_int(dtype, lhs), to_int(dtype, rhs)).map(|y| from_int(dtype, y)),
+    }
+}
+
+/// None for keys. A NaN is unequal to everything and neither smaller nor larger.
+pub fn eval_compare(op: CompareOp, dtype: DType, lhs: u64, rhs: u64) -> Option<bool> {
+    let order = match dtype {
+        DType::Key => return None,
+        _ if dtype.is_float() => to_float(dtype, lhs).partial_cmp(&to_float(dtype, rhs)),
+        _ => Some(to_int(dtype, lhs).cmp(&to_int(dtype, rhs))),
+    };
+    Some(match op {
+        CompareOp::Eq => order == Some(Ordering::Equal),
+        CompareOp::Ne => order != Some(Ordering::Equal),
+        CompareOp::Lt => order == Some(Ordering::Less),
+        CompareOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        CompareOp::Gt => order == Some(Ordering::Greater),
+        CompareOp::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+    })
+}
+
+fn int_binary(op: BinaryOp, dtype: DType, x: i128, y: i128) -> Option<i128> {
+    let width = 8 * dtype.size() as i128;
+    Some(match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x.wrapping_mul(y),
+        BinaryOp::Minimum => x.min(y),
+        BinaryOp::Maximum => x.max(y),
+        BinaryOp::And => x & y,
+        BinaryOp::Or => x | y,
+        BinaryOp::Xor => x ^ y,
+        BinaryOp::FloorDiv if y != 0 => floor_div(x, y),
+        BinaryOp::Rem if y != 0 => x - y * floor_div(x, y),
+        BinaryOp::FloorDiv | BinaryOp::Rem => return None,
+        BinaryOp::Pow => int_pow(x, y),
+        BinaryOp::Shl if (0..width).contains(&y) => x.wrapping_shl(y as u32),
+        BinaryOp::Shl => 0,
+        BinaryOp::Shr if (0..width).contains(&y) => x >> y,
+        BinaryOp::Shr if x < 0 => -1,
+        BinaryOp::Shr => 0,
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => return None,
+    })
+}
+
+fn floor_div(x: i128, y: i128) -> i128 {
+    let quotient = x / y;
+    if x % y != 0 && (x < 0) != (y < 0) { quotient - 1 } else { quotient }
+}
+
+/// By repeated squaring, wrapping. A negative exponent gives the truncated quotient `1 / x^-y`, and 0 for `x = 0`.
+fn int_pow(x: i128, y: i128) -> i128 {
+    if y < 0 {
+        return match x {
+            1 => 1,
+            -1 if y % 2 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        };
+    }
+    let (mut power, mut square, mut rest) = (1i128, x, y);
+    while rest > 0 {
+        if rest & 1 == 1 {
+            power = power.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        rest >>= 1;
+    }
+    power
+}
+
+macro_rules! float_operations {
+    ($float:ident, $unary:ident, $binary:ident, $eval:ident, $eval2:ident) => {
+        fn $unary(op: UnaryOp, x: $float) -> Option<$float> {
+            Some(match op {
+                UnaryOp::Neg => -x,
+                UnaryOp::Abs => x.abs(),
+                UnaryOp::Sign if x == 0.0 || x.is_nan() => x,
+                UnaryOp::Sign => (1.0 as $float).copysign(x),
+                UnaryOp::Square => x * x,
+                UnaryOp::Reciprocal => 1.0 / x,
+                UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => return None,
+                _ => $eval(math_fn(op)?, x),
+            })
+        }
+
+        fn $binary(op: BinaryOp, x: $float, y: $float) -> Option<$float> {
+            Some(match op {
+                BinaryOp::Add => x + y,
+                BinaryOp::Sub => x - y,
+                BinaryOp::Mul => x * y,
+                BinaryOp::Div => x / y,
+                // As Python's `divmod`: exact remainder first, then the quotient of what divides without rest.
+                BinaryOp::FloorDiv => {
+                    let rest = x % y;
+                    let quotient = (if y == 0.0 { x } else { x - rest }) / y;
+                    let below = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+                    (if below { quotient - 1.0 } else { quotient }).round()
+                }
+                BinaryOp::Rem => {
+                    let rest = x % y;
+                    if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+                }
+                BinaryOp::Minimum | BinaryOp::Maximum if x.is_nan() || y.is_nan() => x + y,
+                // Of the two zeros, the positive one is the larger.
+                BinaryOp::Minimum if x == y => $float::from_bits(x.to_bits() | y.to_bits()),
+                BinaryOp::Minimum => x.min(y),
+                BinaryOp::Maximum if x == y => $float::from_bits(x.to_bits() & y.to_bits()),
+                BinaryOp::Maximum => x.max(y),
+                BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => $eval2(math_fn2(op)?, x, y),
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => return None,
+            })
+        }
+    };
+}
+
+float_operations!(f32, float_unary_f32, float_binary_f32, eval_f32, eval2_f32);
+float_operations!(f64, float_unary_f64, float_binary_f64, eval_f64, eval2_f64);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn int(op: BinaryOp, dtype: DType, x: i128, y: i128) -> Option<i128> {
+        eval_binary(op, dtype, from_int(dtype, x), from_int(dtype, y)).map(|bits| to_int(dtype, bits))
+    }
+
+    fn float(op: BinaryOp, x: f32, y: f32) -> f32 {
+        f32::from_bits(eval_binary(op, DType::F32, x.to_bits().into(), y.to_bits().into()).unwrap() as u32)
+    }
+
+    #[test]
+    fn integers_wrap_and_round_down() {
+        assert_eq!(int(BinaryOp::Add, DType::I8, 127, 1), Some(-128));
+        assert_eq!(int(BinaryOp::Mul, DType::U64, i128::from(u64::MAX), i128::from(u64::MAX)), Some(1));
+        assert_eq!(int(BinaryOp::FloorDiv, DType::I32, -7, 2), Some(-4));
+        assert_eq!(int(BinaryOp::Rem, DType::I32, -7, 2), Some(1));
+        assert_eq!(int(BinaryOp::Rem, DType::I32, 7, -2), Some(-1));
+        assert_eq!(int(BinaryOp::FloorDiv, DType::I32, i128::from(i32::MIN), -1), Some(i128::from(i32::MIN)));
+        assert_eq!(int(BinaryOp::Rem, DType::U8, 7, 0), None);
+        assert_eq!(eval_unary(UnaryOp::Abs, DType::I8, 0x80), Some(0x80));
+    }
+
+    #[test]
+    fn integer_powers_and_shifts_follow_jax() {
+        assert_eq!(int(BinaryOp::Pow, DType::I32, 3, 33), Some(-1504003197));
+        let inverses: Vec<_> = (-2..3).map(|x| int(BinaryOp::Pow, DType::I32, x, -1).unwrap()).collect();
+        assert_eq!(inverses, [0, -1, 0, 1, 0]);
+        assert_eq!(int(BinaryOp::Shl, DType::I32, 1, 33), Some(0));
+        assert_eq!(int(BinaryOp::Shr, DType::I32, -8, 33), Some(-1));
+        assert_eq!(int(BinaryOp::Shr, DType::U8, 0x80, 7), Some(1));
+        assert_eq!(int(BinaryOp::Shl, DType::I32, 1, -1), Some(0));
+    }
+
+    #[test]
+    fn nan_wins_and_zeros_are_ordered() {
+        assert!(float(BinaryOp::Minimum, 1.0, f32::NAN).is_nan());
+        assert!(float(BinaryOp::Maximum, f32::NAN, 1.0).is_nan());
+        assert_eq!(float(BinaryOp::Maximum, -0.0, 0.0).to_bits(), 0);
+        assert_eq!(float(BinaryOp::Minimum, 0.0, -0.0).to_bits(), (-0.0f32).to_bits());
+        assert_eq!(float(BinaryOp::Maximum, 2.0, -3.0), 2.0);
+    }
+
+    #[test]
+    fn float_division_rounds_down() {
+        assert_eq!(float(BinaryOp::FloorDiv, -7.0, 2.0), -4.0);
+        assert_eq!(float(BinaryOp::Rem, -7.0, 2.0), 1.0);
+        assert_eq!(float(BinaryOp::Rem, 7.0, -2.0), -1.0);
+        assert_eq!(float(BinaryOp::FloorDiv, 1.0, 0.0), f32::INFINITY);
+        assert!(float(BinaryOp::Rem, 1.0, 0.0).is_nan());
+        assert_eq!(float(BinaryOp::FloorDiv, 1.0, 0.1), 9.0);
+    }
+
+    #[test]
+    fn halves_compute_in_single_precision() {
+        let (one, tiny) = (0x3c00, 0x1000);
+        // 1 + 2^-11 is a tie: it rounds to the even 1.
+        assert_eq!(eval_binary(BinaryOp::Add, DType::F16, one, tiny), Some(one));
+        assert_eq!(eval_unary(UnaryOp::Sign, DType::Bf16, 0x8000), Some(0x8000));
+        assert_eq!(eval_unary(UnaryOp::IsInf, DType::F16, 0x7c00), Some(1));
+    }
+
+    #[test]
+    fn casts_saturate_and_wrap() {
+        let from = |x: f32, to| cast(DType::F32, to, x.to_bits().into()).unwrap();
+        assert_eq!(from(f32::NAN, DType::I32), 0);
+        assert_eq!(from(1e20, DType::I32), i32::MAX as u64);
+        assert_eq!(from(-1e20, DType::U8), 0);
+        assert_eq!(from(-3.9, DType::I8), u64::from(-3i8 as u8));
+        assert_eq!(from(f32::NAN, DType::Bool), 1);
+        assert_eq!(cast(DType::I32, DType::U8, 0x1_02), Some(2));
+        // Through f32: 1 + 2^-11 + 2^-40 loses its last bit first and then rounds to even.
+        let value = (1.0 + 2f64.powi(-11) + 2f64.powi(-40)).to_bits();
+        assert_eq!(cast(DType::F64, DType::F16, value), Some(0x3c00));
+        assert_eq!(cast(DType::Key, DType::I32, 0), None);
+    }
+
+    #[test]
+    fn comparisons_know_signs_and_nan() {
+        assert_eq!(eval_compare(CompareOp::Lt, DType::I8, 0xff, 0), Some(true));
+        assert_eq!(eval_compare(CompareOp::Lt, DType::U8, 0xff, 0), Some(false));
+        let nan = u64::from(f32::NAN.to_bits());
+        assert_eq!(eval_compare(CompareOp::Ne, DType::F32, nan, nan), Some(true));
+        assert_eq!(eval_compare(CompareOp::Ge, DType::F32, nan, 0), Some(false));
+    }
+}
