@@ -8,7 +8,7 @@ use crate::ir::eval::Array;
 use crate::ir::mesh::{Axis, AxisKind, Mesh};
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
-use crate::ir::{Block, Func, Value};
+use crate::ir::{Func, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
@@ -20,14 +20,7 @@ pub fn mesh() -> Mesh {
 
 /// A builder with an empty function.
 pub fn builder() -> Builder {
-    let func = Func {
-        name: "main".to_string(),
-        params: Vec::new(),
-        results: Vec::new(),
-        body: Block::default(),
-        values: Vec::new(),
-    };
-    Builder { mesh: mesh(), func, blocks: vec![Block::default()], manual: AxisSet::EMPTY, span: Span::default() }
+    Builder::new(mesh(), Func::new("main"))
 }
 
 pub fn parameter(build: &mut Builder, dtype: DType, shape: &[usize]) -> Value {
