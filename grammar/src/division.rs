@@ -102,6 +102,8 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
                 }
                 _ => return false,
             },
+            // `Layer<n // 2> on first`
+            _ if previous == Token::On && token.is_name() => may_assign = true,
             // A block, or the suffix of a type.
             Token::OpenBrace => {
                 return inside.is_empty() || previous == Token::Greater || rest[range.end..].starts_with(['U', 'V']);
@@ -129,7 +131,7 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
                 let ends_type = |next: &Token| {
                     next.is_closing()
                         || next.is_assignment()
-                        || matches!(next, Token::Comma | Token::Semicolon | Token::OpenBrace | Token::Or | Token::On)
+                        || matches!(next, Token::Comma | Token::Semicolon | Token::OpenBrace | Token::Or)
                 };
                 wants_operand = !matches!(lexemes.peek(), Some((Ok(next), _)) if ends_type(next));
                 may_assign |= !wants_operand;

@@ -11,6 +11,7 @@ use lalrpop_util::ParseError;
 
 use crate::ast::{Comment, Ident, Item, Program};
 use crate::brackets;
+use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::grammar::ItemParser;
 use crate::lexer::{Lexed, lex};
@@ -26,6 +27,13 @@ const MAX_ERRORS: usize = 100;
 
 /// Reads a file. The program holds what could be understood; it is whole if there are no diagnostics.
 pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
+    if u32::try_from(source.len()).is_err() {
+        let place = Span::new(file, 0, 0);
+        return (
+            Program::default(),
+            vec![Diagnostic::error(Code::E0002, place, "a file may not be larger than 4 GiB")],
+        );
+    }
     let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);
     let (stage, header) = stage_header(source, &lexemes, file);
     let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new() };
