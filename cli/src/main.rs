@@ -1,1 +1,113 @@
-fn main() {}
+//! The command `spmdc`.
+//!
+//! | exit status | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | the program is wrong |
+//! | 2 | the command line is wrong, or a file that it names |
+//! | 3 | an error while running |
+
+#[cfg(not(embedded_runtime))]
+mod archive;
+mod commands;
+mod link;
+mod options;
+mod render;
+mod sources;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_runtime::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::start::{Failure, without_panic};
+use spmdc_runtime::trap::RunError;
+
+use crate::options::{Command, Options};
+use crate::render::Reporter;
+use crate::sources::SourceTexts;
+
+/// Why a command did not do what it was asked for.
+pub enum Stop {
+    /// The program is wrong.
+    Program(Vec<Diagnostic>),
+    /// The command line is wrong, or the program failed while running.
+    Failure(Failure),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Stop {
+        Stop::Failure(Failure::new(error))
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let options = match Options::try_parse_from(&words) {
+        Ok(options) => options,
+        Err(error) => return refuse(&error, RunArgs::error_format_of(&words)),
+    };
+    let reporter = Reporter::new(&options.messages);
+    let mut sources = SourceTexts::default();
+    let done = without_panic(|| Ok(perform(&options, &reporter, &mut sources)));
+    match done.unwrap_or_else(|failure| Err(Stop::Failure(failure))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Program(diagnostics)) => {
+            reporter.diagnostics(&diagnostics, &sources);
+            ExitCode::from(1)
+        }
+        Err(Stop::Failure(failure)) => {
+            reporter.failure(&failure, &sources);
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn perform(options: &Options, reporter: &Reporter, sources: &mut SourceTexts) -> Result<(), Stop> {
+    match &options.command {
+        Command::Explain { code } => print(&commands::explain::explain(code.as_deref())?),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Options::command(), "spmdc", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+        _ => Err(RunError::new("E0901", "this command is not supported yet").into()),
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough is no error.
+fn print(text: &str) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let error = RunError::new("E0704", format!("cannot write to standard output: {error}"));
+            Err(Stop::Failure(Failure { status: 3, ..Failure::new(error) }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The words do not fit the options, or ask for help.
+fn refuse(error: &clap::Error, format: ErrorFormat) -> ExitCode {
+    if format == ErrorFormat::Json && error.use_stderr() {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let tips: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
+        let mut wrong = RunError::new("E0702", message);
+        if !tips.is_empty() {
+            wrong = wrong.with_help(tips.join("\n"));
+        }
+        let _ = io::stderr().write_all(Failure::new(wrong).render(format).as_bytes());
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

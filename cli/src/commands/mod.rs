@@ -1,0 +1,3 @@
+//! The commands, each in its own file.
+
+pub mod explain;

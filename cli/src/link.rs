@@ -1,0 +1,96 @@
+//! The object of a program and the embedded runtime become an executable.
+//!
+//! The system's C compiler does the linking: `cc`, or what the variable CC names. The result appears under its name only
+//! when it is complete.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spmdc_runtime::trap::RunError;
+
+/// The runtime with everything it needs: an archive.
+#[cfg(embedded_runtime)]
+fn runtime() -> Result<&'static [u8], RunError> {
+    Ok(include_bytes!(env!("SPMDC_RUNTIME_ARCHIVE")))
+}
+
+#[cfg(not(embedded_runtime))]
+fn runtime() -> Result<Vec<u8>, RunError> {
+    let build = crate::archive::ArchiveBuild {
+        runtime: Path::new(env!("SPMDC_RUNTIME_SOURCE")),
+        folder: Path::new(env!("SPMDC_ARCHIVE_FOLDER")),
+        cargo: &std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string()),
+        target: env!("SPMDC_TARGET"),
+        whole_program: false,
+    };
+    let failed = |error: io::Error| RunError::new("E0704", error.to_string());
+    build.run().and_then(fs::read).map_err(failed)
+}
+
+/// Writes an executable of the program whose object this is.
+pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
+    let failed = |error: io::Error| unwritable(output, &error);
+    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("program.o"), object).map_err(failed)?;
+    fs::write(at("runtime.a"), runtime()?).map_err(failed)?;
+    let (mut linker, name) = linker();
+    linker.arg("-o").arg(at("executable")).arg(at("program.o")).arg(at("runtime.a"));
+    linker.args(if cfg!(target_os = "macos") {
+        ["-Wl,-dead_strip", "-lpthread", "-lm"].as_slice()
+    } else {
+        ["-Wl,--gc-sections", "-s", "-lpthread", "-ldl", "-lm"].as_slice()
+    });
+    let done = linker.output().map_err(|error| missing_linker(&name, &error))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        let message = format!("`{name}` could not link `{}`:\n{}", output.display(), said.trim_end());
+        return Err(RunError::new("E0704", message));
+    }
+    fs::rename(at("executable"), output).map_err(failed)
+}
+
+/// Writes a file under its name once it is complete.
+pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
+    let failed = |error: io::Error| unwritable(output, &error);
+    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
+    let temporary = folder.path().join("output");
+    fs::write(&temporary, content).map_err(failed)?;
+    fs::rename(&temporary, output).map_err(failed)
+}
+
+/// The linker's command, and its name for messages. CC may hold options too: `ccache gcc`.
+fn linker() -> (Command, String) {
+    let chosen = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or_else(|| OsString::from("cc"));
+    let text = chosen.to_string_lossy();
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or("cc").to_string();
+    let mut command = Command::new(&name);
+    command.args(words);
+    (command, name)
+}
+
+fn folder_of(output: &Path) -> PathBuf {
+    match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn unwritable(output: &Path, error: &io::Error) -> RunError {
+    let text = error.to_string();
+    let reason = text.split(" at path").next().unwrap_or(&text);
+    RunError::new("E0704", format!("cannot write `{}`: {reason}", output.display()))
+}
+
+fn missing_linker(name: &str, error: &io::Error) -> RunError {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => "it was not found".to_string(),
+        _ => error.to_string(),
+    };
+    RunError::new("E0704", format!("`{name}`, which links executables, could not be started: {reason}"))
+        .with_help("install a C compiler, or name one in the variable CC; --emit obj needs none")
+}

@@ -1,0 +1,269 @@
+//! The commands and their options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use spmdc_runtime::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::trap::RunError;
+
+/// Compiles sharded array programs ahead of time, and runs them.
+#[derive(Debug, Parser)]
+#[command(name = "spmdc", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Options {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub messages: MessageOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compile in memory and run
+    Run(RunCommand),
+    /// Compile to an executable that needs nothing of spmdc
+    Build(BuildCommand),
+    /// Say what is wrong with a program
+    Check(ProgramOptions),
+    /// Show the program after a stage of the compiler
+    Dump(DumpCommand),
+    /// Draw how parameters, results and named values lie on the devices
+    Viz(VizCommand),
+    /// Show memory, FLOPs and collectives of each device before anything runs
+    Plan(PlanCommand),
+    /// Explain the code of a diagnostic
+    Explain {
+        /// Such as E0301; all codes are listed without it
+        code: Option<String>,
+    },
+    /// Print a script that completes commands and options in a shell
+    Completions { shell: Shell },
+}
+
+/// How messages are written; every command has these.
+#[derive(Clone, Debug, Args)]
+pub struct MessageOptions {
+    /// How diagnostics are written to standard error
+    #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Text, value_name = "FORMAT")]
+    pub error_format: MessageFormat,
+    /// Whether to colour messages; NO_COLOR in the environment is honoured
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long, global = true)]
+    pub ascii: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MessageFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+impl From<MessageFormat> for ErrorFormat {
+    fn from(format: MessageFormat) -> ErrorFormat {
+        match format {
+            MessageFormat::Text => ErrorFormat::Text,
+            MessageFormat::Json => ErrorFormat::Json,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    Auto,
+    Always,
+    Never,
+}
+
+/// Which program, and for which mesh and constants.
+#[derive(Debug, Args)]
+pub struct ProgramOptions {
+    /// The program, a .spmd file
+    #[arg(value_name = "PROG")]
+    pub program: PathBuf,
+    /// Sizes of the mesh axes: 2x4, or by name, data=4,model=2
+    #[arg(long, value_name = "MESH", value_parser = parse_mesh)]
+    pub mesh: Option<Mesh>,
+    /// Overrides a constant of the program
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<(String, String)>,
+    /// The function to begin with, instead of main
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+}
+
+/// What `--mesh` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mesh {
+    /// Sizes in the order of the program's axes: `2x4`.
+    Sizes(Vec<usize>),
+    /// Sizes by name: `data=4,model=2`.
+    Named(Vec<(String, usize)>),
+}
+
+#[derive(Debug, Args)]
+pub struct RunCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, 3.5, true, [1,2,3], zeros, ones, iota, full:V, uniform:SEED
+    /// or normal:SEED
+    #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+    /// Write a result to FILE.npy, or all of them to FILE.npz, instead of printing
+    #[arg(long = "out", value_name = "[NAME=]FILE")]
+    pub outputs: Vec<String>,
+    /// Run once to warm up, then N times, and report the times
+    #[arg(long, value_name = "N")]
+    pub bench: Option<String>,
+    /// Write times, memory and collectives to standard error
+    #[arg(long, value_name = "json")]
+    pub stats: Option<String>,
+    /// How long a device waits for the others (60)
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<String>,
+    /// How many threads to use (one for each core)
+    #[arg(long, value_name = "N")]
+    pub workers: Option<String>,
+    /// Refuse to use more memory; 512M and 2G are understood
+    #[arg(long, value_name = "BYTES")]
+    pub memory_limit: Option<String>,
+}
+
+impl RunCommand {
+    /// The options in the form that they have in a built executable too.
+    pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
+        let mut args = RunArgs { error_format: format.into(), ..RunArgs::default() };
+        let single = [
+            ("--bench", &self.bench),
+            ("--stats", &self.stats),
+            ("--timeout", &self.timeout),
+            ("--workers", &self.workers),
+            ("--memory-limit", &self.memory_limit),
+        ];
+        let single = single.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let arguments = self.arguments.iter().map(|value| ("--arg", value));
+        let outputs = self.outputs.iter().map(|value| ("--out", value));
+        for (name, value) in arguments.chain(outputs).chain(single) {
+            args.set(name, value)?;
+        }
+        Ok(args)
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct BuildCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// Where to write; the name of the program without its ending by default
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Emit::Exe)]
+    pub emit: Emit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Emit {
+    /// An executable
+    Exe,
+    /// The object file of the program alone
+    Obj,
+    /// A static library of the program and its runtime
+    Lib,
+    /// Assembly text
+    Asm,
+    /// Cranelift's intermediate text
+    Clif,
+}
+
+#[derive(Debug, Args)]
+pub struct DumpCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// After which stage
+    #[arg(long, value_enum, default_value_t = DumpStage::Partitioned)]
+    pub stage: DumpStage,
+    /// The program's text, or a summary for other programs
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpStage {
+    Ast,
+    Typed,
+    Propagated,
+    Partitioned,
+    Optimized,
+    Clif,
+    Asm,
+}
+
+#[derive(Debug, Args)]
+pub struct VizCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// Draw only this value
+    #[arg(long = "value", value_name = "NAME")]
+    pub values: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+}
+
+fn parse_mesh(text: &str) -> Result<Mesh, String> {
+    let size = |text: &str| match text.trim().parse::<usize>() {
+        Ok(size) if size > 0 => Ok(size),
+        _ => Err(format!("`{}` is not a size; write 2x4 or data=4,model=2", text.trim())),
+    };
+    if !text.contains('=') {
+        return Ok(Mesh::Sizes(text.split(['x', ',']).map(size).collect::<Result<_, _>>()?));
+    }
+    let axis = |axis: &str| match axis.split_once('=') {
+        Some((name, text)) => Ok((name.trim().to_string(), size(text)?)),
+        None => Err(format!("`{axis}` has no size; write data=4,model=2")),
+    };
+    Ok(Mesh::Named(text.split(',').map(axis).collect::<Result<_, _>>()?))
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.trim().to_string(), value.trim().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_options_are_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn a_mesh_is_given_by_sizes_or_names() {
+        assert_eq!(parse_mesh("2x4"), Ok(Mesh::Sizes(vec![2, 4])));
+        assert_eq!(parse_mesh("8"), Ok(Mesh::Sizes(vec![8])));
+        assert_eq!(parse_mesh("data=4, model=2"), Ok(Mesh::Named(vec![("data".into(), 4), ("model".into(), 2)])));
+        assert!(parse_mesh("2x0").is_err() && parse_mesh("a=4,2").is_err() && parse_mesh("").is_err());
+    }
+
+    #[test]
+    fn run_takes_what_an_executable_takes() {
+        let words = ["spmdc", "run", "p.spmd", "--mesh", "2x4", "--arg", "x=-1", "--bench", "3", "--stats=json"];
+        let Command::Run(run) = Options::try_parse_from(words).unwrap().command else { panic!("another command") };
+        let args = run.run_args(MessageFormat::Json).unwrap();
+        assert_eq!((args.bench, args.stats, args.arguments.len()), (Some(3), true, 1));
+        assert_eq!(args.error_format, ErrorFormat::Json);
+    }
+}

@@ -1,0 +1,297 @@
+//! Diagnostics as people or programs read them. Everything that the command says of errors goes through here.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SourceSpan};
+use serde_json::json;
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::{Span, line_column};
+use spmdc_runtime::start::Failure;
+
+use crate::options::{Color, MessageFormat, MessageOptions};
+use crate::sources::{SourceFile, SourceTexts};
+
+/// Writes messages to standard error in the form that was asked for.
+pub struct Reporter {
+    format: MessageFormat,
+    handler: GraphicalReportHandler,
+}
+
+impl Reporter {
+    pub fn new(options: &MessageOptions) -> Reporter {
+        Reporter::with_theme(options.error_format, theme(options.ascii, use_color(options.color, &io::stderr())))
+    }
+
+    fn with_theme(format: MessageFormat, theme: GraphicalTheme) -> Reporter {
+        // No links: the long text of a code is printed by `spmdc explain`, not found on the web.
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(100);
+        Reporter { format, handler }
+    }
+
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceTexts) {
+        for diagnostic in diagnostics {
+            self.write(&self.render(diagnostic, sources));
+        }
+    }
+
+    /// An error of the command line or of a run. Where it has a place in a known source, that is shown.
+    pub fn failure(&self, failure: &Failure, sources: &SourceTexts) {
+        let place = failure.error.site.zip(failure.file.as_ref());
+        let file = place.and_then(|(site, name)| Some((site, sources.iter().find(|file| file.name == *name)?)));
+        let text = match (self.format, file) {
+            (MessageFormat::Text, Some((site, file))) => {
+                let label = LabeledSpan::new(None, offset_of(&file.text, site.line, site.column), 0);
+                let shown = Shown {
+                    code: failure.error.code,
+                    severity: miette::Severity::Error,
+                    message: failure.error.message.clone(),
+                    help: failure.error.help.clone(),
+                    labels: vec![label],
+                    file: Some(file),
+                    related: Vec::new(),
+                };
+                self.draw(&shown)
+            }
+            _ => failure.render(self.format.into()),
+        };
+        self.write(&text);
+    }
+
+    fn write(&self, text: &str) {
+        // Where standard error is closed, there is nobody left to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn render(&self, diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
+        match self.format {
+            MessageFormat::Text => self.draw(&shown(diagnostic, sources)),
+            MessageFormat::Json => json_line(diagnostic, sources),
+        }
+    }
+
+    fn draw(&self, shown: &Shown) -> String {
+        let mut text = String::new();
+        match self.handler.render_report(&mut text, shown) {
+            Ok(()) => text,
+            Err(fmt::Error) => format!("error[{}]: {}\n", shown.code, shown.message),
+        }
+    }
+}
+
+/// Whether what goes to this stream is coloured.
+pub fn use_color(color: Color, stream: &impl IsTerminal) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+            stream.is_terminal() && !is_refused && !is_dumb
+        }
+    }
+}
+
+fn theme(ascii: bool, color: bool) -> GraphicalTheme {
+    match (ascii, color) {
+        (false, true) => GraphicalTheme::unicode(),
+        (false, false) => GraphicalTheme::unicode_nocolor(),
+        (true, true) => GraphicalTheme::ascii(),
+        (true, false) => GraphicalTheme::none(),
+    }
+}
+
+fn json_line(diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
+    let file = sources.get(diagnostic.span.file);
+    let (line, column) = file.map(|file| line_column(&file.text, diagnostic.span.start as usize)).unzip();
+    let object = json!({
+        "code": diagnostic.code.name(),
+        "severity": severity_name(diagnostic.severity),
+        "message": diagnostic.message,
+        "file": file.map(|file| &file.name),
+        "line": line,
+        "column": column,
+        "help": help_text(diagnostic),
+    });
+    format!("{object}\n")
+}
+
+fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// The help and the edits, which are written out as the source would read.
+fn help_text(diagnostic: &Diagnostic) -> Option<String> {
+    let mut lines: Vec<String> = diagnostic.help.iter().cloned().collect();
+    match diagnostic.edits.as_slice() {
+        [] => {}
+        [_] => lines.push("write".to_string()),
+        _ => lines.push("write one of".to_string()),
+    }
+    let width = diagnostic.edits.iter().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
+    for edit in &diagnostic.edits {
+        lines.push(format!("  {:<width$}  {}", edit.replacement, edit.note).trim_end().to_string());
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// A diagnostic in miette's terms.
+struct Shown<'a> {
+    code: &'static str,
+    severity: miette::Severity,
+    message: String,
+    help: Option<String>,
+    labels: Vec<LabeledSpan>,
+    file: Option<&'a SourceFile>,
+    /// Labels in other files.
+    related: Vec<Shown<'a>>,
+}
+
+fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
+    let span = diagnostic.span;
+    let text = Some(diagnostic.label.clone()).filter(|label| !label.is_empty());
+    let mut labels = vec![LabeledSpan::new_primary_with_span(text, range_of(span))];
+    let mut related = Vec::new();
+    for label in &diagnostic.labels {
+        if label.span.file == span.file {
+            labels.push(LabeledSpan::new_with_span(Some(label.text.clone()), range_of(label.span)));
+        } else {
+            related.push(Shown {
+                code: "",
+                severity: miette::Severity::Advice,
+                message: label.text.clone(),
+                help: None,
+                labels: vec![LabeledSpan::new_with_span(None, range_of(label.span))],
+                file: sources.get(label.span.file),
+                related: Vec::new(),
+            });
+        }
+    }
+    Shown {
+        code: diagnostic.code.name(),
+        severity: match diagnostic.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        },
+        message: diagnostic.message.clone(),
+        help: help_text(diagnostic),
+        labels,
+        file: sources.get(span.file),
+        related,
+    }
+}
+
+fn range_of(span: Span) -> SourceSpan {
+    (span.start as usize, span.end.saturating_sub(span.start) as usize).into()
+}
+
+/// The byte at which a one-based line and column (in characters) begin.
+fn offset_of(text: &str, line: u32, column: u32) -> usize {
+    let line = (line as usize).saturating_sub(1);
+    let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let within: usize = text[start..].chars().take((column as usize).saturating_sub(1)).map(char::len_utf8).sum();
+    start + within
+}
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        (!self.code.is_empty()).then(|| Box::new(self.code) as Box<dyn fmt::Display>)
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(self.severity)
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.file.map(|file| &file.named as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
+        Some(Box::new(self.related.iter().map(|shown| shown as &dyn miette::Diagnostic)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_grammar::codes::Code;
+    use spmdc_grammar::span::FileId;
+
+    use super::*;
+
+    const TEXT: &str = "fn main(a: f32[4@X]) -> f32[4] {\n  a @ b\n}\n";
+
+    fn ambiguous() -> Diagnostic {
+        Diagnostic::error(Code::E0301, Span::new(FileId(0), 35, 40), "the layout of this product is ambiguous")
+            .here("both contracted dimensions are split over X")
+            .label(Span::new(FileId(0), 8, 19), "`f32[4@X]` comes from here")
+            .label(Span::new(FileId(1), 0, 5), "`b` is defined here")
+            .edit(Span::new(FileId(0), 35, 40), "matmul(a, b, out=P(X))", "one all_reduce over X, 16 bytes per device")
+            .edit(Span::new(FileId(0), 35, 40), "reshard(a, P(_))", "")
+    }
+
+    fn sources() -> SourceTexts {
+        SourceTexts::of(&[("p.spmd", TEXT), ("b.spmd", "let b = 1;\n")])
+    }
+
+    #[test]
+    fn a_diagnostic_shows_its_places_and_edits() {
+        let text = Reporter::with_theme(MessageFormat::Text, theme(true, false)).render(&ambiguous(), &sources());
+        for part in [
+            "E0301",
+            "the layout of this product is ambiguous",
+            "p.spmd:2:3",
+            "a @ b",
+            "both contracted dimensions are split over X",
+            "`f32[4@X]` comes from here",
+            "b.spmd:1:1",
+            "write one of",
+            "matmul(a, b, out=P(X))  one all_reduce over X, 16 bytes per device",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "colours in\n{text:?}");
+    }
+
+    #[test]
+    fn json_is_one_object_a_line() {
+        let line = Reporter::with_theme(MessageFormat::Json, theme(true, false)).render(&ambiguous(), &sources());
+        assert_eq!(line.matches('\n').count(), 1);
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(object["code"], "E0301");
+        assert_eq!(object["severity"], "error");
+        assert_eq!((&object["file"], &object["line"], &object["column"]), (&json!("p.spmd"), &json!(2), &json!(3)));
+        assert!(object["help"].as_str().unwrap().contains("matmul(a, b, out=P(X))"));
+    }
+
+    #[test]
+    fn lines_and_columns_lead_back_to_bytes() {
+        assert_eq!(offset_of("a\nbé = 1\n", 2, 4), 6);
+        assert_eq!(offset_of("a\n", 9, 9), 2);
+    }
+}
