@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 
 /// The runtime with everything it needs: an archive.
@@ -81,15 +82,13 @@ fn folder_of(output: &Path) -> PathBuf {
 }
 
 fn unwritable(output: &Path, error: &io::Error) -> RunError {
-    let text = error.to_string();
-    let reason = text.split(" at path").next().unwrap_or(&text);
-    RunError::new("E0704", format!("cannot write `{}`: {reason}", output.display()))
+    RunError::new("E0704", format!("cannot write `{}`: {}", output.display(), describe(error)))
 }
 
 fn missing_linker(name: &str, error: &io::Error) -> RunError {
     let reason = match error.kind() {
         io::ErrorKind::NotFound => "it was not found".to_string(),
-        _ => error.to_string(),
+        _ => describe(error),
     };
     RunError::new("E0704", format!("`{name}`, which links executables, could not be started: {reason}"))
         .with_help("install a C compiler, or name one in the variable CC; --emit obj needs none")

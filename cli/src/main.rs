@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
-use spmdc_runtime::start::{Failure, without_panic};
+use spmdc_runtime::start::{Failure, unwritable_output, without_panic};
 use spmdc_runtime::trap::RunError;
 
 use crate::options::{Command, Options};
@@ -88,8 +88,7 @@ fn print(text: &str) -> Result<(), Stop> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let error = RunError::new("E0704", format!("cannot write to standard output: {error}"));
-            Err(Stop::Failure(Failure { status: 3, ..Failure::new(error) }))
+            Err(Stop::Failure(Failure { status: 3, ..Failure::new(unwritable_output(&error)) }))
         }
         _ => Ok(()),
     }

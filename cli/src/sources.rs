@@ -4,6 +4,7 @@ use std::path::Path;
 
 use miette::NamedSource;
 use spmdc_grammar::span::FileId;
+use spmdc_runtime::io::describe;
 
 /// One file, named as the user named it.
 pub struct SourceFile {
@@ -44,9 +45,6 @@ impl SourceTexts {
 
 /// The text of a file, or why there is none.
 pub fn read(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        let text = error.to_string();
-        text.split(" (os error").next().unwrap_or_default().to_string()
-    })?;
+    let bytes = std::fs::read(path).map_err(|error| describe(&error))?;
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())
 }

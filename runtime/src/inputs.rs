@@ -260,6 +260,7 @@ fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Sourc
     let name = match (member, names.next(), names.next()) {
         (Some(member), ..) => member,
         (None, Some(only), None) => only,
+        (None, ..) if archive.names().any(|name| name == param.name) => &param.name,
         (None, ..) => {
             return Err(RunError::new(
                 "E0702",
@@ -389,6 +390,7 @@ mod tests {
         let error = refusal(&params, &[&archive]);
         assert!(error.message.contains("`p.v: u8[2]` is missing"), "{}", error.message);
         assert_eq!(error.help.unwrap(), "it holds `w`, `layer.b`");
+        assert!(bind_texts(&[param("w", DType::U8, &[2])], &[&archive.replacen('p', "w", 1)]).is_ok());
         let error = refusal(&[param("x", DType::U8, &[2])], &[&archive.replacen('p', "x", 1)]);
         assert!(error.message.contains("is an archive; which of its arrays is `x`?"), "{}", error.message);
     }

@@ -6,6 +6,7 @@ use crate::abi::{AxisSet, PrintValue};
 use crate::blocks::gather;
 use crate::memory::Memory;
 use crate::show;
+use crate::start::unwritable_output;
 use crate::trap::RunError;
 
 /// A prepared `Print` step.
@@ -42,8 +43,7 @@ impl Print {
             }
             line.push_str(rest);
             line.push('\n');
-            out.write_all(line.as_bytes())
-                .map_err(|error| RunError::new("E0704", format!("cannot write to standard output: {error}")))?;
+            out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
         }
         Ok(())
     }

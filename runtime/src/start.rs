@@ -22,6 +22,7 @@ use crate::abi::{Binding, Kernels, Program};
 use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
 use crate::inputs;
+use crate::io::describe;
 use crate::outputs::{self, Outputs};
 use crate::session::Session;
 use crate::stats::Stats;
@@ -151,8 +152,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let printed = outputs.is_printed().then(|| outputs::print(&mut out, &results, &arrays));
     let benched = args.bench.map(|_| writeln!(out, "{}", stats.bench_line()));
     if let Some(error) = printed.into_iter().chain(benched).chain([out.flush()]).find_map(Result::err) {
-        let error = RunError::new("E0704", format!("cannot write to standard output: {error}"));
-        return Err(Failure { status: 3, ..Failure::new(error) });
+        return Err(Failure { status: 3, ..Failure::new(unwritable_output(&error)) });
     }
     if args.stats {
         let _ = writeln!(io::stderr(), "{}", stats.to_json());
@@ -178,6 +178,11 @@ pub fn without_panic<T>(action: impl FnOnce() -> Result<T, Failure>) -> Result<T
         let message = message.lock().unwrap_or_else(PoisonError::into_inner).replace('\n', " ");
         Err(Failure::new(RunError::internal(message)))
     })
+}
+
+/// An E0704 about standard output.
+pub fn unwritable_output(error: &io::Error) -> RunError {
+    RunError::new("E0704", format!("cannot write to standard output: {}", describe(error)))
 }
 
 /// Standard output that nobody may be reading any more, as in `program | head`: what follows is dropped quietly.

@@ -93,7 +93,7 @@ fn unwritable(path: &Path, error: &io::Error) -> RunError {
 }
 
 /// The system's words without its number: `No such file or directory`.
-fn describe(error: &io::Error) -> String {
+pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_string(),
