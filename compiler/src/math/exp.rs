@@ -11,18 +11,21 @@
 //! Where `k` is out of the range of one exponent field, as for subnormal results, the power of two is applied in halves:
 //! the first multiplication is exact, the second rounds once.
 
+use std::f64::consts::{LN_2, LOG2_E};
+
+use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
 
-const LOG2_E: f64 = std::f64::consts::LOG2_E;
-/// `ln 2` to 16 digits, for `f32`: its product with any exponent of an `f32` is exact.
-pub(super) const LN2_HIGH_F32: f64 = 0.693145751953125;
-pub(super) const LN2_LOW_F32: f64 = 1.4286068203094172e-6;
-/// `ln 2` to 32 digits, for `f64`: its product with any exponent of an `f64` is exact.
-pub(super) const LN2_HIGH: f64 = 0.6931471803691238;
-pub(super) const LN2_LOW: f64 = 1.9082149292705877e-10;
+/// `ln 2` to 16 digits, whose product with any exponent of an `f32` is exact, and the rest.
+pub(super) const LN2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-6];
+/// `ln 2` to 32 digits, whose product with any exponent of an `f64` is exact, and the rest.
+pub(super) const LN2: [f64; 2] = [0.6931471806019545, -4.2009150726810846e-11];
+/// `ln 2` as exactly as two numbers can.
+const LN2_FULL_F32: [f64; 2] = [0.6931471824645996, -1.9046542121259336e-9];
+const LN2_FULL: [f64; 2] = [0.6931471805599453, 2.3190468138462996e-17];
 
 /// `(exp(r) - 1 - r) / r^2`, relative to `exp(r)`: error 2^-27.8.
-const EXP_TAIL_F32: &[f64] = &[1.38144975e-3, 8.36878084e-3, 0.0416683927, 0.166665196, 0.49999994];
+pub(super) const EXP_TAIL_F32: &[f64] = &[0.0013814485, 0.008368782, 0.041668393, 0.1666652, 0.49999994];
 /// The same for double precision, relative to `exp(r) - 1`: error 2^-56.2.
 const EXP_TAIL: &[f64] = &[
     1.7687851676707655e-9,
@@ -47,7 +50,7 @@ const EXP_TAIL_SHORT: &[f64] = &[
     0.5000000053359989,
 ];
 /// `(2^r - 1 - r ln 2) / r^2`, relative to `2^r`: error 2^-27.9.
-const EXP2_TAIL_F32: &[f64] = &[0.00015321189, 0.0013390162, 0.009618526, 0.05550362, 0.24022648];
+const EXP2_TAIL_F32: &[f64] = &[0.00015321176, 0.0013390164, 0.009618526, 0.05550362, 0.24022648];
 /// The same for double precision: error 2^-57.7.
 const EXP2_TAIL: &[f64] = &[
     4.4362897208786767e-10,
@@ -86,15 +89,15 @@ pub(super) fn scale<X: Real>(y: X, k: X::Bits) -> X {
 
 pub(super) fn exp_f32<X: Single>(x: X) -> X {
     // Beyond these limits the result is zero or infinite anyway.
-    exp_within(x.at_least(-104.0).at_most(89.0), (LN2_HIGH_F32, LN2_LOW_F32), EXP_TAIL_F32)
+    exp_within(x.at_least(-104.0).at_most(89.0), LN2_F32, EXP_TAIL_F32)
 }
 
 pub(super) fn exp_f64<X: Double>(x: X) -> X {
-    exp_within(x.at_least(-746.0).at_most(710.0), (LN2_HIGH, LN2_LOW), EXP_TAIL)
+    exp_within(x.at_least(-746.0).at_most(710.0), LN2, EXP_TAIL)
 }
 
 #[inline(always)]
-fn exp_within<X: Real>(x: X, (ln2_high, ln2_low): (f64, f64), tail: &[f64]) -> X {
+fn exp_within<X: Real>(x: X, [ln2_high, ln2_low]: [f64; 2], tail: &[f64]) -> X {
     let (k, bits) = nearest_multiple(x, LOG2_E);
     let exact = k.fma(-ln2_high, x);
     let r = k.fma(-ln2_low, exact);
@@ -104,7 +107,7 @@ fn exp_within<X: Real>(x: X, (ln2_high, ln2_low): (f64, f64), tail: &[f64]) -> X
 }
 
 pub(super) fn exp2_f32<X: Single>(x: X) -> X {
-    exp2_within(x.at_least(-151.0).at_most(129.0), x.zero(), (0.6931471824645996, -1.904654e-9), EXP2_TAIL_F32)
+    exp2_within(x.at_least(-151.0).at_most(129.0), x.zero(), LN2_FULL_F32, EXP2_TAIL_F32)
 }
 
 pub(super) fn exp2_f64<X: Double>(x: X) -> X {
@@ -113,12 +116,11 @@ pub(super) fn exp2_f64<X: Double>(x: X) -> X {
 
 /// `2^(x + low)` for a `low` that is small beside `x`.
 pub(super) fn exp2_of_pair<X: Double>(x: X, low: X) -> X {
-    let ln2 = (std::f64::consts::LN_2, 2.3190468138462996e-17);
-    exp2_within(x.at_least(-1076.0).at_most(1025.0), low, ln2, EXP2_TAIL)
+    exp2_within(x.at_least(-1076.0).at_most(1025.0), low, LN2_FULL, EXP2_TAIL)
 }
 
 #[inline(always)]
-fn exp2_within<X: Real>(x: X, low: X, (ln2, ln2_rest): (f64, f64), tail: &[f64]) -> X {
+fn exp2_within<X: Real>(x: X, low: X, [ln2, ln2_rest]: [f64; 2], tail: &[f64]) -> X {
     let (k, bits) = nearest_multiple(x, 1.0);
     let exact = x - k;
     let r = exact + low;
@@ -136,25 +138,50 @@ pub(super) fn expm1_f32<X: Single>(x: X) -> X {
 /// `exp(x) - 1` with a relative error of 2^-31, for `x` in the range of single precision exponentials.
 #[inline(always)]
 pub(super) fn expm1_short<X: Double>(x: X) -> X {
-    let (k, bits) = nearest_multiple(x, LOG2_E);
-    let r = k.fma(-std::f64::consts::LN_2, x);
-    let t = (r * r).fma(r.polynomial(EXP_TAIL_SHORT), r);
-    let power: X = power_of_two(bits);
+    let (t, power) = expm1_parts_short(x);
     power.fma(t, power - 1.0)
 }
 
 /// `exp(x)` with a relative error of 2^-31, for `x` in the range of single precision exponentials.
 #[inline(always)]
 pub(super) fn exp_short<X: Double>(x: X) -> X {
-    expm1_short(x) + 1.0
+    let (t, power) = expm1_parts_short(x);
+    power.fma(t, power)
+}
+
+/// `exp(r) - 1` and `2^k`
+#[inline(always)]
+fn expm1_parts_short<X: Double>(x: X) -> (X, X) {
+    let (k, bits) = nearest_multiple(x, LOG2_E);
+    let r = k.fma(-LN_2, x);
+    ((r * r).fma(r.polynomial(EXP_TAIL_SHORT), r), power_of_two(bits))
+}
+
+/// `2^x` with a relative error of 2^-31, in the range of normal numbers.
+#[inline(always)]
+pub(super) fn exp2_short<X: Double>(x: X) -> X {
+    let (k, bits) = nearest_multiple(x, 1.0);
+    let r = (x - k) * LN_2;
+    let t = (r * r).fma(r.polynomial(EXP_TAIL_SHORT), r);
+    (t + 1.0) * power_of_two::<X>(bits)
+}
+
+/// `exp(x)` over `2^k` to a few more digits than one number has, and `k` for [`scale`]; `x` is in the range of exponentials.
+#[inline(always)]
+pub(super) fn exp_parts<X: Double>(x: Pair<X>) -> (Pair<X>, X::Bits) {
+    let (k, bits) = nearest_multiple(x.high, LOG2_E);
+    let exact = k.fma(-LN2[0], x.high);
+    let r = k.fma(-LN2[1], exact) + x.low;
+    let small = k.fma(-LN2[1], (r * r).fma(r.polynomial(EXP_TAIL), x.low));
+    (Pair::sum_of_ordered(r.constant(1.0), exact).plus_small(small).normalized(), bits)
 }
 
 pub(super) fn expm1_f64<X: Double>(x: X) -> X {
     let limited = x.at_least(-60.0).at_most(710.0);
     let (k, bits) = nearest_multiple(limited, LOG2_E);
-    let exact = k.fma(-LN2_HIGH, limited);
-    let r = k.fma(-LN2_LOW, exact);
-    let small = k.fma(-LN2_LOW, r * r * r.polynomial(EXP_TAIL));
+    let exact = k.fma(-LN2[0], limited);
+    let r = k.fma(-LN2[1], exact);
+    let small = k.fma(-LN2[1], r * r * r.polynomial(EXP_TAIL));
     // With t + low = exp(r) - 1 the result is 2^k t + (2^k - 1). Half of it is computed, as 2^1024 does not exist.
     let t = exact + small;
     let low = (exact - t) + small;

@@ -10,30 +10,35 @@
 //! ln(1 + f) = f - (h - s (h + R)),   h = f^2 / 2,   R = 2/3 s^2 + 2/5 s^4 + ...
 //! ```
 
-use super::exp::{LN2_HIGH, LN2_HIGH_F32, LN2_LOW, LN2_LOW_F32};
+use super::exp::{LN2, LN2_F32};
 use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
 
-/// `(ln(1 + f) - f + f^2 / 2) / f^3`, relative to `ln(1 + f)`: error 2^-26.9.
+/// The inverses of `ln 2` and `ln 10`.
+const LOG2_E: [f64; 2] = [1.4426950408889634, 2.0355273740931033e-17];
+const LOG10_E: [f64; 2] = [0.4342944819032518, 1.098319650216765e-17];
+/// The decimal logarithm of two to 42 digits, whose product with any exponent is exact, and the rest.
+const LOG10_2: [f64; 2] = [0.30102999566395283, 2.8363394551044964e-14];
+/// `(ln(1 + f) - f + f^2 / 2) / f^3`, relative to `ln(1 + f)`: error 2^-27.0.
 const LOG_TAIL_F32: &[f64] =
-    &[-0.0763436, 0.12761538, -0.13160232, 0.14201774, -0.16623352, 0.20001225, -0.25000823, 0.3333333];
-/// `(2 atanh(s) - 2 s) / s^3` as a polynomial in `s^2`, relative to `2 atanh(s)`: error 2^-57.8.
+    &[-0.07634441, 0.12761557, -0.13160203, 0.14201766, -0.16623355, 0.20001227, -0.25000823, 0.3333333];
+/// `(2 atanh(s) - 2 s) / s^3` as a polynomial in `s^2`, relative to `2 atanh(s)`: error 2^-57.9.
 const ATANH_TAIL: &[f64] = &[
-    0.14797039100592904,
-    0.15313950881062002,
-    0.18183567847261908,
-    0.22222198512955005,
-    0.28571428742897836,
-    0.3999999999941275,
+    0.14797035948024817,
+    0.15313951184667474,
+    0.1818356783592578,
+    0.2222219851316133,
+    0.28571428742895955,
+    0.39999999999412755,
     0.6666666666666735,
 ];
-/// The same for results in single precision: error 2^-29.
+/// The same for results in single precision: error 2^-29.2.
 const ATANH_TAIL_SHORT: &[f64] = &[0.29872284135513955, 0.39977527983421646, 0.6666677642123406];
 
 /// `x = 2^exponent * mantissa`.
-struct Split<X: Real> {
-    exponent: X,
-    mantissa: X,
+pub(super) struct Split<X: Real> {
+    pub(super) exponent: X,
+    pub(super) mantissa: X,
     /// The exponent plus `BIAS`.
     biased: X::Bits,
 }
@@ -45,7 +50,13 @@ const fn root_half_bits(fraction: u32) -> i64 {
 
 /// Splits a normal, positive, finite number so that the mantissa lies between the root of a half and the root of two.
 #[inline(always)]
-fn split_normal<X: Real>(x: X, offset: X) -> Split<X> {
+pub(super) fn split_normal<X: Real>(x: X) -> Split<X> {
+    split_with_offset(x, x.constant(plain_offset::<X>()))
+}
+
+/// The same for a number that was scaled by a power of two, which makes the offset another.
+#[inline(always)]
+fn split_with_offset<X: Real>(x: X, offset: X) -> Split<X> {
     let root_half = root_half_bits(X::FRACTION);
     let shifted = x.bits() + (X::ONE - root_half);
     let biased = shifted.shift_right(X::FRACTION);
@@ -55,19 +66,19 @@ fn split_normal<X: Real>(x: X, offset: X) -> Split<X> {
     Split { exponent: (biased | two_to_fraction).real() - offset, mantissa: mantissa.real(), biased }
 }
 
-/// What [`split_normal`] must subtract from the biased exponent of a number that was not scaled.
+/// What is to be subtracted from the biased exponent of a number that was not scaled.
 fn plain_offset<X: Real>() -> f64 {
     (1_i64 << X::FRACTION) as f64 + X::BIAS as f64
 }
 
 /// Splits a positive, finite number.
 #[inline(always)]
-fn split<X: Real>(x: X) -> Split<X> {
+pub(super) fn split<X: Real>(x: X) -> Split<X> {
     let subnormal = x.less(X::TINY);
     let scaled = subnormal.select(x * (1_i64 << X::FRACTION) as f64, x);
     let offset = plain_offset::<X>();
     let offset = subnormal.select(offset + f64::from(X::FRACTION), x.constant(offset));
-    split_normal(scaled, offset)
+    split_with_offset(scaled, offset)
 }
 
 /// Puts the right answers in for arguments that have no finite logarithm; `y` is what the formula gave.
@@ -83,8 +94,8 @@ pub(super) fn log_f32<X: Single>(x: X) -> X {
     let f = mantissa - 1.0;
     let square = f * f;
     let tail = (square * f) * f.polynomial(LOG_TAIL_F32);
-    let small = square.fma(-0.5, exponent.fma(LN2_LOW_F32, tail));
-    with_specials(x, exponent.fma(LN2_HIGH_F32, f + small))
+    let small = square.fma(-0.5, exponent.fma(LN2_F32[1], tail));
+    with_specials(x, exponent.fma(LN2_F32[0], f + small))
 }
 
 /// `ln(1 + f) - f` for `1 + f` between the root of a half and the root of two.
@@ -99,7 +110,7 @@ fn log1p_tail<X: Double>(f: X) -> X {
 /// The logarithm of `u`, whose high part is normal, positive and finite, times `2^more`.
 #[inline(always)]
 pub(super) fn log_of_pair<X: Double>(u: Pair<X>, more: X) -> Pair<X> {
-    let Split { exponent, mantissa, biased } = split_normal(u.high, u.high.constant(plain_offset::<X>()));
+    let Split { exponent, mantissa, biased } = split_normal(u.high);
     // The low part is scaled by 2^-exponent to stay beside the mantissa; in two steps, as 2^-1024 is subnormal.
     let down: X = (biased.constant(2 * X::BIAS + 1) - biased).shift_left(X::FRACTION).real();
     let f = Pair::sum_of_ordered(mantissa - 1.0, u.low * 0.5 * down);
@@ -110,7 +121,7 @@ pub(super) fn log_of_pair<X: Double>(u: Pair<X>, more: X) -> Pair<X> {
 /// `exponent * ln 2 + f + small`
 #[inline(always)]
 fn log_of_parts<X: Double>(exponent: X, f: X, small: X) -> Pair<X> {
-    Pair::sum_of_ordered(exponent * LN2_HIGH, f).plus_small(exponent.fma(LN2_LOW, small))
+    Pair::sum_of_ordered(exponent * LN2[0], f).plus_small(exponent.fma(LN2[1], small))
 }
 
 pub(super) fn log_f64<X: Double>(x: X) -> X {
@@ -121,42 +132,39 @@ pub(super) fn log_f64<X: Double>(x: X) -> X {
 
 /// The logarithm to another base, whose logarithm's inverse is `per`; `exponent * unit` is the logarithm of 2^exponent.
 #[inline(always)]
-fn log_to_base<X: Double>(x: X, per: (f64, f64), unit: (f64, f64)) -> X {
+fn log_to_base<X: Double>(x: X, per: [f64; 2], unit: [f64; 2]) -> X {
     let Split { exponent, mantissa, .. } = split(x);
     let f = mantissa - 1.0;
     let natural = Pair::sum_of_ordered(f, log1p_tail(f));
-    let product = Pair::product(natural.high, per.0);
-    let small = natural.low.fma(per.0, natural.high.fma(per.1, product.low));
-    let sum = Pair::sum_of_ordered(exponent * unit.0, product.high);
-    with_specials(x, sum.plus_small(exponent.fma(unit.1, small)).rounded())
+    let product = Pair::product(natural.high, per[0]);
+    let small = natural.low.fma(per[0], natural.high.fma(per[1], product.low));
+    let sum = Pair::sum_of_ordered(exponent * unit[0], product.high);
+    with_specials(x, sum.plus_small(exponent.fma(unit[1], small)).rounded())
 }
 
 pub(super) fn log2_f64<X: Double>(x: X) -> X {
-    log_to_base(x, (std::f64::consts::LOG2_E, 2.035527374093103e-17), (1.0, 0.0))
+    log_to_base(x, LOG2_E, [1.0, 0.0])
 }
 
 pub(super) fn log10_f64<X: Double>(x: X) -> X {
-    log_to_base(x, (std::f64::consts::LOG10_E, 1.098319650216765e-17), (LOG10_2_HIGH, LOG10_2_LOW))
+    log_to_base(x, LOG10_E, LOG10_2)
 }
-/// The decimal logarithm of two to 32 digits; its product with any exponent is exact.
-const LOG10_2_HIGH: f64 = 0.30102999566395283;
-const LOG10_2_LOW: f64 = 2.8363394551044964e-14;
 
 pub(super) fn log2_f32<X: Single>(x: X) -> X {
     let (exponent, natural) = log_short(x.widen());
-    with_specials(x, natural.fma(std::f64::consts::LOG2_E, exponent).narrow())
+    with_specials(x, natural.fma(LOG2_E[0], exponent).narrow())
 }
 
 pub(super) fn log10_f32<X: Single>(x: X) -> X {
     let (exponent, natural) = log_short(x.widen());
     let of_exponent = exponent * std::f64::consts::LOG10_2;
-    with_specials(x, natural.fma(std::f64::consts::LOG10_E, of_exponent).narrow())
+    with_specials(x, natural.fma(LOG10_E[0], of_exponent).narrow())
 }
 
 /// The exponent of a normal number and the natural logarithm of its mantissa, with a relative error of 2^-29.
 #[inline(always)]
 pub(super) fn log_short<X: Double>(x: X) -> (X, X) {
-    let Split { exponent, mantissa, .. } = split_normal(x, x.constant(plain_offset::<X>()));
+    let Split { exponent, mantissa, .. } = split_normal(x);
     let f = mantissa - 1.0;
     (exponent, log1p_short(f))
 }
@@ -173,7 +181,7 @@ fn log1p_short<X: Double>(f: X) -> X {
 #[inline(always)]
 pub(super) fn log1p_any_short<X: Double>(x: X) -> X {
     let u = x + 1.0;
-    let Split { exponent, mantissa, .. } = split_normal(u, u.constant(plain_offset::<X>()));
+    let Split { exponent, mantissa, .. } = split_normal(u);
     // Near one, `u` has lost digits of `x` that matter.
     let f = exponent.equals(0.0).select(x, mantissa - 1.0);
     exponent.fma(std::f64::consts::LN_2, log1p_short(f))

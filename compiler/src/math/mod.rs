@@ -15,10 +15,14 @@
 
 #[cfg(test)]
 mod accuracy;
+mod erf;
 mod exp;
+mod hyperbolic;
+mod inverse_trig;
 mod lanes;
 mod log;
 mod pair;
+mod pow;
 mod roots;
 mod scalar;
 mod trig;
@@ -92,6 +96,7 @@ pub fn unary_f32<L: Lanes>(l: &mut L, f: MathFn, x: L::F32) -> L::F32 {
     let y = match f {
         MathFn::Sqrt => x.sqrt(),
         MathFn::Rsqrt => roots::rsqrt(x),
+        MathFn::Cbrt => roots::cbrt_f32(x),
         MathFn::Exp => exp::exp_f32(x),
         MathFn::Exp2 => exp::exp2_f32(x),
         MathFn::Expm1 => exp::expm1_f32(x),
@@ -102,11 +107,22 @@ pub fn unary_f32<L: Lanes>(l: &mut L, f: MathFn, x: L::F32) -> L::F32 {
         MathFn::Sin => trig::sin_f32(x),
         MathFn::Cos => trig::cos_f32(x),
         MathFn::Tan => trig::tan_f32(x),
+        MathFn::Asin => inverse_trig::asin_f32(x),
+        MathFn::Acos => inverse_trig::acos_f32(x),
+        MathFn::Atan => inverse_trig::atan_f32(x),
+        MathFn::Sinh => hyperbolic::sinh_f32(x),
+        MathFn::Cosh => hyperbolic::cosh_f32(x),
+        MathFn::Tanh => hyperbolic::tanh_f32(x),
+        MathFn::Asinh => hyperbolic::asinh_f32(x),
+        MathFn::Acosh => hyperbolic::acosh_f32(x),
+        MathFn::Atanh => hyperbolic::atanh_f32(x),
+        MathFn::Erf => erf::erf_f32(x),
+        MathFn::Erfc => erf::erfc_f32(x),
+        MathFn::ErfInv => erf::erf_inv_f32(x),
         MathFn::Floor => x.floor(),
         MathFn::Ceil => x.ceil(),
         MathFn::Round => x.nearest(),
         MathFn::Trunc => x.trunc(),
-        _ => x.constant(f64::NAN),
     };
     y.raw
 }
@@ -118,6 +134,7 @@ pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
     let y = match f {
         MathFn::Sqrt => x.sqrt(),
         MathFn::Rsqrt => roots::rsqrt(x),
+        MathFn::Cbrt => roots::cbrt_f64(x),
         MathFn::Exp => exp::exp_f64(x),
         MathFn::Exp2 => exp::exp2_f64(x),
         MathFn::Expm1 => exp::expm1_f64(x),
@@ -128,11 +145,22 @@ pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
         MathFn::Sin => trig::sin_f64(x),
         MathFn::Cos => trig::cos_f64(x),
         MathFn::Tan => trig::tan_f64(x),
+        MathFn::Asin => inverse_trig::asin_f64(x),
+        MathFn::Acos => inverse_trig::acos_f64(x),
+        MathFn::Atan => inverse_trig::atan_f64(x),
+        MathFn::Sinh => hyperbolic::sinh_f64(x),
+        MathFn::Cosh => hyperbolic::cosh_f64(x),
+        MathFn::Tanh => hyperbolic::tanh_f64(x),
+        MathFn::Asinh => hyperbolic::asinh_f64(x),
+        MathFn::Acosh => hyperbolic::acosh_f64(x),
+        MathFn::Atanh => hyperbolic::atanh_f64(x),
+        MathFn::Erf => erf::erf_f64(x),
+        MathFn::Erfc => erf::erfc_f64(x),
+        MathFn::ErfInv => erf::erf_inv_f64(x),
         MathFn::Floor => x.floor(),
         MathFn::Ceil => x.ceil(),
         MathFn::Round => x.nearest(),
         MathFn::Trunc => x.trunc(),
-        _ => x.constant(f64::NAN),
     };
     y.raw
 }
@@ -140,9 +168,12 @@ pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
 /// `f(x, y)` in single precision.
 pub fn binary_f32<L: Lanes>(l: &mut L, f: MathFn2, x: L::F32, y: L::F32) -> L::F32 {
     let builder = RefCell::new(l);
-    let (x, _y) = (Value32::new(&builder, x), Value32::new(&builder, y));
+    let (x, y) = (Value32::new(&builder, x), Value32::new(&builder, y));
     let z = match f {
-        MathFn2::Pow | MathFn2::Atan2 | MathFn2::Hypot | MathFn2::Logaddexp => x.constant(f64::NAN),
+        MathFn2::Pow => pow::pow_f32(x, y),
+        MathFn2::Atan2 => inverse_trig::atan2_f32(x, y),
+        MathFn2::Hypot => roots::hypot_f32(x, y),
+        MathFn2::Logaddexp => pow::logaddexp_f32(x, y),
     };
     z.raw
 }
@@ -150,9 +181,12 @@ pub fn binary_f32<L: Lanes>(l: &mut L, f: MathFn2, x: L::F32, y: L::F32) -> L::F
 /// `f(x, y)` in double precision.
 pub fn binary_f64<L: Lanes>(l: &mut L, f: MathFn2, x: L::F64, y: L::F64) -> L::F64 {
     let builder = RefCell::new(l);
-    let (x, _y) = (Value64::new(&builder, x), Value64::new(&builder, y));
+    let (x, y) = (Value64::new(&builder, x), Value64::new(&builder, y));
     let z = match f {
-        MathFn2::Pow | MathFn2::Atan2 | MathFn2::Hypot | MathFn2::Logaddexp => x.constant(f64::NAN),
+        MathFn2::Pow => pow::pow_f64(x, y),
+        MathFn2::Atan2 => inverse_trig::atan2_f64(x, y),
+        MathFn2::Hypot => roots::hypot_f64(x, y),
+        MathFn2::Logaddexp => pow::logaddexp_f64(x, y),
     };
     z.raw
 }

@@ -53,12 +53,20 @@ impl<X: Real> Pair<X> {
         self.high + self.low
     }
 
-    /// The square root, to about twice the precision; a positive number is asked for.
+    /// The product, to about twice the precision.
+    #[inline(always)]
+    pub(super) fn times(self, other: Pair<X>) -> Pair<X> {
+        let product = Pair::product(self.high, other.high);
+        product.plus_small(self.high.fma(other.low, self.low * other.high))
+    }
+
+    /// The square root, to about twice the precision.
     #[inline(always)]
     pub(super) fn sqrt(self) -> Pair<X> {
         let high = self.high.sqrt();
         let residue = (-high).fma(high, self.high) + self.low;
-        Pair { high, low: residue / (high + high) }
+        // The root of zero has no residue.
+        Pair { high, low: residue / (high + high).at_least(X::TINY) }
     }
 
     /// The quotient, to about twice the precision.
