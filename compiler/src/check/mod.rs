@@ -1,4 +1,152 @@
 //! From the syntax tree to the typed IR.
+//!
+//! The program's entry function is expanded: every call is replaced by the called function's body, with the arguments' types for
+//! its parameters. What is left is one function of statements over arrays. While this goes on, an expression is a [`term::Term`]: an array
+//! of the program, or something that exists at compile time only, such as a number, a struct or a function.
+//!
+//! A mistake is reported and its term becomes [`term::Term::Poison`], which every operation takes in silence. So several
+//! mistakes are reported in one run, each once.
 
 pub mod args;
+mod calls;
+mod constants;
+mod control;
+mod entry;
+mod errors;
+mod exprs;
+mod indexing;
+mod manual;
+mod meshes;
+mod names;
+mod operators;
+mod patterns;
+mod scopes;
+mod sizes;
+pub mod sources;
+mod stmts;
 pub mod term;
+mod trees;
+mod types;
+
+pub use meshes::MeshOverride;
+pub use names::is_builtin;
+
+use crate::ir::build::Builder;
+use crate::ir::mesh::Mesh;
+use crate::ir::{Func, Module};
+use names::{ItemId, Names};
+use scopes::Frame;
+use sources::SourceSet;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+use term::Term;
+
+/// What the command line says about checking.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// `--entry`; `main` when not given.
+    pub entry: Option<String>,
+    pub mesh: Option<MeshOverride>,
+    /// `--set NAME=VALUE`
+    pub sets: Vec<(String, String)>,
+}
+
+/// Trees are at most a thousand operators deep, and so may be the functions that are being expanded; each takes some stack.
+const STACK_BYTES: usize = 1 << 30;
+
+/// The typed program and warnings, or everything that is wrong with it.
+pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let worker = thread.spawn_scoped(scope, || check_here(set, options));
+        match worker.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => {
+                let message = format!("no thread can be started: {error}");
+                Err(vec![Diagnostic::error(Code::E0999, Span::default(), message)])
+            }
+        }
+    })
+}
+
+fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let names = Names::collect(set, &mut diagnostics);
+    let mut checker = Checker {
+        set,
+        names,
+        build: Builder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
+        diagnostics,
+        frames: Vec::new(),
+        constants: BTreeMap::new(),
+        sets: options.sets.iter().cloned().collect(),
+        expanded: BTreeSet::new(),
+        lambdas: BTreeMap::new(),
+    };
+    checker.check_sets();
+    let declared = meshes::declared(set, &mut checker.diagnostics);
+    let mut mesh_errors = Vec::new();
+    let mesh = meshes::build(declared, options.mesh.as_ref(), &mut |size| checker.mesh_size(size), &mut mesh_errors);
+    checker.diagnostics.append(&mut mesh_errors);
+    let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+    checker.build.mesh = mesh;
+    names::resolve(set, &checker.names, &axes, &mut checker.diagnostics);
+    let module = checker.program(options.entry.as_deref());
+    checker.finish(module)
+}
+
+/// The state of one check: what is known of the program, the function that is being built, and what has been found.
+struct Checker<'a> {
+    set: &'a SourceSet,
+    names: Names,
+    build: Builder,
+    diagnostics: Vec<Diagnostic>,
+    /// The functions that are being expanded, outermost first.
+    frames: Vec<Frame>,
+    constants: BTreeMap<ItemId, constants::Constant>,
+    sets: BTreeMap<String, String>,
+    /// Functions that have been expanded at least once.
+    expanded: BTreeSet<ItemId>,
+    /// The lambdas of the program, each copied out of the tree once.
+    lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
+}
+
+impl Checker<'_> {
+    /// Notes a finding and stands for its term.
+    fn report(&mut self, diagnostic: Diagnostic) -> Term {
+        let diagnostic = self.with_call_site(diagnostic);
+        self.diagnostics.push(diagnostic);
+        Term::Poison
+    }
+
+    fn or_report(&mut self, result: Result<Term, Diagnostic>) -> Term {
+        match result {
+            Ok(term) => term,
+            Err(diagnostic) => self.report(diagnostic),
+        }
+    }
+
+    fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    fn finish(mut self, module: Option<Module>) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+        // A function that is expanded twice tells its mistakes twice.
+        let mut seen = BTreeSet::new();
+        self.diagnostics.retain(|diagnostic| {
+            seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error))
+        });
+        self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
+        let has_errors = self.has_errors();
+        match module {
+            Some(module) if !has_errors => Ok((module, self.diagnostics)),
+            Some(_) | None => Err(self.diagnostics),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

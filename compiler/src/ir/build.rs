@@ -2,14 +2,16 @@
 //!
 //! The checker and the ops' calls use it, and so do passes: give operands, get values with types.
 
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
-use crate::ir::types::{AxisSet, DType, Type};
+use crate::ir::sharding::Sharding;
+use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ir::typing;
 use crate::ir::{Block, Func, Stmt, Value};
 use crate::ops::constant::Constant;
-use crate::ops::{Mismatch, Op};
+use crate::ops::{self, Mismatch, Op};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -77,6 +79,61 @@ impl Builder {
         let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
         diagnostic.help = mismatch.help;
         diagnostic
+    }
+
+    /// What a value's type says of its layout before anything is known: on explicit axes it is replicated, the rest is open.
+    pub fn unknown_layout(&self, rank: usize) -> Sharding {
+        typing::unknown_layout(rank, &self.mesh)
+    }
+
+    /// The type of a value that is made here from nothing.
+    pub fn replicated(&self, array: ArrayType) -> Type {
+        Type { sharding: self.unknown_layout(array.rank()), array, varying: AxisSet::EMPTY }
+    }
+
+    /// The type of a value, without what annotations say of auto axes: they speak of that value only.
+    pub fn carried_type(&self, value: Value) -> Type {
+        let ty = self.ty(value);
+        Type { sharding: typing::explicit_part(ty, &self.mesh), ..ty.clone() }
+    }
+
+    /// The type of `trips` values of one type along a new first dimension.
+    pub fn stacked_type(&self, value: Value, trips: usize) -> Type {
+        let mut ty = self.carried_type(value);
+        ty.array.shape.insert(0, trips);
+        ty.sharding.dims.insert(0, self.unknown_layout(1).dims[0].clone());
+        ty
+    }
+
+    /// The layout of a value as far as its type decides it.
+    pub fn explicit_part(&self, ty: &Type) -> Sharding {
+        typing::explicit_part(ty, &self.mesh)
+    }
+
+    /// A type as messages show it: without what is still open.
+    pub fn display_closed(&self, ty: &Type) -> String {
+        Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
+    }
+
+    /// The value, marked as varying along these axes, too.
+    pub fn vary(&mut self, value: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
+        let missing = axes.minus(self.ty(value).varying);
+        if missing.is_empty() {
+            return Ok(value);
+        }
+        let Some(pvary) = ops::builtin("pvary") else {
+            return Err(Diagnostic::error(Code::E0901, self.span, "`pvary` is not supported yet"));
+        };
+        let arg = |term: Term| Arg { name: None, term, span: self.span };
+        let axes = missing.iter().map(|axis| Term::Axis(axis as u8)).collect();
+        let mut args = Args::new("pvary", self.span, vec![arg(Term::Array(value)), arg(Term::Tuple(axes))]);
+        match pvary("pvary", &mut args, self)? {
+            Term::Array(value) => Ok(value),
+            other => {
+                let message = format!("`pvary` gives {}", other.describe());
+                Err(Diagnostic::error(Code::E0999, self.span, message))
+            }
+        }
     }
 
     /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.

@@ -10,9 +10,11 @@ pub mod build;
 pub mod eval;
 pub mod mesh;
 pub mod origin;
+pub mod print;
 pub mod sharding;
 pub mod types;
 pub mod typing;
+pub mod walk;
 
 use crate::ops::Op;
 use mesh::Mesh;

@@ -3,9 +3,11 @@
 //!
 //! Written once and used by the checker, by passes through the builder, and by the verifier.
 
-use crate::ir::mesh::Mesh;
+use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::{Mismatch, Op};
+use spmdc_runtime::abi::ReduceOp;
 
 pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let rules = op.rules();
@@ -15,5 +17,25 @@ pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, M
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let varying = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying));
     let results = rules.infer(&arrays)?;
-    Ok(results.into_iter().map(|array| Type { varying, ..Type::open(array) }).collect())
+    Ok(results.into_iter().map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
+}
+
+/// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
+pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
+    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
+    let dims = vec![DimSharding { axes: Vec::new(), open }; rank];
+    Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+}
+
+/// The part of a value's layout that its type decides: its explicit axes, all else being open.
+pub fn explicit_part(ty: &Type, mesh: &Mesh) -> Sharding {
+    let explicit = mesh.of_kind(AxisKind::Explicit);
+    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
+    let dims = ty.sharding.dims.iter().map(|dim| {
+        let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
+        DimSharding { axes, open }
+    });
+    let unreduced = ty.sharding.unreduced.intersect(explicit);
+    Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+        .with_unreduced(unreduced, ty.sharding.combine)
 }

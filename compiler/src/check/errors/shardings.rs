@@ -1,0 +1,23 @@
+//! Layouts: axes, annotations, ambiguity on explicit axes.
+
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+/// E0303
+pub fn axis_twice(axis: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0303, span, format!("the axis `{axis}` is used twice here"))
+        .help("a device has one coordinate along an axis, so an axis splits one dimension at most")
+}
+
+/// E0305
+pub fn contradiction(place: &str, wanted: &str, found: &str, reshard: &str, span: Span, origin: Span) -> Diagnostic {
+    let error = Diagnostic::error(
+        Code::E0305,
+        span,
+        format!("{place} is declared `{wanted}`, but on explicit axes the value is `{found}`"),
+    )
+    .here(format!("this is `{found}`"))
+    .help(format!("an annotation moves nothing on explicit axes; `reshard(..., {reshard})` does"));
+    if origin == span { error } else { error.label(origin, format!("`{found}` comes from here")) }
+}

@@ -1,0 +1,72 @@
+//! Structs, tuples and lists as trees of leaves: what enters the IR are the leaves.
+
+use super::term::Term;
+
+/// `the parameter \`p\`` and `w` give `the parameter \`p\`, field w`.
+pub fn part_of(place: &str, field: &str) -> String {
+    format!("field `{field}` of {place}")
+}
+
+/// The leaves in order, each with its path: `.w`, `.0.b`; the path of a lone leaf is empty.
+pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)>) {
+    match term {
+        Term::Tuple(parts) => {
+            for (position, part) in parts.iter().enumerate() {
+                leaves(part, &format!("{path}.{position}"), found);
+            }
+        }
+        Term::Struct(fields) => {
+            for (name, field) in fields {
+                leaves(field, &format!("{path}.{name}"), found);
+            }
+        }
+        Term::Array(_)
+        | Term::Int(_)
+        | Term::Float(_)
+        | Term::Bool(_)
+        | Term::Str(_)
+        | Term::List(_)
+        | Term::Type(_)
+        | Term::Sharding(_)
+        | Term::Axis(_)
+        | Term::Nothing
+        | Term::Function(_)
+        | Term::Module(_)
+        | Term::Poison => found.push((path.to_string(), term)),
+    }
+}
+
+/// The same tree with other leaves, taken in order.
+pub fn rebuild(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -> Term {
+    match shape {
+        Term::Tuple(parts) => Term::Tuple(parts.iter().map(|part| rebuild(part, leaves)).collect()),
+        Term::Struct(fields) => {
+            Term::Struct(fields.iter().map(|(name, field)| (name.clone(), rebuild(field, leaves))).collect())
+        }
+        _ => leaves.next().unwrap_or(Term::Poison),
+    }
+}
+
+/// Whether two terms are trees of the same form.
+pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
+    match (lhs, rhs) {
+        (Term::Tuple(lhs), Term::Tuple(rhs)) => {
+            lhs.len() == rhs.len() && lhs.iter().zip(rhs).all(|(lhs, rhs)| same_form(lhs, rhs))
+        }
+        (Term::Struct(lhs), Term::Struct(rhs)) => {
+            lhs.len() == rhs.len()
+                && lhs.iter().zip(rhs).all(|((left, lhs), (right, rhs))| left == right && same_form(lhs, rhs))
+        }
+        (Term::Tuple(_) | Term::Struct(_), _) | (_, Term::Tuple(_) | Term::Struct(_)) => false,
+        _ => true,
+    }
+}
+
+/// Whether a leaf can become an array of the program.
+pub fn is_number(term: &Term) -> bool {
+    match term {
+        Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
+        Term::List(items) => items.iter().all(is_number),
+        _ => false,
+    }
+}
