@@ -22,6 +22,7 @@ pub(super) const LN2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-6];
 pub(super) const LN2: [f64; 2] = [0.6931471806019545, -4.2009150726810846e-11];
 /// `ln 2` as exactly as two numbers can.
 const LN2_FULL_F32: [f64; 2] = [0.6931471824645996, -1.9046542121259336e-9];
+#[allow(clippy::approx_constant, reason = "the parts belong together")]
 const LN2_FULL: [f64; 2] = [0.6931471805599453, 2.3190468138462996e-17];
 
 /// `(exp(r) - 1 - r) / r^2`, relative to `exp(r)`: error 2^-27.8.

@@ -16,6 +16,7 @@ use super::Rare;
 /// A bundle of lanes and the operations on it. `&mut self` is the builder: an implementor may record instead of compute.
 ///
 /// The 32-bit half comes first, the 64-bit half mirrors it, conversions and the hook for rare arguments follow.
+#[allow(clippy::wrong_self_convention, reason = "`self` is the builder, not what is converted")]
 pub trait Lanes: Sized {
     /// Single precision numbers.
     type F32: Copy;

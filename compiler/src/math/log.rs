@@ -15,7 +15,9 @@ use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
 
 /// The inverses of `ln 2` and `ln 10`.
+#[allow(clippy::approx_constant, reason = "the parts belong together")]
 const LOG2_E: [f64; 2] = [1.4426950408889634, 2.0355273740931033e-17];
+#[allow(clippy::approx_constant, reason = "the parts belong together")]
 const LOG10_E: [f64; 2] = [0.4342944819032518, 1.098319650216765e-17];
 /// The decimal logarithm of two to 42 digits, whose product with any exponent is exact, and the rest.
 const LOG10_2: [f64; 2] = [0.30102999566395283, 2.8363394551044964e-14];

@@ -19,6 +19,7 @@ use super::value::{Bits, Double, Mask, Real, Single};
 const FRAC_2_PI: f64 = std::f64::consts::FRAC_2_PI;
 /// `pi/2` in parts of 24 and of 53 digits.
 const HALF_PI_F32: [f64; 3] = [1.5707963705062866, -4.371138828673793e-8, -1.7151245100058819e-15];
+#[allow(clippy::approx_constant, reason = "the parts belong together")]
 pub(super) const HALF_PI: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
 /// From here on reductions are rare.
 const LARGE_F32: f64 = 131072.0;
