@@ -399,6 +399,33 @@ fn what_is_printed_comes_in_program_order() {
 }
 
 #[test]
+fn a_panic_is_an_internal_error() {
+    struct Broken;
+
+    impl std::io::Write for Broken {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            panic!("no paper")
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut maker = Maker::new(&[4]);
+    maker.step(Step::Print { text: "hello".into(), values: vec![], site: site(1) });
+    maker.step(sync(maker.all(), 2));
+    for workers in 1..=3 {
+        let mut session = maker.load(workers).unwrap();
+        let error = session.run(&mut Broken).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), ("E0999", "a worker panicked: no paper"));
+        let mut out = Vec::new();
+        session.run(&mut out).unwrap();
+        assert_eq!(out, b"hello\n");
+    }
+}
+
+#[test]
 fn collectives_are_counted_once_per_execution() {
     let mut maker = Maker::new(&[4]);
     let (split, whole) = (layout(DType::F32, &[(8, &[0])]), layout(DType::F32, &[(8, &[])]));

@@ -79,6 +79,23 @@ impl Rows {
         Rows { dims: Box::new([]), row: bytes, from: 0, to: 0 }
     }
 
+    /// How many rows there are.
+    pub fn count(&self) -> usize {
+        if self.row == 0 { 0 } else { self.dims.iter().map(|dim| dim.count).product() }
+    }
+
+    /// The offsets of a row.
+    #[inline(always)]
+    pub fn at(&self, row: usize) -> (usize, usize) {
+        let (mut from, mut to, mut rest) = (self.from, self.to, row);
+        for (outer, dim) in self.dims.iter().enumerate().rev() {
+            let i = if outer == 0 { rest } else { rest % dim.count };
+            rest /= if outer == 0 { 1 } else { dim.count };
+            (from, to) = (from + i * dim.from, to + i * dim.to);
+        }
+        (from, to)
+    }
+
     /// Calls `row` with the offsets of every row.
     #[inline]
     pub fn for_each(&self, row: &mut impl FnMut(usize, usize)) {

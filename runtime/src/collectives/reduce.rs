@@ -17,9 +17,6 @@ use crate::trap::RunError;
 /// Elements that are carried through all partial values at a time: they stay in registers or at least in the fastest cache.
 const TILE: usize = 64;
 
-/// Combines `count` elements at `offset` bytes into each source, and writes the result.
-type RowFn = unsafe fn(sources: &[*const u8], offset: usize, to: *mut u8, count: usize);
-
 /// A box of elements to combine.
 #[derive(Clone, Debug)]
 pub(crate) struct Combine {
@@ -27,22 +24,19 @@ pub(crate) struct Combine {
     sources: Box<[*const u8]>,
     to: *mut u8,
     rows: Rows,
-    size: usize,
-    row: RowFn,
+    /// The loop for the type and the operation.
+    combine: unsafe fn(&Combine),
 }
 
 impl Combine {
     /// Combines and writes.
     ///
     /// # Safety
-    /// All rows must lie within memory that this thread may read and write, with elements of the planned type; nobody else may
-    /// write either side meanwhile, and the target must not overlap a source.
+    /// All rows must lie within memory that this thread may read and write, aligned for the planned type; nobody else may write
+    /// either side meanwhile, and the target must not overlap a source.
     pub unsafe fn run(&self) {
-        let count = self.rows.row / self.size;
-        self.rows.for_each(&mut |from, to| {
-            // SAFETY: as promised by the caller.
-            unsafe { (self.row)(&self.sources, from, self.to.wrapping_add(to), count) };
-        });
+        // SAFETY: as promised by the caller.
+        unsafe { (self.combine)(self) };
     }
 }
 
@@ -55,13 +49,13 @@ pub(crate) fn plan(
 ) -> Result<Vec<Combine>, RunError> {
     let mesh = memory.mesh();
     let dtype = step.to.layout.dtype;
-    let row = row_function(dtype, step.op).ok_or_else(|| {
+    let combine = combine_function(dtype, step.op).ok_or_else(|| {
         RunError::internal(format!("{:?} is not defined for {}", step.op, dtype.name())).at(step.site)
     })?;
     let sides = Sides::new(memory, device, group, &step.from, &step.to);
     let to = memory.address(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
-    let combine = |piece: &Piece| Combine {
+    let planned = |piece: &Piece| Combine {
         sources: mesh
             .group(piece.owner, step.reduce)
             .into_iter()
@@ -69,10 +63,9 @@ pub(crate) fn plan(
             .collect(),
         to,
         rows: sides.rows(piece),
-        size: dtype.size(),
-        row,
+        combine,
     };
-    Ok(pieces.iter().map(combine).collect())
+    Ok(pieces.iter().map(planned).collect())
 }
 
 /// How elements of a type are loaded for combining, and stored.
@@ -240,88 +233,88 @@ impl Operation<u8> for Or {
 /// The loop itself: one pass over the output, a tile at a time.
 ///
 /// # Safety
-/// `count` elements must be readable at `offset` bytes into every source and writable at `to`, all aligned, and `to` must not
-/// overlap a source.
+/// As for [`Combine::run`], with elements of type `E`.
 #[inline(always)]
-unsafe fn combine<E: Element, O: Operation<E::Wide>>(sources: &[*const u8], offset: usize, to: *mut u8, count: usize) {
-    let Some((first, others)) = sources.split_first() else { return };
+unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
+    let Some((first, others)) = plan.sources.split_first() else { return };
+    let count = plan.rows.row / size_of::<E>();
     let mut total = [E::Wide::default(); TILE];
     let mut next = [E::Wide::default(); TILE];
-    for begin in (0..count).step_by(TILE) {
-        let len = TILE.min(count - begin);
-        let tile = |source: &*const u8| {
-            // SAFETY: as promised by the caller; the elements `begin..begin + len` are among the `count`.
-            unsafe { std::slice::from_raw_parts(source.add(offset).cast::<E>().add(begin), len) }
-        };
-        // SAFETY: as for the sources, and nothing else refers to the target.
-        let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<E>().add(begin), len) };
-        if len == TILE {
-            // The common case apart: with a length that is known, all of this stays in vector registers.
-            E::load(&tile(first)[..TILE], &mut total);
-            for source in others {
-                E::load(&tile(source)[..TILE], &mut next);
-                for (a, b) in total.iter_mut().zip(&next) {
-                    *a = O::apply(*a, *b);
+    for row in 0..plan.rows.count() {
+        let (from, to) = plan.rows.at(row);
+        for begin in (0..count).step_by(TILE) {
+            let len = TILE.min(count - begin);
+            let tile = |source: &*const u8| {
+                // SAFETY: as promised by the caller; the elements `begin..begin + len` are part of a row.
+                unsafe { std::slice::from_raw_parts(source.add(from).cast::<E>().add(begin), len) }
+            };
+            // SAFETY: as for the sources, and nothing else refers to the target.
+            let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
+            if len == TILE {
+                // The common case apart: with a length that is known, all of this stays in vector registers.
+                E::load(&tile(first)[..TILE], &mut total);
+                for source in others {
+                    E::load(&tile(source)[..TILE], &mut next);
+                    for (a, b) in total.iter_mut().zip(&next) {
+                        *a = O::apply(*a, *b);
+                    }
                 }
-            }
-            E::store(&total, &mut to[..TILE]);
-        } else {
-            E::load(tile(first), &mut total[..len]);
-            for source in others {
-                E::load(tile(source), &mut next[..len]);
-                for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
-                    *a = O::apply(*a, *b);
+                E::store(&total, &mut to[..TILE]);
+            } else {
+                E::load(tile(first), &mut total[..len]);
+                for source in others {
+                    E::load(tile(source), &mut next[..len]);
+                    for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
+                        *a = O::apply(*a, *b);
+                    }
                 }
+                E::store(&total[..len], to);
             }
-            E::store(&total[..len], to);
         }
     }
 }
 
+/// The loop with the widest registers that there are. Width changes no result: every element is combined for itself, and a
+/// compiler may not fuse a product with a sum.
+///
 /// # Safety
 /// As for [`combine`].
-unsafe fn combine_rows<E: Element, O: Operation<E::Wide>>(
-    sources: &[*const u8],
-    offset: usize,
-    to: *mut u8,
-    count: usize,
-) {
+unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
     /// # Safety
     /// As for [`combine`], and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn wide<E: Element, O: Operation<E::Wide>>(sources: &[*const u8], offset: usize, to: *mut u8, count: usize) {
+    unsafe fn with_avx2<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
         // SAFETY: as promised by the caller.
-        unsafe { combine::<E, O>(sources, offset, to, count) }
+        unsafe { combine::<E, O>(plan) }
     }
-    // SAFETY: as promised by the caller, and the feature is there. Wider registers change no result: every element is combined
-    // for itself, and a compiler may not fuse a product with a sum.
+    // SAFETY: as promised by the caller, and the feature is there.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            return wide::<E, O>(sources, offset, to, count);
+            return with_avx2::<E, O>(plan);
         }
-        combine::<E, O>(sources, offset, to, count)
+        combine::<E, O>(plan)
     }
 }
 
 /// The loop for a type and an operation; None where they do not go together.
-fn row_function(dtype: DType, op: ReduceOp) -> Option<RowFn> {
+fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&Combine)> {
     macro_rules! arithmetic {
         ($type:ty) => {
             match op {
-                ReduceOp::Sum => Some(combine_rows::<$type, Sum> as RowFn),
-                ReduceOp::Product => Some(combine_rows::<$type, Product>),
-                ReduceOp::Max => Some(combine_rows::<$type, Max>),
-                ReduceOp::Min => Some(combine_rows::<$type, Min>),
+                ReduceOp::Sum => Some(combine_wide::<$type, Sum> as unsafe fn(&Combine)),
+                ReduceOp::Product => Some(combine_wide::<$type, Product>),
+                ReduceOp::Max => Some(combine_wide::<$type, Max>),
+                ReduceOp::Min => Some(combine_wide::<$type, Min>),
                 ReduceOp::And | ReduceOp::Or => None,
             }
         };
     }
     match dtype {
         DType::Bool => match op {
-            ReduceOp::And | ReduceOp::Min => Some(combine_rows::<u8, And>),
-            ReduceOp::Or | ReduceOp::Max => Some(combine_rows::<u8, Or>),
+            ReduceOp::And | ReduceOp::Min => Some(combine_wide::<u8, And>),
+            ReduceOp::Or | ReduceOp::Max => Some(combine_wide::<u8, Or>),
             ReduceOp::Sum | ReduceOp::Product => None,
         },
         DType::I8 => arithmetic!(i8),
@@ -351,9 +344,14 @@ mod tests {
         let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
         let pointers: Vec<*const u8> = aligned.iter().map(|words| words.as_ptr().cast()).collect();
         let mut to = vec![0u64; aligned[0].len()];
-        let count = sources[0].len() / dtype.size();
+        let plan = Combine {
+            sources: pointers.into(),
+            to: to.as_mut_ptr().cast(),
+            rows: Rows::contiguous(sources[0].len()),
+            combine: combine_function(dtype, op).unwrap(),
+        };
         // SAFETY: all arrays have that many elements, and 64-bit words are aligned for every type.
-        unsafe { row_function(dtype, op).unwrap()(&pointers, 0, to.as_mut_ptr().cast(), count) };
+        unsafe { plan.run() };
         to.iter().flat_map(|word| word.to_ne_bytes()).take(sources[0].len()).collect()
     }
 
@@ -423,6 +421,6 @@ mod tests {
         assert_eq!(combined(DType::I8, ReduceOp::Max, &[vec![200], vec![100]]), [100]);
         assert_eq!(combined(DType::Bool, ReduceOp::And, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 0, 0]);
         assert_eq!(combined(DType::Bool, ReduceOp::Or, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 1, 0]);
-        assert!(row_function(DType::Key, ReduceOp::Sum).is_none());
+        assert!(combine_function(DType::Key, ReduceOp::Sum).is_none());
     }
 }
