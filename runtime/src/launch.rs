@@ -216,8 +216,11 @@ impl Worker {
                     .collect();
                 let site = shared.outline.site(at);
                 let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
-                let (what, timeout) = (shared.outline.what(at), shared.timeout);
-                let message = format!("the {what}{line} waited {timeout:?} for {}", numbered(&missing));
+                let what = shared.outline.what(at);
+                // A lone worker has not waited: there is nobody to wait for.
+                let waited =
+                    if shared.parkers.len() > 1 { format!("waited {:?}", shared.timeout) } else { "waits".into() };
+                let message = format!("the {what}{line} {waited} for {}", numbered(&missing));
                 let error = RunError::new("E0804", message)
                     .at(site)
                     .with_help("`--timeout` says how many seconds a wait may take");
