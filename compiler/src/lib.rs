@@ -5,3 +5,4 @@ pub mod codegen;
 pub mod ir;
 pub mod math;
 pub mod ops;
+pub mod report;

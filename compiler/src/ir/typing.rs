@@ -15,7 +15,7 @@ pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, M
         return types;
     }
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-    let varying = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying));
+    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
     let results = rules.infer(&arrays)?;
     Ok(results.into_iter().map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
 }

@@ -576,7 +576,16 @@ mod tests {
         let y = testing::run("clip", &[x], |x| x, &[("max", int(1))]).unwrap();
         assert_eq!(y.floats(), [-2.0, 0.25, 1.0]);
         let c = Array::from_ints(DType::Bool, &[2, 1], &[1, 0]);
-        let y = testing::run("where", &[c, floats(&[2], &[1.0, 2.0])], |mut x| { x.push(int(0)); x }, &[]).unwrap();
+        let y = testing::run(
+            "where",
+            &[c, floats(&[2], &[1.0, 2.0])],
+            |mut x| {
+                x.push(int(0));
+                x
+            },
+            &[],
+        )
+        .unwrap();
         assert_eq!(y.floats(), [1.0, 2.0, 0.0, 0.0]);
     }
 

@@ -4,18 +4,31 @@
 //! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op.
 
+pub mod broadcast;
 pub mod cast;
+pub mod collective;
+pub mod concatenate;
 pub mod constant;
 pub mod control;
 pub mod elementwise;
 pub mod factors;
+pub mod flip;
+pub mod iota;
 pub mod later;
+pub mod makers;
 pub mod number;
+pub mod pad;
+pub mod print;
 pub mod promote;
+mod regions;
+pub mod repeat;
+pub mod reshape;
 pub mod reshard;
+pub mod roll;
 pub mod shape;
 #[cfg(test)]
 mod testing;
+pub mod transpose;
 
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -125,6 +138,16 @@ pub trait Rules {
         None
     }
 
+    /// Along which manual axes the results vary, given where some operand does.
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands
+    }
+
+    /// For the collectives of `manual` code: what it does to the values of a group of devices.
+    fn group(&self) -> Option<&dyn collective::Collective> {
+        None
+    }
+
     /// Types of the results where the op sets their sharding itself, as `reshard` and the collectives do; None: by its factors.
     fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
         let _ = (args, mesh);
@@ -184,8 +207,42 @@ ops! {
     Select(elementwise::Select) = "where",
     /// Another element type.
     Cast(cast::Cast) = "cast",
+    /// Indices as values.
+    Iota(iota::Iota) = "iota",
+    /// NumPy broadcasting to a given shape.
+    Broadcast(broadcast::Broadcast) = "broadcast_to",
+    /// The same elements in another shape.
+    Reshape(reshape::Reshape) = "reshape" | "ravel" | "squeeze" | "expand_dims",
+    /// The dimensions in another order.
+    Transpose(transpose::Transpose) = "transpose" | "swapaxes" | "moveaxis",
+    /// Dimensions in reverse.
+    Flip(flip::Flip) = "flip",
+    /// Elements move round.
+    Roll(roll::Roll) = "roll",
+    /// A number around an array.
+    Pad(pad::Pad) = "pad",
+    /// Arrays one after another.
+    Concatenate(concatenate::Concatenate) = "concatenate" | "stack",
+    /// Shows values while running.
+    Print(print::Print) = "print",
+    /// Shows a layout while running.
+    ShowSharding(print::ShowSharding) = "show_sharding",
     /// Gives a value another layout.
-    Reshard(reshard::Reshard) = "reshard",
+    Reshard(reshard::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    /// `psum` and its kin.
+    PAllReduce(collective::all_reduce::PAllReduce) = "psum" | "pmean" | "pmax" | "pmin",
+    /// The values of a group of devices, one after another.
+    PAllGather(collective::all_gather::PAllGather) = "all_gather",
+    /// The sum over a group, of which each device keeps a part.
+    PSumScatter(collective::reduce_scatter::PSumScatter) = "psum_scatter",
+    /// Each device sends a part to every other.
+    PAllToAll(collective::all_to_all::PAllToAll) = "all_to_all",
+    /// Whole values from device to device.
+    PPermute(collective::permute::PPermute) = "ppermute" | "pshift",
+    /// Marks a value as varying.
+    PVary(collective::vary::PVary) = "pvary",
+    /// A device's position.
+    AxisIndex(collective::axis_index::AxisIndex) = "axis_index" | "axis_size",
     /// `for`
     For(control::ForLoop),
     /// `while`
@@ -198,6 +255,9 @@ ops! {
 
 composites! {
     elementwise::Clip = "clip",
+    repeat::Repeat = "tile" | "repeat",
+    makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
+        | "one_hot" | "tril" | "triu",
     later::Later = "cumsum" | "cumprod" | "cummax" | "cummin" | "take" | "take_along_axis" | "dynamic_slice"
         | "dynamic_update_slice" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"

@@ -9,14 +9,15 @@ use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, Type};
+use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::CollectiveKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,19 @@ pub enum Step {
     /// Every device takes a part of what it has: no communication.
     Slice,
     Collective(CollectiveKind),
+}
+
+impl Step {
+    /// The step that a dump names so; `reshard` is what users write.
+    fn named(name: &str) -> Step {
+        match name {
+            "pin" => Step::Pin,
+            "shard" => Step::Slice,
+            _ => {
+                CollectiveKind::ALL.into_iter().find(|kind| kind.name() == name).map_or(Step::Request, Step::Collective)
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,20 +115,33 @@ impl Rules for Reshard {
 }
 
 impl Call for Reshard {
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let arg = args.required("sharding")?;
         let Term::Sharding(given) = arg.term else {
             let message = format!("`reshard` needs a sharding such as P(X, _), not {}", arg.term.describe());
             return Err(Diagnostic::error(Code::E0210, arg.span, message));
         };
-        let rank = build.ty(value).rank();
-        let mut to = given.sharding;
-        if to.rank() > rank {
-            let message = format!("this sharding has {} dimensions, the value has {rank}", to.rank());
-            return Err(Diagnostic::error(Code::E0205, arg.span, message));
-        }
-        to.dims.resize(rank, DimSharding::default());
-        Ok(Term::Array(build.emit1(Reshard::request(to), &[value])?))
+        let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
+        Ok(Term::Array(build.emit1(Reshard { to, step: Step::named(name) }, &[value])?))
     }
+}
+
+/// The `out=P(...)` of a call, if it has one: the value in that layout.
+pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Result<Term, Diagnostic> {
+    let Some((given, span)) = args.optional_sharding("out")? else {
+        return Ok(Term::Array(value));
+    };
+    let to = complete(given.sharding, build.ty(value).rank(), span)?;
+    Ok(Term::Array(build.emit1(Reshard::request(to), &[value])?))
+}
+
+/// A sharding for a value of this rank: dimensions that it does not mention are not split.
+fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
+    if sharding.rank() > rank {
+        let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    sharding.dims.resize(rank, DimSharding::default());
+    Ok(sharding)
 }

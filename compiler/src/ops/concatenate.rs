@@ -1,0 +1,142 @@
+//! `concatenate` and `stack`: arrays one after another along a dimension, which is needed whole.
+
+use super::factors::{FactorKind, Factors};
+use super::regions::{Span, copy_box};
+use super::{Call, Mismatch, Rules, reshape, shape};
+use crate::check::args::Args;
+use crate::check::term::Term;
+use crate::codegen::lower::Lowering;
+use crate::ir::build::Builder;
+use crate::ir::eval::{Array, Trap};
+use crate::ir::mesh::Mesh;
+use crate::ir::types::ArrayType;
+use crate::ir::{Stmt, Value};
+use crate::ops::promote;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Concatenate {
+    pub axis: usize,
+}
+
+impl Rules for Concatenate {
+    fn name(&self) -> &'static str {
+        "concatenate"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let first = args[0];
+        let mut result = first.clone();
+        for other in &args[1..] {
+            let dims = || first.shape.iter().zip(&other.shape).enumerate();
+            let same = other.rank() == first.rank() && dims().all(|(dim, (a, b))| dim == self.axis || a == b);
+            if !same {
+                let message = format!("{first} and {other} cannot be joined along dimension {}", self.axis);
+                return Err(Mismatch::new(Code::E0205, message).help("all other dimensions must be equal"));
+            }
+            if other.dtype != first.dtype {
+                return Err(Mismatch::new(Code::E0203, format!("{first} and {other} have different element types")));
+            }
+            result.shape[self.axis] += other.shape[self.axis];
+        }
+        Ok(vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let result: Vec<Vec<usize>> = results[0]
+            .shape
+            .iter()
+            .enumerate()
+            .map(|(dim, &size)| {
+                vec![rule.add(size, if dim == self.axis { FactorKind::Whole } else { FactorKind::Pass })]
+            })
+            .collect();
+        for arg in args {
+            let mut dims = result.clone();
+            dims[self.axis] = vec![rule.add(arg.shape[self.axis], FactorKind::Whole)];
+            rule.operands.push(dims);
+        }
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let outer: usize = args[0].shape()[..self.axis].iter().product();
+        let mut ty = args[0].ty.clone();
+        ty.shape[self.axis] = args.iter().map(|arg| arg.shape()[self.axis]).sum();
+        let mut bits = Vec::with_capacity(ty.len());
+        for row in 0..outer {
+            for arg in args {
+                let len: usize = arg.shape()[self.axis..].iter().product();
+                bits.extend_from_slice(&arg.bits[row * len..(row + 1) * len]);
+            }
+        }
+        Ok(vec![Array::new(ty, bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("concatenate([{}], axis={})", args.join(", "), self.axis)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mut at = 0;
+        for &arg in &stmt.args {
+            let sizes = lowering.ty(arg).shape().to_vec();
+            let mut spans = vec![None; sizes.len()];
+            spans[self.axis] = Some(Span { len: sizes[self.axis], from: 0, to: at });
+            copy_box(lowering, stmt, arg, &spans);
+            at += sizes[self.axis];
+        }
+        Ok(())
+    }
+}
+
+/// The arrays of a list or tuple, brought to one element type.
+fn operands(args: &mut Args<'_>, build: &mut Builder) -> Result<Vec<Value>, Diagnostic> {
+    let arg = args.required("arrays")?;
+    let (Term::List(items) | Term::Tuple(items)) = &arg.term else {
+        let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
+        return Err(Diagnostic::error(Code::E0210, arg.span, message).help("write them in brackets: [a, b]"));
+    };
+    if items.is_empty() {
+        return Err(Diagnostic::error(Code::E0210, arg.span, format!("`{}` of no arrays", args.function)));
+    }
+    let operands: Vec<_> = items.iter().map(|item| (item, arg.span)).collect();
+    promote::promoted(build, &operands)
+}
+
+/// Arrays one after another.
+pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
+    if values.len() == 1 { Ok(values[0]) } else { build.emit1(Concatenate { axis }, values) }
+}
+
+impl Call for Concatenate {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let mut values = operands(args, build)?;
+        let axis = args.optional_int("axis")?.unwrap_or(0);
+        let rank = build.ty(values[0]).rank();
+        if name == "concatenate" {
+            let axis = shape::axis(axis, rank, args.span)?;
+            return Ok(Term::Array(concatenate(build, &values, axis)?));
+        }
+        let axis = shape::axis(axis, rank + 1, args.span)?;
+        let sizes = build.ty(values[0]).shape().to_vec();
+        for value in &mut values {
+            if build.ty(*value).shape() != sizes {
+                let (first, other) = (shape::display(&sizes), shape::display(build.ty(*value).shape()));
+                let message = format!("`stack` needs arrays of one shape, not {first} and {other}");
+                return Err(Diagnostic::error(Code::E0205, args.span, message));
+            }
+            let mut wider = sizes.clone();
+            wider.insert(axis, 1);
+            *value = reshape::reshape(build, *value, &wider)?;
+        }
+        Ok(Term::Array(concatenate(build, &values, axis)?))
+    }
+}

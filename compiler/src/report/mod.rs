@@ -1,0 +1,3 @@
+//! What the compiler can say of a program: drawings, plans, JSON.
+
+pub mod layout;
