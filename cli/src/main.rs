@@ -56,30 +56,34 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error, RunArgs::error_format_of(&words)),
     };
     let reporter = Reporter::new(&options.messages);
-    let mut sources = SourceTexts::default();
-    let done = without_panic(|| Ok(perform(&options, &reporter, &mut sources)));
+    let mut texts = SourceTexts::default();
+    let done = without_panic(|| Ok(perform(&options, &reporter, &mut texts)));
     match done.unwrap_or_else(|failure| Err(Stop::Failure(failure))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Program(diagnostics)) => {
-            reporter.diagnostics(&diagnostics, &sources);
+            reporter.diagnostics(&diagnostics, &texts);
             ExitCode::from(1)
         }
         Err(Stop::Failure(failure)) => {
-            reporter.failure(&failure, &sources);
+            reporter.failure(&failure, &texts);
             ExitCode::from(failure.status)
         }
     }
 }
 
-fn perform(options: &Options, reporter: &Reporter, sources: &mut SourceTexts) -> Result<(), Stop> {
+fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
     match &options.command {
+        Command::Run(_) | Command::Build(_) | Command::Viz(_) | Command::Plan(_) => {
+            Err(RunError::new("E0901", "this command is not supported yet").into())
+        }
+        Command::Check(program) => commands::check::check(program, reporter, texts),
+        Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),
         Command::Explain { code } => print(&commands::explain::explain(code.as_deref())?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Options::command(), "spmdc", &mut script);
             print(&String::from_utf8_lossy(&script))
         }
-        _ => Err(RunError::new("E0901", "this command is not supported yet").into()),
     }
 }
 

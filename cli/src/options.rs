@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use spmdc_compiler::check::MeshOverride;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 
@@ -87,22 +88,13 @@ pub struct ProgramOptions {
     pub program: PathBuf,
     /// Sizes of the mesh axes: 2x4, or by name, data=4,model=2
     #[arg(long, value_name = "MESH", value_parser = parse_mesh)]
-    pub mesh: Option<Mesh>,
+    pub mesh: Option<MeshOverride>,
     /// Overrides a constant of the program
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,
     /// The function to begin with, instead of main
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-}
-
-/// What `--mesh` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mesh {
-    /// Sizes in the order of the program's axes: `2x4`.
-    Sizes(Vec<usize>),
-    /// Sizes by name: `data=4,model=2`.
-    Named(Vec<(String, usize)>),
 }
 
 #[derive(Debug, Args)]
@@ -218,19 +210,8 @@ pub struct PlanCommand {
     pub program: ProgramOptions,
 }
 
-fn parse_mesh(text: &str) -> Result<Mesh, String> {
-    let size = |text: &str| match text.trim().parse::<usize>() {
-        Ok(size) if size > 0 => Ok(size),
-        _ => Err(format!("`{}` is not a size; write 2x4 or data=4,model=2", text.trim())),
-    };
-    if !text.contains('=') {
-        return Ok(Mesh::Sizes(text.split(['x', ',']).map(size).collect::<Result<_, _>>()?));
-    }
-    let axis = |axis: &str| match axis.split_once('=') {
-        Some((name, text)) => Ok((name.trim().to_string(), size(text)?)),
-        None => Err(format!("`{axis}` has no size; write data=4,model=2")),
-    };
-    Ok(Mesh::Named(text.split(',').map(axis).collect::<Result<_, _>>()?))
+fn parse_mesh(text: &str) -> Result<MeshOverride, String> {
+    MeshOverride::parse(text).map_err(|diagnostic| diagnostic.help.unwrap_or(diagnostic.message))
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {
@@ -248,14 +229,6 @@ mod tests {
     #[test]
     fn the_options_are_consistent() {
         Options::command().debug_assert();
-    }
-
-    #[test]
-    fn a_mesh_is_given_by_sizes_or_names() {
-        assert_eq!(parse_mesh("2x4"), Ok(Mesh::Sizes(vec![2, 4])));
-        assert_eq!(parse_mesh("8"), Ok(Mesh::Sizes(vec![8])));
-        assert_eq!(parse_mesh("data=4, model=2"), Ok(Mesh::Named(vec![("data".into(), 4), ("model".into(), 2)])));
-        assert!(parse_mesh("2x0").is_err() && parse_mesh("a=4,2").is_err() && parse_mesh("").is_err());
     }
 
     #[test]

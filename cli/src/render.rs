@@ -4,13 +4,12 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SourceSpan};
-use serde_json::json;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{Span, line_column};
-use spmdc_runtime::start::Failure;
+use spmdc_runtime::start::{Failure, JsonMessage};
 
 use crate::options::{Color, MessageFormat, MessageOptions};
-use crate::sources::{SourceFile, SourceTexts};
+use crate::sources::{SourceText, SourceTexts};
 
 /// Writes messages to standard error in the form that was asked for.
 pub struct Reporter {
@@ -30,8 +29,9 @@ impl Reporter {
     }
 
     pub fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceTexts) {
-        for diagnostic in diagnostics {
-            self.write(&self.render(diagnostic, sources));
+        for (i, diagnostic) in diagnostics.iter().enumerate() {
+            let gap = if i > 0 && self.format == MessageFormat::Text { "\n" } else { "" };
+            self.write(&format!("{gap}{}", self.render(diagnostic, sources)));
         }
     }
 
@@ -104,16 +104,17 @@ fn theme(ascii: bool, color: bool) -> GraphicalTheme {
 fn json_line(diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
     let file = sources.get(diagnostic.span.file);
     let (line, column) = file.map(|file| line_column(&file.text, diagnostic.span.start as usize)).unzip();
-    let object = json!({
-        "code": diagnostic.code.name(),
-        "severity": severity_name(diagnostic.severity),
-        "message": diagnostic.message,
-        "file": file.map(|file| &file.name),
-        "line": line,
-        "column": column,
-        "help": help_text(diagnostic),
-    });
-    format!("{object}\n")
+    let help = help_text(diagnostic);
+    let message = JsonMessage {
+        code: diagnostic.code.name(),
+        severity: severity_name(diagnostic.severity),
+        message: &diagnostic.message,
+        file: file.map(|file| file.name.as_str()),
+        line: line.map(|line| line as u32),
+        column: column.map(|column| column as u32),
+        help: help.as_deref(),
+    };
+    message.to_line()
 }
 
 fn severity_name(severity: Severity) -> &'static str {
@@ -123,16 +124,18 @@ fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
-/// The help and the edits, which are written out as the source would read.
+/// The help, and the edits as the source would read; but not those that the help itself spells out.
 fn help_text(diagnostic: &Diagnostic) -> Option<String> {
-    let mut lines: Vec<String> = diagnostic.help.iter().cloned().collect();
-    match diagnostic.edits.as_slice() {
-        [] => {}
-        [_] => lines.push("write".to_string()),
+    let help = diagnostic.help.as_deref().unwrap_or_default();
+    let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement)));
+    let width = edits().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
+    let mut lines: Vec<String> = help.lines().map(str::to_string).collect();
+    match edits().count() {
+        0 => {}
+        1 => lines.push("write".to_string()),
         _ => lines.push("write one of".to_string()),
     }
-    let width = diagnostic.edits.iter().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
-    for edit in &diagnostic.edits {
+    for edit in edits() {
         lines.push(format!("  {:<width$}  {}", edit.replacement, edit.note).trim_end().to_string());
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
@@ -145,7 +148,7 @@ struct Shown<'a> {
     message: String,
     help: Option<String>,
     labels: Vec<LabeledSpan>,
-    file: Option<&'a SourceFile>,
+    file: Option<&'a SourceText>,
     /// Labels in other files.
     related: Vec<Shown<'a>>,
 }
@@ -239,6 +242,7 @@ impl miette::Diagnostic for Shown<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use serde_json::json;
     use spmdc_grammar::codes::Code;
     use spmdc_grammar::span::FileId;
 

@@ -1,50 +1,134 @@
-//! The files of a program.
+//! The files of a program: read for the compiler, and kept for messages.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use miette::NamedSource;
-use spmdc_grammar::span::FileId;
+use spmdc_compiler::check::CheckOptions;
+use spmdc_compiler::check::sources::{Source, SourceSet, Sources};
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::{FileId, Span, line_column};
 use spmdc_runtime::io::describe;
+use spmdc_runtime::trap::RunError;
+
+use crate::Stop;
+use crate::options::ProgramOptions;
 
 /// One file, named as the user named it.
-pub struct SourceFile {
+pub struct SourceText {
     pub name: String,
     pub text: String,
     /// The same for messages.
     pub named: NamedSource<String>,
 }
 
-/// The files of one compilation, by their [`FileId`].
+/// The texts of one compilation, by their [`FileId`].
 #[derive(Default)]
 pub struct SourceTexts {
-    files: Vec<SourceFile>,
+    files: Vec<SourceText>,
 }
 
 impl SourceTexts {
-    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) {
-        let (name, text) = (name.into(), text.into());
-        let named = NamedSource::new(&name, text.clone());
-        self.files.push(SourceFile { name, text, named });
+    fn add(&mut self, name: &str, text: &str) {
+        let named = NamedSource::new(name, text.to_string());
+        self.files.push(SourceText { name: name.to_string(), text: text.to_string(), named });
     }
 
-    pub fn get(&self, file: FileId) -> Option<&SourceFile> {
+    pub fn get(&self, file: FileId) -> Option<&SourceText> {
         self.files.get(usize::from(file.0))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &SourceFile> {
+    pub fn iter(&self) -> impl Iterator<Item = &SourceText> {
         self.files.iter()
+    }
+
+    /// `line:column` of a place; with the file's name before it where that is not the program itself.
+    pub fn place(&self, span: Span) -> Option<String> {
+        let file = self.get(span.file)?;
+        let (line, column) = line_column(&file.text, span.start as usize);
+        Some(match span.file {
+            SourceSet::ROOT => format!("{line}:{column}"),
+            _ => format!("{}:{line}:{column}", file.name),
+        })
     }
 
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> SourceTexts {
-        let mut sources = SourceTexts::default();
-        files.iter().for_each(|(name, text)| sources.add(*name, *text));
-        sources
+        let mut texts = SourceTexts::default();
+        files.iter().for_each(|(name, text)| texts.add(name, text));
+        texts
     }
 }
 
+/// A program that has been read and parsed, and what the command line says of it.
+pub struct Loaded {
+    pub set: SourceSet,
+    pub options: CheckOptions,
+}
+
+/// Reads the program and what it imports. The texts are kept even if they are wrong: messages show them.
+pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded, Stop> {
+    let name = options.program.to_string_lossy();
+    let text = read(&options.program)
+        .map_err(|why| RunError::new("E0703", format!("cannot read the program `{name}`: {why}")))?;
+    let (set, diagnostics) = SourceSet::load(&name, &text, &Files);
+    set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
+    if has_errors(&diagnostics) {
+        return Err(Stop::Program(diagnostics));
+    }
+    let options =
+        CheckOptions { entry: options.entry.clone(), mesh: options.mesh.clone(), sets: options.settings.clone() };
+    Ok(Loaded { set, options })
+}
+
+/// Files on disk; an imported path begins in the folder of the file that imports it.
+struct Files;
+
+impl Sources for Files {
+    fn read(&self, path: &str, from: &str) -> Result<Source, String> {
+        let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+        let path = tidy(&folder.join(path));
+        let text = read(&path)?;
+        Ok(Source { name: path.to_string_lossy().into_owned(), text })
+    }
+}
+
+/// The path without `.` and needless `..`, so that one file has one name.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidied = PathBuf::new();
+    for component in path.components() {
+        let ends_in_name = matches!(tidied.components().next_back(), Some(Component::Normal(_)));
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if ends_in_name => {
+                tidied.pop();
+            }
+            Component::ParentDir | Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                tidied.push(component);
+            }
+        }
+    }
+    tidied
+}
+
 /// The text of a file, or why there is none.
-pub fn read(path: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| describe(&error))?;
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())
+}
+
+/// Whether any of these makes the program wrong.
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_has_one_name() {
+        assert_eq!(tidy(Path::new("a/./b/../nn.spmd")), Path::new("a/nn.spmd"));
+        assert_eq!(tidy(Path::new("../a/../nn.spmd")), Path::new("../nn.spmd"));
+        assert_eq!(tidy(Path::new("/a/nn.spmd")), Path::new("/a/nn.spmd"));
+    }
 }

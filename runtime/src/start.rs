@@ -68,7 +68,7 @@ impl Failure {
                 text
             }
             ErrorFormat::Json => {
-                let object = JsonError {
+                let object = JsonMessage {
                     code,
                     severity: "error",
                     message,
@@ -77,21 +77,28 @@ impl Failure {
                     column: place.map(|site| site.column),
                     help: help.as_deref(),
                 };
-                serde_json::to_string(&object).unwrap_or_default() + "\n"
+                object.to_line()
             }
         }
     }
 }
 
+/// A message as one JSON object a line.
 #[derive(Serialize)]
-struct JsonError<'a> {
-    code: &'a str,
-    severity: &'a str,
-    message: &'a str,
-    file: Option<&'a str>,
-    line: Option<u32>,
-    column: Option<u32>,
-    help: Option<&'a str>,
+pub struct JsonMessage<'a> {
+    pub code: &'a str,
+    pub severity: &'a str,
+    pub message: &'a str,
+    pub file: Option<&'a str>,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    pub help: Option<&'a str>,
+}
+
+impl JsonMessage<'_> {
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
 }
 
 /// Runs an encoded program with the words of the command line, the first of which is the command itself. Gives the exit
