@@ -10,6 +10,7 @@ use super::term::{Function, Term};
 use super::trees;
 use super::types::{SizeParams, Ty};
 use crate::ops;
+use crate::ops::reshard::{Reshard, Step};
 use spmdc_grammar::ast::{self, Expr, ExprKind, FnItem, Ident, ItemKind, Param};
 use spmdc_grammar::span::{FileId, Span};
 use std::rc::Rc;
@@ -131,13 +132,12 @@ impl Checker<'_> {
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
-        if let Err(diagnostic) = self.check_collective(name, &args, span) {
-            return self.report(diagnostic);
-        }
         if let Some(call) = ops::builtin(name) {
+            let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
             let mut args = Args::new(name, span, args);
             self.build.span = span;
             let result = call(name, &mut args, &mut self.build);
+            let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &given));
             let term = self.or_report(result);
             if matches!(term, Term::Poison) {
                 return term;
@@ -147,10 +147,26 @@ impl Checker<'_> {
                     self.report(errors_of_calls::unknown_keyword(name, keyword, &[], *span))
                 }
                 Some(Arg { name: None, span, .. }) => self.report(errors_of_calls::unused(name, *span)),
-                None => term,
+                None => self.laid_out_as_asked(name, term, &given, span),
             };
         }
         self.report(items::not_yet(span, format_args!("`{name}`")))
+    }
+
+    /// `zeros(f32[8@X, 4])`: the type says how the new array lies.
+    fn laid_out_as_asked(&mut self, name: &str, term: Term, given: &[(Term, Span)], span: Span) -> Term {
+        let asked = match given {
+            [(Term::Type(ty), _), ..] if matches!(name, "zeros" | "ones" | "full" | "iota") => ty.sharding.clone(),
+            _ => None,
+        };
+        match (term, asked) {
+            (Term::Array(value), Some(to)) => {
+                self.build.span = span;
+                let result = self.build.emit1(Reshard { to, step: Step::Pin }, &[value]).map(Term::Array);
+                self.or_report(result)
+            }
+            (term, _) => term,
+        }
     }
 
     /// `f32(x)`

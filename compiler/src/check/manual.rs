@@ -5,7 +5,6 @@
 //! which of these axes a value varies: what the operands vary along, operands' axes together, and conditions' axes for what is computed under
 //! them. A result that is declared the same on all devices must not vary, and a collective needs all its devices to reach it.
 
-use super::args::Arg;
 use super::calls::{function_frame, parameter_place, size_params, value_span};
 use super::errors::{self, manual as errors_of_manual};
 use super::names::ItemId;
@@ -24,13 +23,6 @@ use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::ReduceOp;
-
-/// What only manual functions may call, with the axes among the arguments.
-const PER_DEVICE: &[&str] = &["pvary", "axis_index"];
-
-/// Of these, what every device along the axes must reach.
-const COLLECTIVES: &[&str] =
-    &["psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute", "pshift"];
 
 /// A leaf of an argument or result, with its declared type if there is one.
 struct Leaf<'t> {
@@ -344,7 +336,8 @@ impl Checker<'_> {
         let local = self.build.ty(value).clone();
         let dims = local.shape().iter().zip(&output.dims);
         let shape: Vec<usize> = dims.map(|(size, dim)| size * self.build.mesh.size_of(&dim.axes)).collect();
-        let mut sharding = local.sharding.clone();
+        let others = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let mut sharding = if others.is_empty() { local.sharding.close() } else { local.sharding.clone() };
         for (dim, outer) in sharding.dims.iter_mut().zip(&output.dims) {
             dim.axes.splice(0..0, outer.axes.iter().copied());
         }
@@ -375,36 +368,6 @@ impl Checker<'_> {
     pub(super) fn vary_as(&mut self, value: Value, axes: AxisSet, span: Span) -> Result<Value, Diagnostic> {
         self.build.span = span;
         self.build.vary(value, axes)
-    }
-
-    /// Whether a call of a function of this name is allowed here: devices may differ only in what they compute, not in whom they
-    /// wait for.
-    pub(super) fn check_collective(&self, name: &str, args: &[Arg], span: Span) -> Result<(), Diagnostic> {
-        let is_collective = COLLECTIVES.contains(&name);
-        if !is_collective && !PER_DEVICE.contains(&name) {
-            return Ok(());
-        }
-        if self.build.manual.is_empty() {
-            return Err(errors_of_manual::outside_manual(name, span));
-        }
-        let mut axes = AxisSet::EMPTY;
-        for arg in args {
-            let mut leaves = Vec::new();
-            trees::leaves(&arg.term, "", &mut leaves);
-            for (_, leaf) in leaves {
-                if let Term::Axis(axis) = leaf {
-                    if !self.build.manual.contains(usize::from(*axis)) {
-                        return Err(errors_of_manual::not_manual(self.build.mesh.name(*axis), arg.span));
-                    }
-                    axes = axes.union(AxisSet::of(usize::from(*axis)));
-                }
-            }
-        }
-        let split = axes.intersect(self.build.conditions);
-        if is_collective && !split.is_empty() {
-            return Err(errors_of_manual::collective_under_condition(name, &self.build.mesh.display_set(split), span));
-        }
-        Ok(())
     }
 }
 

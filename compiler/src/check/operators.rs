@@ -2,8 +2,10 @@
 
 use super::Checker;
 use super::term::Term;
+use crate::ir::explicit::Edit;
 use crate::ops::promote;
 use spmdc_grammar::ast::{BinaryOp, UnaryOp};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
 impl Checker<'_> {
@@ -22,6 +24,57 @@ impl Checker<'_> {
         }
         self.build.span = span;
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
+        let function = (op == BinaryOp::MatMul).then_some("matmul");
+        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, function, &[lhs, rhs]));
         self.or_report(result)
+    }
+
+    /// Where a layout is ambiguous, the ways out as changes of the source. `function` is what an operator is called as.
+    pub(super) fn with_choices(
+        &mut self,
+        mut diagnostic: Diagnostic,
+        span: Span,
+        function: Option<&str>,
+        given: &[(Term, Span)],
+    ) -> Diagnostic {
+        let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
+        let place = |operand: usize| {
+            let value = operands.get(operand)?;
+            let same = given.iter().find(|(term, _)| matches!(term, Term::Array(given) if given == value));
+            let by_position = if given.len() == operands.len() { given.get(operand) } else { None };
+            same.or(by_position).map(|(_, span)| *span)
+        };
+        let mut lines = Vec::new();
+        for choice in &choices {
+            let edit = match &choice.edit {
+                Edit::Reshard { operand, .. } => place(*operand).map(|place| {
+                    let text = self.source(place);
+                    (place, choice.text(Some(text), &self.build.mesh))
+                }),
+                Edit::Out(_) => {
+                    let out = choice.text(None, &self.build.mesh);
+                    let call = match (function, given) {
+                        (Some(function), [lhs, rhs]) => {
+                            Some(format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1)))
+                        }
+                        _ => self.source(span).strip_suffix(')').map(|call| format!("{call}, {out})")),
+                    };
+                    call.map(|call| (span, call))
+                }
+            };
+            let Some((place, replacement)) = edit else { continue };
+            lines.push(format!("`{replacement}`: {}", choice.note));
+            diagnostic = diagnostic.edit(place, replacement, choice.note.clone());
+        }
+        if lines.len() == choices.len() {
+            diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
+        }
+        diagnostic
+    }
+
+    /// The text of a place.
+    fn source(&self, span: Span) -> &str {
+        let text = &self.set.file(span.file).text;
+        text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 }

@@ -132,3 +132,129 @@ fn branches_join() {
     assert_errors("fn main(c: bool, x: f32[4]) -> f32 { if x { 1.0 } else { 2.0 } }", &["E0214 1"]);
     assert_errors("fn main(c: bool, x: f32[4]) -> f32[4] { if c { x } else { 2.0 } }", &["E0213 1"]);
 }
+
+#[test]
+fn explicit_axes_follow_from_the_operands() {
+    let text = "
+        mesh (X: explicit = 2, Y: explicit = 4);
+        fn main(a: i32[4@X, 1], b: i32[1, 8@Y]) -> i32[4@X, 8@Y] { a + b }";
+    let printed = typed(text);
+    assert!(printed.contains("let v0: i32[4@X,8@Y] = a + b;"), "{printed}");
+    let text = "
+        mesh (X: explicit = 2);
+        fn main(a: f32[8@X, 6]) -> f32[4, 2, 6] { sin(reshape(a, (4, 2, 6))) }";
+    let printed = typed(text);
+    assert!(printed.contains(": f32[4@X,2,6] = sin("), "{printed}");
+    let text = "
+        mesh (data: auto = 2, model: explicit = 4);
+        fn main(x: f32[6@data, 8], w: f32[6, 8@model]) -> f32[6, 8@model] { x + w }";
+    let printed = typed(text);
+    assert!(printed.contains("let v0: f32[6@?,8@(model,?)] = x + w;"), "{printed}");
+}
+
+#[test]
+fn explicit_axes_that_disagree_are_errors_with_ways_out() {
+    let text = "
+        mesh (X: explicit = 2, Y: explicit = 4);
+        fn main(a: f32[8@X], b: f32[8@Y]) -> f32[8] { a + b }";
+    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+    let diagnostics = check(&set, &options()).unwrap_err();
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:#?}");
+    let edits: Vec<&str> = diagnostics[0].edits.iter().map(|edit| edit.replacement.as_str()).collect();
+    assert_eq!(edits, ["reshard(a, P(Y))", "reshard(b, P(X))"]);
+    assert_eq!(diagnostics[0].labels.len(), 2, "{diagnostics:#?}");
+    let text = "
+        mesh (X: explicit = 2);
+        fn main(a: f32[8@X, 16], b: f32[8, 16@X]) -> f32[8, 16] { a + b }";
+    assert_errors(text, &["E0302 3"]);
+    let text = "
+        mesh (X: explicit = 2);
+        fn main(a: f32[8@X]) -> f32[8@X] { let b: f32[8@_] = a; b }";
+    assert_errors(text, &["E0305 3"]);
+    assert_errors("mesh (X = 2); fn main(a: f32[8@X, 8@X]) -> f32[8, 8] { a }", &["E0303 1"]);
+    assert_errors("mesh (X = 2); fn main(a: f32[8@Z]) -> f32[8] { a }", &["E0304 1"]);
+}
+
+#[test]
+fn annotations_pin_auto_axes() {
+    let text = "
+        mesh (X = 2, Y = 4);
+        fn main(x: f32[8, 8]) -> f32[8@X, 8] { let y: f32[8@?, 8@Y] = sin(x); y }";
+    let printed = typed(text);
+    assert!(printed.contains("pin(v0, P(?,Y));"), "{printed}");
+    assert!(printed.contains("let v1: f32[8@X,8] = pin(y, P(X,_));"), "{printed}");
+}
+
+#[test]
+fn manual_functions_become_regions() {
+    let text = "
+        mesh (X = 2, Y = 4);
+        manual(X) fn total(x: f32[8@X]) -> f32 { psum(x + axis_index(X), X) }
+        fn main(x: f32[8]) -> f32 { total(x) }";
+    assert_errors(text, &["E0203 3"]);
+    let text = "
+        mesh (X = 2);
+        manual(X) fn f(x: f32[8@X], y: f32[4]) -> (f32[8@X], f32[4]) { (x * y, psum(x, X)) }
+        fn main(x: f32[8], y: f32[4]) -> (f32[8], f32[4]) { f(x, y) }";
+    let printed = typed(text);
+    let expected = "stage typed;
+mesh (X = 2);
+manual(X) fn f(x: f32[8@X], y: f32[4@_]) -> (f32[8@X], f32[4@_]) {
+  let v0: f32[4]{V:X} = x * y;
+  let v1: f32[4] = psum(x, X);
+  (v0, v1)
+}
+fn main(x: f32[8], y: f32[4]) -> (f32[8@X], f32[4@_]) {
+  let v0: f32[8@X] = reshard(x, P(X));
+  let v1: f32[4@_] = reshard(y, P(_));
+  let (v2, v3): (f32[8@X], f32[4@_]) = f(v0, v1);
+  (v2, v3)
+}
+";
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn manual_mistakes_are_found() {
+    let text = "
+        mesh (X = 2);
+        manual(X) fn f(x: f32[8@X]) -> f32[4] { x }
+        fn main(x: f32[8@X]) -> f32[4] { f(x) }";
+    assert_errors(text, &["E0501 3"]);
+    let text = "
+        mesh (X = 2);
+        manual(X) fn f(c: bool[2@X], x: f32[8@X]) -> f32[4] {
+          let y = x;
+          if reshape(c, ()) { psum(y, X) } else { pmax(x, X) * 0 + 1 }
+        }
+        fn main(c: bool[2], x: f32[8@X]) -> f32[4] { f(c, x) }";
+    assert_errors(text, &["E0502 5", "E0502 5"]);
+    let text = "
+        mesh (X = 4);
+        manual(X) fn f(x: f32[10@X]) -> f32[10@X] { 2 * x }
+        fn main(x: f32[10]) -> f32[10] { f(x) }";
+    assert_errors(text, &["E0503 3"]);
+    assert_errors("mesh (X = 2); fn main(x: f32[8@X]) -> f32[8] { psum(x, X) }", &["E0504 1"]);
+    let text = "
+        mesh (X = 2, Y = 2);
+        manual(X) fn f(x: f32[8@X]) -> f32[4] { psum(x, (X, Y)) }
+        fn main(x: f32[8]) -> f32[4] { f(x) }";
+    assert_errors(text, &["E0506 3"]);
+}
+
+#[test]
+fn a_loop_whose_condition_varies_makes_its_variables_vary() {
+    let text = "
+        mesh (X = 2);
+        manual(X) fn f(x: i32[2@X]) -> i32 {
+          let mut n = 0;
+          let limit = reshape(x, ());
+          while n < limit { n += 1; }
+          n
+        }
+        fn main(x: i32[2]) -> i32 { f(x) }";
+    assert_errors(text, &["E0501 7"]);
+    let fixed = text.replace("\n          n\n", "\n          pmax(n, X)\n");
+    let printed = typed(&fixed);
+    assert!(printed.contains("let mut n: i32{V:X} = "), "{printed}");
+}

@@ -4,6 +4,7 @@
 
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
+use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::sharding::Sharding;
@@ -27,6 +28,8 @@ pub struct Builder {
     pub conditions: AxisSet,
     /// Where statements come from that are emitted now: the expression being checked.
     pub span: Span,
+    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
+    pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
 }
 
 impl Builder {
@@ -38,6 +41,7 @@ impl Builder {
             manual: AxisSet::EMPTY,
             conditions: AxisSet::EMPTY,
             span: Span::default(),
+            conflict: None,
         }
     }
 
@@ -52,13 +56,35 @@ impl Builder {
     /// Adds a statement to the innermost block and gives its results.
     pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         let op = op.into();
+        self.check_reached(&op)?;
         let types: Vec<&Type> = args.iter().map(|&arg| self.func.ty(arg)).collect();
-        let results = typing::result_types(&op, &types, &self.mesh).map_err(|mismatch| self.mismatch(mismatch))?;
+        let results = match typing::result_types(&op, &types, &self.mesh) {
+            Ok(results) => results,
+            Err(mismatch) => return Err(self.operand_mismatch(mismatch, args)),
+        };
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
         let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };
         self.innermost().stmts.push(stmt);
         Ok(results)
+    }
+
+    /// A collective is for all devices of its group, so no condition around it may differ between them.
+    fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
+        let Some(group) = op.rules().group().filter(|group| group.communicates()) else { return Ok(()) };
+        let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
+        let split = axes.intersect(self.conditions);
+        if split.is_empty() {
+            return Ok(());
+        }
+        let axes = self.mesh.display_set(split);
+        let message = format!(
+            "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
+            op.rules().name()
+        );
+        Err(Diagnostic::error(Code::E0502, self.span, message).help(
+            "some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it",
+        ))
     }
 
     /// As [`Builder::emit`], for ops with one result.
@@ -78,6 +104,25 @@ impl Builder {
     pub fn mismatch(&self, mismatch: Mismatch) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
         diagnostic.help = mismatch.help;
+        diagnostic
+    }
+
+    /// As [`Builder::mismatch`], with the places where the operands come from.
+    fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
+        let choices = std::mem::take(&mut mismatch.choices);
+        let mut diagnostic = self.mismatch(mismatch);
+        for &arg in args {
+            let origin = self.func.info(arg).origin.span;
+            let is_new = origin != self.span && diagnostic.labels.iter().all(|label| label.span != origin);
+            if args.len() > 1 && is_new {
+                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.display_closed(self.ty(arg))));
+            }
+        }
+        if !choices.is_empty() {
+            let list = |choice: &Choice| format!("`{}`: {}", choice.text(None, &self.mesh), choice.note);
+            diagnostic.help = Some(choices.iter().map(list).collect::<Vec<_>>().join("\n"));
+            self.conflict = Some((args.to_vec(), choices));
+        }
         diagnostic
     }
 

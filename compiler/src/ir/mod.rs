@@ -8,6 +8,7 @@
 
 pub mod build;
 pub mod eval;
+pub mod explicit;
 pub mod mesh;
 pub mod origin;
 pub mod print;

@@ -46,6 +46,10 @@ pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
     text + &body
 }
 
+fn axis_names(mesh: &Mesh) -> BTreeSet<String> {
+    mesh.axes.iter().map(|axis| axis.name.clone()).collect()
+}
+
 fn axis_text(axis: &crate::ir::mesh::Axis) -> String {
     match axis.kind {
         AxisKind::Auto => format!("{} = {}", axis.name, axis.size),
@@ -71,7 +75,7 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(module: &'a Module, places: Places<'a>) -> Printer<'a> {
-        let mut taken: BTreeSet<String> = module.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+        let mut taken = axis_names(&module.mesh);
         taken.insert(module.func.name.clone());
         Printer {
             func: &module.func,
@@ -268,8 +272,11 @@ impl<'a> Printer<'a> {
         let name = self.unique(&op.name);
         let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
         let line = format!("{}{name}({});{}", self.binding(&stmt.results), args.join(", "), self.comment(stmt));
+        // The function has its own lines and its own names.
         let outer = std::mem::take(&mut self.out);
         let depth = std::mem::take(&mut self.depth);
+        let next = std::mem::take(&mut self.next);
+        let taken = std::mem::replace(&mut self.taken, axis_names(self.mesh));
         let block = &stmt.blocks[0];
         let params: Vec<String> = block
             .params
@@ -280,12 +287,7 @@ impl<'a> Printer<'a> {
                 format!("{name}: {}", self.joined_type(self.func.ty(param), input))
             })
             .collect();
-        let types: Vec<String> = block
-            .results
-            .iter()
-            .zip(&op.outputs)
-            .map(|(&result, output)| self.joined_type(self.func.ty(result), output))
-            .collect();
+        let types: Vec<String> = stmt.results.iter().map(|&result| self.ty(result)).collect();
         let ret = match types.as_slice() {
             [] => String::new(),
             [ty] => format!(" -> {ty}"),
@@ -302,7 +304,7 @@ impl<'a> Printer<'a> {
         self.line("}");
         let function = std::mem::replace(&mut self.out, outer);
         self.manual_functions.push(function);
-        self.depth = depth;
+        (self.depth, self.next, self.taken) = (depth, next, taken);
         self.line(&line);
     }
 

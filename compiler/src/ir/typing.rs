@@ -1,8 +1,10 @@
 //! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes
 //! as the union of the operands'.
 //!
-//! Written once and used by the checker, by passes through the builder, and by the verifier.
+//! Written once and used by the checker, by passes through the builder, and by the verifier. On auto axes a result's dimensions
+//! stay open here; `propagate` decides them.
 
+use crate::ir::explicit;
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
@@ -17,7 +19,11 @@ pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, M
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
     let results = rules.infer(&arrays)?;
-    Ok(results.into_iter().map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
+    let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
+        true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
+        false => explicit::layouts(op, args, &results, mesh)?,
+    };
+    Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
 }
 
 /// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.

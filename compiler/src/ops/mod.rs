@@ -38,6 +38,7 @@ use crate::codegen::lower::Lowering;
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
+use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use factors::Factors;
@@ -51,11 +52,18 @@ pub struct Mismatch {
     pub code: Code,
     pub message: String,
     pub help: Option<String>,
+    /// Where a layout is ambiguous: what the program can choose.
+    pub choices: Vec<Choice>,
 }
 
 impl Mismatch {
     pub fn new(code: Code, message: impl Into<String>) -> Mismatch {
-        Mismatch { code, message: message.into(), help: None }
+        Mismatch { code, message: message.into(), help: None, choices: Vec::new() }
+    }
+
+    pub fn choices(mut self, choices: Vec<Choice>) -> Mismatch {
+        self.choices = choices;
+        self
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Mismatch {

@@ -18,16 +18,6 @@ pub fn result_varies(function: &str, declared: &str, axes: &str, span: Span, ori
     if origin == span { error } else { error.label(origin, "computed here") }
 }
 
-/// E0502
-pub fn collective_under_condition(name: &str, axes: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(
-        Code::E0502,
-        span,
-        format!("`{name}` needs all devices along {axes}, but the condition around it differs between them"),
-    )
-    .help("some devices would wait for ever: make the condition the same on all of them, as by `pmax`, or move the collective out")
-}
-
 /// E0503
 pub fn does_not_divide(size: usize, axes: &str, blocks: usize, span: Span) -> Diagnostic {
     Diagnostic::error(
@@ -36,21 +26,6 @@ pub fn does_not_divide(size: usize, axes: &str, blocks: usize, span: Span) -> Di
         format!("a dimension of {size} does not divide over {axes}, which has {blocks} devices"),
     )
     .help("in a `manual` function all devices see blocks of one shape")
-}
-
-/// E0504
-pub fn outside_manual(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(
-        Code::E0504,
-        span,
-        format!("`{name}` is for `manual` functions, where code is written per device"),
-    )
-}
-
-/// E0506
-pub fn not_manual(axis: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0506, span, format!("the axis `{axis}` is not manual here"))
-        .help(format!("list it in the function's `manual(...)`, as in `manual({axis}) fn`"))
 }
 
 /// E0506

@@ -1,0 +1,516 @@
+//! Explicit axes: the layout of a result follows from the operands' by one rule.
+//!
+//! A result's dimension has the axes of the operands' dimensions that it comes from: of each factor, the operands that split it agree.
+//! `f32[8@X,16] + f32[8,16@Y]` is an `f32[8@X,16@Y]`. What is summed away leaves the result whole; only where both operands
+//! of a product are split alike along what is summed is there a choice, and the program must make it. A dimension that an op cuts, pads,
+//! turns or joins keeps its axes.
+//!
+//! A choice that the program must make is a [`Mismatch`] with the [`Choice`]s that it has.
+
+use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::sharding::{DimSharding, Sharding};
+use crate::ir::types::{ArrayType, AxisSet, Type};
+use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
+use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::{Mismatch, Op};
+use spmdc_grammar::codes::Code;
+use spmdc_runtime::abi::ReduceOp;
+
+/// One way to make a layout unambiguous.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub edit: Edit,
+    /// What it costs.
+    pub note: String,
+}
+
+impl Choice {
+    /// `out=P(X, _)`, or `reshard(..., P(X, _))` with the operand's text, if it is known.
+    pub fn text(&self, operand: Option<&str>, mesh: &Mesh) -> String {
+        match &self.edit {
+            Edit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
+            Edit::Reshard { to, .. } => format!("reshard({}, {})", operand.unwrap_or("..."), spaced(to, mesh)),
+        }
+    }
+}
+
+/// A sharding as people write it: `P(X, _)`.
+pub fn spaced(sharding: &Sharding, mesh: &Mesh) -> String {
+    sharding.display(mesh).replace(',', ", ")
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// `out=` on the call.
+    Out(Sharding),
+    /// `reshard` around an operand.
+    Reshard { operand: usize, to: Sharding },
+}
+
+/// The axes of each factor, and whether some operand has them.
+type FactorAxes = Vec<Vec<u8>>;
+
+/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too.
+pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
+    let context = Context { op, args, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
+    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+    let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
+    let unreduced = context.unreduced()?;
+    let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| context.explicit_axes(ty)).collect();
+    if operands.iter().flatten().all(Vec::is_empty) && out_of(op).is_none() {
+        let none = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
+        return Ok(results.iter().map(none).collect());
+    }
+    let shares = context.shares(&rule, &operands)?;
+    let joined = context.joined(&rule, &shares)?;
+    let out = out_of(op);
+    let contracted = context.contracted(&rule, &shares);
+    let mut layouts = Vec::new();
+    for (position, array) in results.iter().enumerate() {
+        let dims = context.result_dims(&rule, &joined, &operands, position, array)?;
+        layouts.push(context.sharding(dims, unreduced));
+    }
+    for layout in &layouts {
+        if let Some(axis) = layout.repeated_axis() {
+            return Err(context.axis_in_two_dims(axis));
+        }
+    }
+    match out {
+        Some(out) => context.chosen(out, contracted, layouts, results),
+        None if contracted.is_empty() => Ok(layouts),
+        None => Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0])),
+    }
+}
+
+/// The `out=` of an op.
+fn out_of(_: &Op) -> Option<&Sharding> {
+    None
+}
+
+struct Context<'a> {
+    op: &'a Op,
+    args: &'a [&'a Type],
+    mesh: &'a Mesh,
+    explicit: AxisSet,
+}
+
+impl Context<'_> {
+    fn name(&self) -> &'static str {
+        self.op.rules().name()
+    }
+
+    fn only_explicit(&self, axes: &[u8]) -> Vec<u8> {
+        axes.iter().copied().filter(|&axis| self.explicit.contains(usize::from(axis))).collect()
+    }
+
+    fn explicit_axes(&self, ty: &Type) -> Vec<Vec<u8>> {
+        ty.sharding.dims.iter().map(|dim| self.only_explicit(&dim.axes)).collect()
+    }
+
+    fn sharding(&self, dims: Vec<Vec<u8>>, unreduced: AxisSet) -> Sharding {
+        let open = !self.mesh.of_kind(AxisKind::Auto).is_empty();
+        let dims = dims.into_iter().map(|axes| DimSharding { axes, open }).collect();
+        Sharding { dims, unreduced, combine: ReduceOp::Sum }
+    }
+
+    /// What each operand says of each factor.
+    fn shares(&self, rule: &Factors, operands: &[Vec<Vec<u8>>]) -> Result<Vec<FactorAxes>, Mismatch> {
+        let mut shares = vec![vec![Vec::new(); rule.factors.len()]; operands.len()];
+        for (operand, dims) in operands.iter().enumerate() {
+            for (dim, axes) in dims.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
+                let factors = &rule.operands[operand][dim];
+                if let [factor] = factors.as_slice() {
+                    shares[operand][*factor].clone_from(axes);
+                    continue;
+                }
+                let split = split_over_factors(rule, factors, axes, self.mesh);
+                let Some(split) = split else { return Err(self.does_not_follow(operand, dim)) };
+                for (&factor, axes) in factors.iter().zip(split) {
+                    shares[operand][factor] = axes;
+                }
+            }
+        }
+        Ok(shares)
+    }
+
+    /// The operands that split a factor agree on how.
+    fn joined(&self, rule: &Factors, shares: &[FactorAxes]) -> Result<FactorAxes, Mismatch> {
+        let mut joined: FactorAxes = vec![Vec::new(); rule.factors.len()];
+        for (factor, axes) in joined.iter_mut().enumerate() {
+            let mut from = None;
+            for (operand, share) in shares.iter().enumerate().filter(|(_, share)| !share[factor].is_empty()) {
+                match from {
+                    None => {
+                        axes.clone_from(&share[factor]);
+                        from = Some(operand);
+                    }
+                    Some(_) if *axes == share[factor] => {}
+                    Some(first) => return Err(self.disagreement(rule, factor, first, operand, shares)),
+                }
+            }
+        }
+        Ok(joined)
+    }
+
+    /// The axes along which both sides of a product are split where it sums.
+    fn contracted(&self, rule: &Factors, shares: &[FactorAxes]) -> AxisSet {
+        let mut axes = AxisSet::EMPTY;
+        for (factor, info) in rule.factors.iter().enumerate() {
+            let split: Vec<&Vec<u8>> =
+                shares.iter().map(|share| &share[factor]).filter(|axes| !axes.is_empty()).collect();
+            if matches!(info.kind, FactorKind::Reduce(_)) && split.len() > 1 {
+                axes = axes.union(split[0].iter().map(|&axis| usize::from(axis)).collect());
+            }
+        }
+        axes
+    }
+
+    fn result_dims(
+        &self,
+        rule: &Factors,
+        joined: &FactorAxes,
+        operands: &[Vec<Vec<u8>>],
+        result: usize,
+        array: &ArrayType,
+    ) -> Result<Vec<Vec<u8>>, Mismatch> {
+        let mut dims = Vec::new();
+        for (dim, factors) in rule.results[result].iter().enumerate() {
+            let axes = match factors.as_slice() {
+                [factor] if joined[*factor].is_empty() => self.kept(rule, operands, *factor, dim, array)?,
+                _ => match merge_factors(rule, factors, joined, self.mesh) {
+                    Some(axes) => axes,
+                    None => return Err(self.does_not_follow(0, dim.min(operands[0].len().saturating_sub(1)))),
+                },
+            };
+            dims.push(axes);
+        }
+        Ok(dims)
+    }
+
+    /// The axes of a dimension that the op cuts, pads, turns or joins: those that it has in the operands.
+    fn kept(
+        &self,
+        rule: &Factors,
+        operands: &[Vec<Vec<u8>>],
+        factor: usize,
+        dim: usize,
+        array: &ArrayType,
+    ) -> Result<Vec<u8>, Mismatch> {
+        let mut kept: Vec<u8> = Vec::new();
+        let mut from = None;
+        for (operand, dims) in operands.iter().enumerate() {
+            if dims.len() != array.rank() || dims[dim].is_empty() || self.args[operand].shape()[dim] <= 1 {
+                continue;
+            }
+            let [own] = rule.operands[operand][dim].as_slice() else { continue };
+            let appears = |factors: &Vec<usize>| factors.contains(own);
+            let is_own = *own != factor
+                && rule.factors[*own].kind == FactorKind::Whole
+                && !rule.results.iter().flatten().any(appears);
+            if !is_own {
+                continue;
+            }
+            match from {
+                None => {
+                    kept.clone_from(&dims[dim]);
+                    from = Some(operand);
+                }
+                Some(_) if kept == dims[dim] => {}
+                Some(first) => {
+                    let message = format!(
+                        "the operands of `{}` are split differently along dimension {dim}: `{}` and `{}`",
+                        self.name(),
+                        self.display(first),
+                        self.display(operand)
+                    );
+                    let choices = vec![self.as_other(first, operand, dim), self.as_other(operand, first, dim)];
+                    return Err(Mismatch::new(Code::E0302, message).choices(choices));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn display(&self, operand: usize) -> String {
+        let ty = self.args[operand];
+        Type { sharding: ty.sharding.close(), ..ty.clone() }.display(self.mesh)
+    }
+
+    /// What `out=` says, if it can be.
+    fn chosen(
+        &self,
+        out: &Sharding,
+        contracted: AxisSet,
+        mut layouts: Vec<Sharding>,
+        results: &[ArrayType],
+    ) -> Result<Vec<Sharding>, Mismatch> {
+        let unreduced = out.unreduced.intersect(self.explicit);
+        if !unreduced.is_subset_of(contracted) {
+            let axes = self.mesh.display_set(unreduced.minus(contracted));
+            let message = format!(
+                "there are no partial sums over {axes} here: not both operands are split over it where they are summed"
+            );
+            return Err(Mismatch::new(Code::E0301, message));
+        }
+        let dims = out.dims.iter().map(|dim| self.only_explicit(&dim.axes)).collect();
+        if let (Some(layout), Some(_)) = (layouts.first_mut(), results.first()) {
+            *layout = self.sharding(dims, unreduced);
+        }
+        Ok(layouts)
+    }
+}
+
+/// Partial sums as operands.
+impl Context<'_> {
+    /// The axes over which the results are partial sums: an op that commutes with the sum passes them on, others need the whole.
+    fn unreduced(&self) -> Result<AxisSet, Mismatch> {
+        let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(self.explicit)).collect();
+        let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
+        let only_one = sets.iter().enumerate().all(|(at, set)| at == first || set.is_empty());
+        let passes = match self.op {
+            Op::Unary(Unary(op)) => *op == UnaryOp::Neg,
+            Op::Binary(Binary(op)) => match op {
+                BinaryOp::Add | BinaryOp::Sub => sets.iter().all(|set| *set == sets[first]),
+                BinaryOp::Mul => only_one,
+                BinaryOp::Div => only_one && first == 0,
+                _ => false,
+            },
+            Op::Cast(_) => self.args[first].dtype().is_float(),
+            op => match op.rules().name() {
+                "einsum" => only_one,
+                "transpose" | "reshape" | "slice" | "broadcast_to" | "pad" | "flip" | "roll" | "sum" | "print"
+                | "show_sharding" => true,
+                "concatenate" | "stack" => sets.iter().all(|set| *set == sets[first]),
+                _ => false,
+            },
+        };
+        if passes {
+            return Ok(sets[first]);
+        }
+        let axes = self.mesh.display_set(sets[first]);
+        let message =
+            format!("`{}` needs the whole sum, but `{}` is partial sums over {axes}", self.name(), self.display(first));
+        let whole = Sharding { unreduced: AxisSet::EMPTY, ..self.args[first].sharding.close() };
+        let choice = self.reshard(first, whole);
+        Err(Mismatch::new(Code::E0306, message).choices(vec![choice]))
+    }
+}
+
+/// Messages: what is wrong, and the ways out with what they cost.
+impl Context<'_> {
+    fn axis_in_two_dims(&self, axis: u8) -> Mismatch {
+        let name = self.mesh.name(axis);
+        let holders: Vec<usize> =
+            (0..self.args.len()).filter(|&at| self.args[at].sharding.used_axes().contains(usize::from(axis))).collect();
+        let types: Vec<String> = holders.iter().map(|&at| format!("`{}`", self.display(at))).collect();
+        let message = format!(
+            "`{}` would split two dimensions of its result over `{name}`: the operands are {}",
+            self.name(),
+            types.join(" and ")
+        );
+        let choices = holders.iter().map(|&at| {
+            let mut to = self.args[at].sharding.close();
+            to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&other| other != axis));
+            self.reshard(at, to)
+        });
+        Mismatch::new(Code::E0302, message).choices(choices.collect())
+    }
+
+    fn disagreement(
+        &self,
+        rule: &Factors,
+        factor: usize,
+        first: usize,
+        second: usize,
+        shares: &[FactorAxes],
+    ) -> Mismatch {
+        let show = |operand: usize| self.mesh.display_axes(&shares[operand][factor]);
+        let message = format!(
+            "the operands of `{}` are `{}` and `{}`: one is split over {} where the other is split over {}",
+            self.name(),
+            self.display(first),
+            self.display(second),
+            show(first),
+            show(second)
+        );
+        let like = |operand: usize, other: usize| {
+            let mut to = self.args[operand].sharding.close();
+            let wanted = &shares[other][factor];
+            for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
+                if factors.contains(&factor) {
+                    dim.axes.clone_from(wanted);
+                } else {
+                    dim.axes.retain(|axis| !wanted.contains(axis));
+                }
+            }
+            self.reshard(operand, to)
+        };
+        Mismatch::new(Code::E0302, message).choices(vec![like(first, second), like(second, first)])
+    }
+
+    fn as_other(&self, operand: usize, other: usize, dim: usize) -> Choice {
+        let mut to = self.args[operand].sharding.close();
+        let wanted = self.only_explicit(&self.args[other].sharding.dims[dim].axes);
+        for (position, own) in to.dims.iter_mut().enumerate() {
+            if position == dim {
+                own.axes.clone_from(&wanted);
+            } else {
+                own.axes.retain(|axis| !wanted.contains(axis));
+            }
+        }
+        self.reshard(operand, to)
+    }
+
+    /// A dimension whose blocks are no blocks of the result.
+    fn does_not_follow(&self, operand: usize, dim: usize) -> Mismatch {
+        let message = format!(
+            "the layout of this `{}` does not follow from `{}`: the blocks of dimension {dim} are not blocks of the result",
+            self.name(),
+            self.display(operand)
+        );
+        let mut to = self.args[operand].sharding.close();
+        if let Some(dim) = to.dims.get_mut(dim) {
+            dim.axes.clear();
+        }
+        Mismatch::new(Code::E0301, message).choices(vec![self.reshard(operand, to)])
+    }
+
+    fn ambiguous_contraction(&self, contracted: AxisSet, layout: &Sharding, result: &ArrayType) -> Mismatch {
+        let axes: Vec<u8> = contracted.iter().map(|axis| axis as u8).collect();
+        let over = self.mesh.display_axes(&axes);
+        let types: Vec<String> = (0..self.args.len()).map(|at| format!("`{}`", self.display(at))).collect();
+        let message = format!(
+            "the layout of this product is ambiguous: {} are both split over {over} where they are summed",
+            types.join(" and ")
+        );
+        let layout = layout.close();
+        let partial = Type { array: result.clone(), sharding: layout.clone(), varying: AxisSet::EMPTY };
+        let bytes = partial.block_bytes(self.mesh);
+        let mut choices = vec![Choice {
+            edit: Edit::Out(layout.clone()),
+            note: format!("one all_reduce over {over}, {bytes} bytes per device"),
+        }];
+        for dim in 0..result.rank() {
+            let mut to = layout.clone();
+            to.dims[dim].axes.extend(&axes);
+            let note = format!("one reduce_scatter over {over}, {bytes} bytes per device");
+            choices.push(Choice { edit: Edit::Out(to), note });
+        }
+        let kept = layout.with_unreduced(contracted, ReduceOp::Sum);
+        choices.push(Choice {
+            edit: Edit::Out(kept),
+            note: "nothing moves: each device keeps its partial sum".to_string(),
+        });
+        Mismatch::new(Code::E0301, message).choices(choices)
+    }
+
+    fn reshard(&self, operand: usize, to: Sharding) -> Choice {
+        let note = cost_of_move(self.args[operand], &to, self.mesh);
+        Choice { edit: Edit::Reshard { operand, to }, note }
+    }
+}
+
+/// What bringing a value into another layout takes, in one line.
+pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> String {
+    let from = ty.sharding.close();
+    let bytes = ty.block_bytes(mesh);
+    let per_device =
+        |kind: &str, axes: AxisSet| format!("one {kind} over {}, {bytes} bytes per device", mesh.display_set(axes));
+    if !from.unreduced.is_empty() {
+        let kind = if to.used_axes().intersect(from.unreduced).is_empty() { "all_reduce" } else { "reduce_scatter" };
+        return per_device(kind, from.unreduced);
+    }
+    let pairs = || from.dims.iter().zip(&to.dims);
+    if pairs().all(|(from, to)| to.axes.starts_with(&from.axes)) {
+        return "nothing moves".to_string();
+    }
+    if pairs().all(|(from, to)| from.axes.starts_with(&to.axes)) {
+        return per_device("all_gather", from.used_axes().minus(to.used_axes()));
+    }
+    let moved = from.used_axes().union(to.used_axes());
+    if from.used_axes() == to.used_axes() {
+        per_device("all_to_all", moved)
+    } else {
+        per_device("collective_permute", moved)
+    }
+}
+
+/// The axes of a dimension, dealt out to its factors, major to minor; None where they do not divide them.
+fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
+    let mut split = vec![Vec::new(); factors.len()];
+    let mut axes = axes.iter().copied().peekable();
+    for (share, &factor) in split.iter_mut().zip(factors) {
+        let mut rest = rule.factors[factor].size;
+        while let Some(&axis) = axes.peek() {
+            let size = mesh.axes[usize::from(axis)].size;
+            if rest == 1 && size > 1 {
+                break;
+            }
+            if rest % size != 0 {
+                return None;
+            }
+            rest /= size;
+            share.push(axis);
+            axes.next();
+        }
+        if rest > 1 {
+            break;
+        }
+    }
+    axes.peek().is_none().then_some(split)
+}
+
+/// The axes of a dimension of several factors; None where the blocks of the factors are not blocks of the dimension.
+fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Mesh) -> Option<Vec<u8>> {
+    let mut merged = Vec::new();
+    let mut is_complete = true;
+    for (position, &factor) in factors.iter().enumerate() {
+        let size = rule.factors[factor].size;
+        let blocks = mesh.size_of(&axes[factor]);
+        if !axes[factor].is_empty() && !is_complete {
+            return None;
+        }
+        // Uneven blocks of a major factor are no even blocks of the whole.
+        if position + 1 < factors.len() && size % blocks != 0 {
+            return None;
+        }
+        merged.extend(&axes[factor]);
+        is_complete = is_complete && blocks == size;
+    }
+    Some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::factors::Factor;
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| crate::ir::mesh::Axis { name: name.to_string(), size, kind: AxisKind::Explicit };
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+    }
+
+    fn rule(sizes: &[usize]) -> Factors {
+        let factors = sizes.iter().map(|&size| Factor { size, kind: FactorKind::Pass }).collect();
+        Factors { factors, ..Factors::default() }
+    }
+
+    #[test]
+    fn axes_of_a_dimension_go_to_its_factors() {
+        let rule = rule(&[2, 8]);
+        let split = |axes: &[u8]| split_over_factors(&rule, &[0, 1], axes, &mesh());
+        assert_eq!(split(&[0]), Some(vec![vec![0], vec![]]));
+        assert_eq!(split(&[0, 1]), Some(vec![vec![0], vec![1]]));
+        assert_eq!(split(&[1]), None);
+    }
+
+    #[test]
+    fn factors_merge_where_blocks_are_blocks() {
+        let rule = rule(&[2, 8]);
+        let merge = |axes: [&[u8]; 2]| merge_factors(&rule, &[0, 1], &axes.map(<[u8]>::to_vec).to_vec(), &mesh());
+        assert_eq!(merge([&[0], &[]]), Some(vec![0]));
+        assert_eq!(merge([&[0], &[1]]), Some(vec![0, 1]));
+        assert_eq!(merge([&[], &[1]]), None);
+    }
+}
