@@ -85,8 +85,8 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
                 Token::Minus | Token::Not => {}
                 Token::Colon | Token::Or | Token::OrOr if previous != Token::SlashSlash => {}
                 Token::Comma if previous == Token::Colon => {}
-                // The names of fields and keywords.
-                Token::Type | Token::Mesh if previous != Token::SlashSlash => wants_operand = false,
+                // Names of fields and keywords, and the type of a mesh axis.
+                Token::Type | Token::Mesh | Token::Manual if previous != Token::SlashSlash => wants_operand = false,
                 Token::If | Token::For | Token::While | Token::OpenBrace => return previous != Token::SlashSlash,
                 Token::Underscore | Token::Ellipsis | Token::Question => {
                     is_doubtful.get_or_insert(false);

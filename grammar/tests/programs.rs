@@ -277,3 +277,53 @@ fn f(x) {
 ",
     );
 }
+
+#[test]
+fn parts_print_alone() {
+    use spmdc_grammar::ast::{ExprKind, ItemKind};
+    let source = "type T = f32[ 4@X,8 ]{V:Y};\nconst c = matmul( a+1,b,out=P(X ,_) );";
+    let (program, _) = parse(source, FileId::default());
+    let [ItemKind::Type { ty, .. }, ItemKind::Const { value, .. }] = [&program.items[0].kind, &program.items[1].kind]
+    else {
+        panic!("{program:?}")
+    };
+    assert_eq!(spmdc_grammar::print::type_expr(ty), "f32[4@X, 8]{V:Y}");
+    assert_eq!(spmdc_grammar::print::expr(value), "matmul(a + 1, b, out=P(X, _))");
+    let ExprKind::Call { args, .. } = &value.kind else { panic!("{value:?}") };
+    let ExprKind::Sharding(sharding) = &args[2].value.kind else { panic!("{args:?}") };
+    assert_eq!(spmdc_grammar::print::sharding(sharding), "P(X, _)");
+}
+
+#[test]
+fn spans_cover_what_they_name() {
+    let source = "fn f(x: f32[4@X]) {\n  let y = (a + b)[0].c(1, axis=2);\n  y.0 ** -z\n}";
+    let (program, _) = parse(source, FileId::default());
+    let mut texts = Vec::new();
+    collect_spans(&format!("{program:?}"), source, &mut texts);
+    for expected in [
+        source,
+        "x: f32[4@X]",
+        "f32[4@X]",
+        "let y = (a + b)[0].c(1, axis=2);",
+        "(a + b)[0].c(1, axis=2)",
+        "(a + b)",
+        "axis",
+        "y.0 ** -z",
+        "y.0",
+        "0",
+        "**",
+        "-z",
+    ] {
+        assert!(texts.contains(&expected.to_string()), "{expected}: {texts:?}");
+    }
+}
+
+/// The text of every span in the debug form of a tree.
+fn collect_spans(debug: &str, source: &str, texts: &mut Vec<String>) {
+    for part in debug.split("span: ").skip(1) {
+        let range = part.split([',', ' ', '}', ')']).next().unwrap();
+        if let Some((start, end)) = range.split_once("..") {
+            texts.push(source[start.parse().unwrap()..end.parse().unwrap()].to_string());
+        }
+    }
+}
