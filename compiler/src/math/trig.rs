@@ -135,10 +135,10 @@ impl<X: Real> Angle<X> {
 }
 
 impl<X: Double> Angle<X> {
-    /// Reduces a large number. `first` has the digits of `2/pi` from the first that matters on, five times 53 of them.
-    fn reduce_large(x: X, digits: &[X]) -> Angle<X> {
+    /// Reduces a large number, given five groups of digits of `2/pi` from the first that matters on.
+    fn reduce_large(x: X, digits: [X; 5]) -> Angle<X> {
         let x = x * 0.5_f64.powi(128);
-        let product: Vec<Pair<X>> = digits.iter().map(|&d| Pair::product(x, d)).collect();
+        let product = digits.map(|group| Pair::product(x, group));
         let modulo_4 = |t: X| (t * 0.25).nearest().fma(-4.0, t);
         let modulo_1 = |t: X| {
             let integer = t.nearest();
@@ -167,17 +167,19 @@ impl<X: Double> Angle<X> {
         Angle { quadrant, high: angle.high, low: angle.low }
     }
 
-    /// Reduces any number from 2 on and below 2^(53 * groups - 53).
-    fn reduce_any(x: X, groups: usize) -> Angle<X> {
+    /// Reduces any number from 2 on and below 2^(53 * (N - 4)), by the first groups of digits of `2/pi`.
+    fn reduce_any<const N: usize>(x: X) -> Angle<X> {
         // Zeros in front serve numbers below 2^53, for which all digits matter.
-        let digits = [0.0].iter().chain(&FRAC_2_PI_DIGITS[..groups]).chain(&[0.0]);
-        let digits = digits.map(|&d| x.constant(d)).collect();
+        let digits: [X; N] = std::array::from_fn(|i| {
+            let group = if i == 0 { None } else { FRAC_2_PI_DIGITS.get(i - 1) };
+            x.constant(group.copied().unwrap_or(0.0))
+        });
         // The exponent of x, as a number: an integer in the low bits of 2^52, which is then subtracted.
         let biased = x.bits().shift_right(X::FRACTION) | ((X::BIAS + 52) << X::FRACTION);
         let exponent = biased.real() - (4503599627370496.0 + X::BIAS as f64);
         // Groups before this one only add multiples of four; the half keeps the division's rounding from mattering.
         let start = ((exponent - 0.5) * (1.0 / 53.0)).floor();
-        Angle::reduce_large(x, &window(start, digits))
+        Angle::reduce_large(x, window(start, digits))
     }
 
     #[inline(always)]
@@ -201,21 +203,18 @@ impl<X: Double> Angle<X> {
 }
 
 /// Five of the values, from number `start` on, by a shifter that moves by falling powers of two.
-fn window<X: Double>(mut start: X, mut values: Vec<X>) -> Vec<X> {
-    let mut step = values.len().next_power_of_two() / 2;
+fn window<X: Double, const N: usize>(mut start: X, mut values: [X; N]) -> [X; 5] {
+    let mut step = (N - 4).next_power_of_two() / 2;
     while step > 0 {
         let shift = start.greater_equal(step as f64);
-        let kept = values.len().min(step + 4);
-        values = (0..kept)
-            .map(|i| match values.get(i + step) {
-                Some(&moved) => shift.select(moved, values[i]),
-                None => values[i],
-            })
-            .collect();
+        // Later steps move by less than this one in total.
+        for i in 0..(step + 4).min(N - step) {
+            values[i] = shift.select(values[i + step], values[i]);
+        }
         start = start - shift.select(step as f64, start.zero());
         step /= 2;
     }
-    values
+    std::array::from_fn(|i| values[i])
 }
 
 pub(super) fn sin_f32<X: Single>(x: X) -> X {
@@ -256,7 +255,7 @@ pub(super) fn tan_f64<X: Double>(x: X) -> X {
 
 /// The functions of large arguments.
 pub(super) fn rare_f32<X: Single>(rare: Rare, x: X) -> X {
-    let angle = Angle::reduce_any(x.abs().widen(), 6);
+    let angle = Angle::reduce_any::<7>(x.abs().widen());
     match rare {
         Rare::Sin => angle.sin(SIN_TAIL_SHORT, COS_TAIL_SHORT).narrow().flip_sign_by(x),
         Rare::Cos => angle.next().sin(SIN_TAIL_SHORT, COS_TAIL_SHORT).narrow(),
@@ -266,7 +265,7 @@ pub(super) fn rare_f32<X: Single>(rare: Rare, x: X) -> X {
 
 /// The functions of large arguments.
 pub(super) fn rare_f64<X: Double>(rare: Rare, x: X) -> X {
-    let angle = Angle::reduce_any(x.abs(), FRAC_2_PI_DIGITS.len());
+    let angle = Angle::reduce_any::<24>(x.abs());
     match rare {
         Rare::Sin => angle.sin(SIN_TAIL, COS_TAIL).flip_sign_by(x),
         Rare::Cos => angle.next().sin(SIN_TAIL, COS_TAIL),
