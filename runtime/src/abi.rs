@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -290,6 +290,15 @@ pub enum Scalar {
     BlockStart(LayoutDim),
     /// This device's linear coordinate along the axes, major to minor.
     Coordinate(Vec<u8>),
+    /// Of the `count` places `start`, `start + step`, ... of a dimension, `step` positive: how many lie before this device's
+    /// block, or with `end` before its end. So a device finds the part of a strided region that is its own.
+    Places {
+        dim: LayoutDim,
+        start: i64,
+        step: i64,
+        count: i64,
+        end: bool,
+    },
     Add(Box<Scalar>, Box<Scalar>),
     Mul(Box<Scalar>, Box<Scalar>),
 }

@@ -257,6 +257,10 @@ impl Checker<'_> {
             Scalar::Const(_) => Ok(()),
             Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => self.layout_dim(dim),
             Scalar::Coordinate(axes) => self.axes(axes),
+            Scalar::Places { dim, step, .. } => {
+                ensure(*step > 0, || format!("places at a distance of {step}"))?;
+                self.layout_dim(dim)
+            }
             Scalar::Add(a, b) | Scalar::Mul(a, b) => self.scalar(a).and_then(|()| self.scalar(b)),
         }
     }

@@ -118,6 +118,14 @@ impl Mesh {
             Scalar::BlockLen(dim) => self.block(dim, device).len() as i64,
             Scalar::BlockStart(dim) => self.block(dim, device).start as i64,
             Scalar::Coordinate(axes) => self.linear(device, axes.iter().map(|&axis| axis as usize)) as i64,
+            Scalar::Places { dim, start, step, count, end } => {
+                let block = self.block(dim, device);
+                let bound = if *end { block.end } else { block.start } as i64;
+                // Rounded up: a place at the bound lies behind it.
+                let step = (*step).max(1);
+                let before = bound.saturating_sub(*start).saturating_add(step - 1).div_euclid(step);
+                before.clamp(0, (*count).max(0))
+            }
             Scalar::Add(a, b) => self.resolve(a, device).wrapping_add(self.resolve(b, device)),
             Scalar::Mul(a, b) => self.resolve(a, device).wrapping_mul(self.resolve(b, device)),
         }
@@ -165,6 +173,17 @@ mod tests {
         assert_eq!(lengths, [2, 2, 2, 2, 2, 0, 0, 0]);
         assert_eq!(mesh.block(&LayoutDim { size: 10, axes: vec![1] }, 7), 9..10);
         assert_eq!(mesh.block(&LayoutDim { size: 0, axes: vec![1] }, 7), 0..0);
+    }
+
+    #[test]
+    fn a_strided_region_falls_apart_into_blocks() {
+        let mesh = mesh(&[4]);
+        // Blocks of 10 over 4 are 0..3, 3..6, 6..9, 9..10; the places are 1, 3, 5, 7.
+        let places =
+            |end| Scalar::Places { dim: LayoutDim { size: 10, axes: vec![0] }, start: 1, step: 2, count: 4, end };
+        let parts: Vec<(i64, i64)> =
+            (0..4).map(|device| (mesh.resolve(&places(false), device), mesh.resolve(&places(true), device))).collect();
+        assert_eq!(parts, [(0, 1), (1, 3), (3, 4), (4, 4)]);
     }
 
     #[test]
