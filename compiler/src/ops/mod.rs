@@ -16,16 +16,19 @@ pub mod flip;
 pub mod iota;
 pub mod later;
 pub mod makers;
+pub mod nn;
 pub mod number;
 pub mod pad;
 pub mod print;
 pub mod promote;
+pub mod reduce;
 mod regions;
 pub mod repeat;
 pub mod reshape;
 pub mod reshard;
 pub mod roll;
 pub mod shape;
+pub mod statistics;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
@@ -215,6 +218,10 @@ ops! {
     Select(elementwise::Select) = "where",
     /// Another element type.
     Cast(cast::Cast) = "cast",
+    /// A reduction over dimensions.
+    Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
+    /// The position of the largest or smallest element.
+    ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
     /// Indices as values.
     Iota(iota::Iota) = "iota",
     /// NumPy broadcasting to a given shape.
@@ -263,6 +270,8 @@ ops! {
 
 composites! {
     elementwise::Clip = "clip",
+    statistics::Statistics = "mean" | "var" | "std" | "count_nonzero" | "logsumexp" | "norm",
+    nn::Neural = "relu" | "sigmoid" | "gelu" | "silu" | "softplus" | "softmax" | "log_softmax",
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
