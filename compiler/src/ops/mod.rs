@@ -13,6 +13,7 @@ pub mod control;
 pub mod elementwise;
 pub mod factors;
 pub mod flip;
+pub mod index;
 pub mod iota;
 pub mod later;
 pub mod makers;
@@ -28,10 +29,12 @@ pub mod reshape;
 pub mod reshard;
 pub mod roll;
 pub mod shape;
+pub mod slice;
 pub mod statistics;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
+pub mod update;
 
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -222,6 +225,14 @@ ops! {
     Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
     /// The position of the largest or smallest element.
     ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
+    /// Static ranges of dimensions.
+    Slice(slice::Slice),
+    /// A dynamic index that is valid, or the end of the program.
+    CheckIndex(index::CheckIndex) = "check_index",
+    /// Dynamic places of dimensions.
+    Index(index::Index) = "index",
+    /// A region of an array replaced.
+    Update(update::Update) = "update",
     /// Indices as values.
     Iota(iota::Iota) = "iota",
     /// NumPy broadcasting to a given shape.

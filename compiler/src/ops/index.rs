@@ -1,0 +1,409 @@
+//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where places are numbers or dynamic scalars.
+//!
+//! Static places and ranges are slices. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
+//! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements, and the
+//! dimension that it indexes is needed whole.
+
+use super::factors::{FactorKind, Factors};
+use super::reshape::reshape;
+use super::slice::{Range, slice};
+use super::{Call, Mismatch, Reads, Rules, later, number, shape};
+use crate::check::args::Args;
+use crate::check::term::Term;
+use crate::codegen::builder::KernelBuilder;
+use crate::codegen::loops::{Affine, Elem};
+use crate::codegen::lower::Lowering;
+use crate::ir::build::Builder;
+use crate::ir::eval::{Array, Trap};
+use crate::ir::mesh::Mesh;
+use crate::ir::types::{ArrayType, DType};
+use crate::ir::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+/// One entry of an index in the source.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// `1:-1`, `::2`
+    Range { start: Option<i64>, stop: Option<i64>, step: Option<i64>, span: Span },
+    /// An integer known while compiling, or an array.
+    Place(Term, Span),
+    /// `None`: a new dimension of size 1.
+    NewAxis(Span),
+    /// `...`: as many whole dimensions as are left.
+    Ellipsis(Span),
+}
+
+/// What an index takes of a dimension.
+#[derive(Clone, Debug)]
+pub(super) enum Taken {
+    Range(Range),
+    /// One place; the dimension vanishes.
+    Fixed(Range),
+    /// A checked i64 scalar; the dimension vanishes.
+    Dynamic(Value),
+}
+
+/// An index against a shape.
+pub(super) struct Plan {
+    /// For each dimension of the array.
+    pub taken: Vec<Taken>,
+    /// The shape of the result: a dimension of the array by its number, or a new one.
+    pub result: Vec<Option<usize>>,
+}
+
+impl Plan {
+    pub(super) fn result_shape(&self) -> Vec<usize> {
+        let len = |dim: usize| match &self.taken[dim] {
+            Taken::Range(range) => range.len,
+            Taken::Fixed(_) | Taken::Dynamic(_) => 1,
+        };
+        self.result.iter().map(|slot| slot.map_or(1, len)).collect()
+    }
+}
+
+/// Reads an index; dynamic places are checked by statements.
+pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: Span) -> Result<Plan, Diagnostic> {
+    let given = items.iter().filter(|item| matches!(item, Item::Range { .. } | Item::Place(..))).count();
+    let dots: Vec<Span> =
+        items.iter().filter_map(|item| if let Item::Ellipsis(span) = item { Some(*span) } else { None }).collect();
+    if let [_, second, ..] = dots.as_slice() {
+        return Err(Diagnostic::error(Code::E0205, *second, "an index can have `...` only once"));
+    }
+    if given > shape.len() {
+        let message = format!("{given} indices for an array of shape {}", shape::display(shape));
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    let mut plan = Plan { taken: Vec::new(), result: Vec::new() };
+    let whole = |plan: &mut Plan, count: usize| {
+        for _ in 0..count {
+            let dim = plan.taken.len();
+            plan.taken.push(Taken::Range(Range::all(shape[dim])));
+            plan.result.push(Some(dim));
+        }
+    };
+    for item in items {
+        let dim = plan.taken.len();
+        let at = |mismatch: Mismatch, span: Span| {
+            let mut error = Diagnostic::error(mismatch.code, span, mismatch.message);
+            error.help = mismatch.help;
+            error
+        };
+        match item {
+            Item::Ellipsis(_) => whole(&mut plan, shape.len() - given),
+            Item::NewAxis(_) => plan.result.push(None),
+            Item::Range { start, stop, step, span } => {
+                let range = Range::of(*start, *stop, *step, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+                plan.taken.push(Taken::Range(range));
+                plan.result.push(Some(dim));
+            }
+            Item::Place(Term::Int(place), span) => {
+                let place = (*place).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+                let range = Range::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+                plan.taken.push(Taken::Fixed(range));
+            }
+            Item::Place(Term::Array(place), span) => {
+                let ty = build.ty(*place).array.clone();
+                if ty.rank() > 0 || ty.dtype == DType::Bool {
+                    return Err(later::not_supported("indexing by an array", *span));
+                }
+                if !ty.dtype.is_integer() {
+                    let message = format!("an index must be an integer, not {}", ty.dtype.name());
+                    return Err(Diagnostic::error(Code::E0203, *span, message));
+                }
+                let outer = std::mem::replace(&mut build.span, *span);
+                let checked = build.emit1(CheckIndex { extent: shape[dim] }, &[*place]);
+                build.span = outer;
+                plan.taken.push(Taken::Dynamic(checked?));
+            }
+            Item::Place(other, span) => {
+                let message = format!("an index must be an integer, not {}", other.describe());
+                return Err(Diagnostic::error(Code::E0210, *span, message));
+            }
+        }
+    }
+    let left = shape.len() - plan.taken.len();
+    whole(&mut plan, left);
+    Ok(plan)
+}
+
+/// `x[items]`
+pub fn get(build: &mut Builder, value: Value, items: &[Item], span: Span) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let plan = plan(build, &shape, items, span)?;
+    let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
+        Taken::Range(range) | Taken::Fixed(range) => *range,
+        Taken::Dynamic(_) => Range::all(size),
+    });
+    let ranges: Vec<Range> = ranges.collect();
+    let mut value = slice(build, value, &ranges)?;
+    let mut dims = Vec::new();
+    let mut args = vec![value];
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        if let Taken::Dynamic(place) = taken {
+            dims.push(dim);
+            args.push(*place);
+        }
+    }
+    if !dims.is_empty() {
+        value = build.emit1(Index { dims }, &args)?;
+    }
+    reshape(build, value, &plan.result_shape())
+}
+
+/// `check_index(i, n)`: the index as i64, counted from the front, or the end of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckIndex {
+    pub extent: usize,
+}
+
+impl Rules for CheckIndex {
+    fn name(&self) -> &'static str {
+        "check_index"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].rank() != 0 || !args[0].dtype.is_integer() {
+            return Err(Mismatch::new(Code::E0203, format!("an index must be an integer, not {}", args[0])));
+        }
+        Ok(vec![ArrayType::scalar(DType::I64)])
+    }
+
+    fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        Factors { factors: Vec::new(), operands: vec![Vec::new()], results: vec![Vec::new()] }
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let index = number::to_int(args[0].dtype(), args[0].bits[0]);
+        let place = if index < 0 { index + self.extent as i128 } else { index };
+        if !(0..self.extent as i128).contains(&place) {
+            let message = format!("index {index} is out of bounds for a dimension of {}", self.extent);
+            return Err(Trap { code: Code::E0801, message });
+        }
+        Ok(vec![Array::scalar(DType::I64, place as u64)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("check_index({}, {})", args[0], self.extent)
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.check_index(stmt.args[0], self.extent as i64, stmt.results[0]);
+        Ok(())
+    }
+}
+
+impl Call for CheckIndex {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let index = args.array(build, "index")?;
+        let extent = args.int("extent")?;
+        let extent = usize::try_from(extent)
+            .map_err(|_| Diagnostic::error(Code::E0218, args.span, "the extent of an index cannot be negative"))?;
+        Ok(Term::Array(build.emit1(CheckIndex { extent }, &[index])?))
+    }
+}
+
+/// `index(x, i, j, dims=(0, 2))`: the places i and j of dimensions 0 and 2, which vanish. The operands after x are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// In order.
+    pub dims: Vec<usize>,
+}
+
+/// Whether operands are what `check_index` gives.
+pub(super) fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
+    match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
+        Some(ty) => Err(Mismatch::new(Code::E0203, format!("a checked index is an i64 scalar, not {ty}"))),
+        None => Ok(()),
+    }
+}
+
+impl Rules for Index {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        are_checked(&args[1..])?;
+        let ordered = self.dims.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.dims.len() + 1 != args.len() || !ordered || self.dims.iter().any(|&dim| dim >= args[0].rank()) {
+            let message = format!("{} indices for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
+        let shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
+        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let (mut operand, mut result) = (Vec::new(), Vec::new());
+        for (dim, &size) in args[0].shape.iter().enumerate() {
+            let indexed = self.dims.contains(&dim);
+            let factor = rule.add(size, if indexed { FactorKind::Whole } else { FactorKind::Pass });
+            operand.push(vec![factor]);
+            if !indexed {
+                result.push(vec![factor]);
+            }
+        }
+        rule.operands.push(operand);
+        rule.operands.resize(args.len(), Vec::new());
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
+        let mut result = self.infer(&types).unwrap_or_default();
+        let ty = result.pop().unwrap_or_else(|| args[0].ty.clone());
+        Ok(vec![Array::from_fn(ty, |index| {
+            let mut kept = index.iter().copied();
+            let own = (0..args[0].ty.rank()).map(|dim| match self.dims.iter().position(|&indexed| indexed == dim) {
+                Some(at) => args[1 + at].bits[0] as usize,
+                None => kept.next().unwrap_or(0),
+            });
+            let own: Vec<usize> = own.collect();
+            args[0].get(&own)
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("index({}, dims={})", args.join(", "), shape::tuple(&self.dims))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let rank = kernel.context.ty(stmt.args[0]).rank();
+        let mut kept = index.iter().cloned();
+        let mut own = Vec::new();
+        for dim in 0..rank {
+            own.push(match self.dims.iter().position(|&indexed| indexed == dim) {
+                Some(at) => kernel.dynamic_index(stmt.args[1 + at]),
+                None => kept.next().unwrap_or_default(),
+            });
+        }
+        kernel.operand(stmt.args[0], &own)
+    }
+}
+
+impl Call for Index {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let dims = args.take_named("dims");
+        let value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
+        let Some(dims) = dims else {
+            return Err(Diagnostic::error(Code::E0201, args.span, "`index` needs `dims=`; write x[i] to index"));
+        };
+        let dims = Args::new("index", args.span, vec![dims]).ints("dims")?;
+        let dims = shape::axes(&dims, rank, args.span)?;
+        let mut operands = vec![value];
+        for arg in args.positional() {
+            operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
+        }
+        Ok(Term::Array(build.emit1(Index { dims }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Item {
+        Item::Range { start, stop, step, span: Span::default() }
+    }
+
+    fn place(index: i64) -> Item {
+        Item::Place(Term::Int(index.into()), Span::default())
+    }
+
+    fn x() -> Array {
+        integers(&[2, 3, 2], &(0..12).collect::<Vec<i128>>())
+    }
+
+    /// `x[items]`, where the last item may be the scalar `i`.
+    fn indexed(items: impl FnOnce(Term) -> Vec<Item>, i: i128) -> Result<(Array, Vec<String>), Diagnostic> {
+        let mut build = testing::builder();
+        let arrays = [x(), integers(&[], &[i])];
+        let inputs =
+            [testing::parameter(&mut build, DType::I32, &[2, 3, 2]), testing::parameter(&mut build, DType::I32, &[])];
+        let items = items(Term::Array(inputs[1]));
+        let result = get(&mut build, inputs[0], &items, Span::default())?;
+        Ok((testing::evaluate(&build, &inputs, &arrays, result), testing::printed(&build)))
+    }
+
+    #[test]
+    fn static_indices_are_slices() {
+        let (y, lines) = indexed(|_| vec![place(-1), range(None, None, Some(-2))], 0).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[2, 2][..], vec![10, 11, 6, 7]));
+        assert_eq!(lines, ["a[1:2, 2::-2, :]", "reshape(a, (2, 2))"]);
+        let (y, lines) = indexed(|_| vec![range(None, None, None)], 0).unwrap();
+        assert_eq!((y, lines.len()), (x(), 0));
+    }
+
+    #[test]
+    fn new_dimensions_and_dots_have_their_places() {
+        let span = Span::default();
+        let (y, _) =
+            indexed(|_| vec![Item::NewAxis(span), Item::Ellipsis(span), place(0), Item::NewAxis(span)], 0).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[1, 2, 3, 1][..], vec![0, 2, 4, 6, 8, 10]));
+        let dots = vec![Item::Ellipsis(span), Item::Ellipsis(span)];
+        assert_eq!(indexed(|_| dots, 0).unwrap_err().code, Code::E0205);
+    }
+
+    #[test]
+    fn dynamic_indices_are_checked() {
+        let at_end = |i: Term| vec![range(Some(1), None, None), Item::Place(i, Span::default()), place(1)];
+        let (y, lines) = indexed(at_end, -1).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[1][..], vec![11]));
+        assert_eq!(lines, ["check_index(a, 3)", "a[1:2, :, 1:2]", "index(a, b, dims=(1,))", "reshape(a, (1,))"]);
+        let trap = CheckIndex { extent: 3 }.eval(&[&integers(&[], &[3])]).unwrap_err();
+        assert_eq!((trap.code, trap.message.as_str()), (Code::E0801, "index 3 is out of bounds for a dimension of 3"));
+        assert!(CheckIndex { extent: 3 }.eval(&[&integers(&[], &[-4])]).is_err());
+    }
+
+    #[test]
+    fn wrong_indices_are_errors() {
+        let code = |items: Vec<Item>| indexed(|_| items, 0).unwrap_err().code;
+        assert_eq!(code(vec![place(2)]), Code::E0401);
+        assert_eq!(code(vec![range(None, None, Some(0))]), Code::E0402);
+        assert_eq!(code(vec![place(0), place(0), place(0), place(0)]), Code::E0205);
+        assert_eq!(code(vec![Item::Place(Term::Float(1.0), Span::default())]), Code::E0210);
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let x = testing::parameter(&mut build, DType::F32, &[2, 3]);
+        let i = testing::parameter(&mut build, DType::I64, &[]);
+        testing::call(&mut build, "index", &[Term::Array(x), Term::Array(i)], &[("dims", testing::ints(&[1]))])
+            .unwrap();
+        assert_eq!(build.blocks[0].stmts[0].op, Index { dims: vec![1] }.into());
+        assert_eq!(build.ty(build.blocks[0].stmts[0].results[0]).shape(), [2]);
+    }
+}
