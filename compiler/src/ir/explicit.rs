@@ -57,13 +57,13 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
     let unreduced = context.unreduced()?;
     let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| context.explicit_axes(ty)).collect();
-    if operands.iter().flatten().all(Vec::is_empty) && out_of(op).is_none() {
+    if operands.iter().flatten().all(Vec::is_empty) && op.rules().out().is_none() {
         let none = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
         return Ok(results.iter().map(none).collect());
     }
     let shares = context.shares(&rule, &operands)?;
     let joined = context.joined(&rule, &shares)?;
-    let out = out_of(op);
+    let out = op.rules().out();
     let contracted = context.contracted(&rule, &shares);
     let mut layouts = Vec::new();
     for (position, array) in results.iter().enumerate() {
@@ -80,11 +80,6 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
         None if contracted.is_empty() => Ok(layouts),
         None => Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0])),
     }
-}
-
-/// The `out=` of an op.
-fn out_of(_: &Op) -> Option<&Sharding> {
-    None
 }
 
 struct Context<'a> {

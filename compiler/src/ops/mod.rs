@@ -10,6 +10,7 @@ pub mod collective;
 pub mod concatenate;
 pub mod constant;
 pub mod control;
+pub mod einsum;
 pub mod elementwise;
 pub mod factors;
 pub mod flip;
@@ -46,6 +47,7 @@ use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
+use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use factors::Factors;
 use spmdc_grammar::codes::Code;
@@ -152,6 +154,11 @@ pub trait Rules {
         None
     }
 
+    /// The layout on explicit axes that the user asked for by `out=`, where the operands alone may leave a choice.
+    fn out(&self) -> Option<&Sharding> {
+        None
+    }
+
     /// Along which manual axes the results vary, given where some operand does.
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands
@@ -225,6 +232,10 @@ ops! {
     Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
     /// The position of the largest or smallest element.
     ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
+    /// A sum of products of two operands.
+    Einsum(einsum::Einsum),
+    /// Elements with equal indices in several dimensions.
+    Diagonal(einsum::diagonal::Diagonal),
     /// Static ranges of dimensions.
     Slice(slice::Slice),
     /// A dynamic index that is valid, or the end of the program.
@@ -283,6 +294,8 @@ composites! {
     elementwise::Clip = "clip",
     statistics::Statistics = "mean" | "var" | "std" | "count_nonzero" | "logsumexp" | "norm",
     nn::Neural = "relu" | "sigmoid" | "gelu" | "silu" | "softplus" | "softmax" | "log_softmax",
+    einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
+    einsum::diagonal::DiagonalCalls = "trace" | "diag",
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",

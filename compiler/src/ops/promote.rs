@@ -6,7 +6,7 @@
 
 use super::cast::Cast;
 use super::elementwise::{self, BinaryOp, CompareOp, UnaryOp};
-use super::{Mismatch, later};
+use super::{Mismatch, einsum};
 use crate::check::term::Term;
 use crate::ir::Value;
 use crate::ir::build::Builder;
@@ -180,7 +180,7 @@ pub fn binary(build: &mut Builder, op: ast::BinaryOp, lhs: Operand<'_>, rhs: Ope
         Ast::FloorDiv => elementwise::binary(build, BinaryOp::FloorDiv, lhs, rhs),
         Ast::Rem => elementwise::binary(build, BinaryOp::Rem, lhs, rhs),
         Ast::Pow => power(build, lhs, rhs),
-        Ast::MatMul => Err(later::not_supported("@", build.span)),
+        Ast::MatMul => einsum::contract::matmul(build, lhs, rhs),
     }?;
     Ok(Term::Array(value))
 }

@@ -54,6 +54,10 @@ impl Reshard {
     pub fn request(to: Sharding) -> Reshard {
         Reshard { to, step: Step::Request }
     }
+
+    pub fn pin(to: Sharding) -> Reshard {
+        Reshard { to, step: Step::Pin }
+    }
 }
 
 impl Rules for Reshard {
@@ -137,7 +141,7 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Re
 }
 
 /// A sharding for a value of this rank: dimensions that it does not mention are not split.
-fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
+pub(super) fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
     if sharding.rank() > rank {
         let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());
         return Err(Diagnostic::error(Code::E0205, span, message));

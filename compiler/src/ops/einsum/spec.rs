@@ -1,0 +1,148 @@
+//! The notation of `einsum`: a letter for each dimension of each operand, and for those of the result.
+//!
+//! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions behind `...`
+//! get letters that the text does not use, counted from the last, so that operands of different rank broadcast.
+
+use crate::ops::Mismatch;
+use spmdc_grammar::codes::Code;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    pub inputs: Vec<Vec<char>>,
+    pub output: Vec<char>,
+}
+
+fn malformed(message: impl Into<String>) -> Mismatch {
+    Mismatch::new(Code::E0216, message)
+}
+
+/// One operand's or the result's labels, where `None` stands for `...`.
+fn parse_term(text: &str) -> Result<Vec<Option<char>>, Mismatch> {
+    let mut labels = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("...") {
+            if labels.contains(&None) {
+                return Err(malformed(format!("`{text}` has `...` twice")));
+            }
+            labels.push(None);
+            rest = after;
+        } else if first.is_ascii_alphabetic() {
+            labels.push(Some(first));
+            rest = &rest[1..];
+        } else {
+            return Err(malformed(format!("`{first}` is not a label; labels are letters, as in \"ij,jk->ik\"")));
+        }
+    }
+    Ok(labels)
+}
+
+/// Reads the text for operands of these ranks.
+pub fn parse(text: &str, ranks: &[usize]) -> Result<Spec, Mismatch> {
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let (inputs, output) = match compact.split_once("->") {
+        Some((inputs, output)) => (inputs, Some(parse_term(output)?)),
+        None => (compact.as_str(), None),
+    };
+    let inputs = inputs.split(',').map(parse_term).collect::<Result<Vec<_>, _>>()?;
+    if inputs.len() != ranks.len() {
+        let message = format!("\"{text}\" is for {} operands, but {} are given", inputs.len(), ranks.len());
+        return Err(malformed(message));
+    }
+    let mut hidden = Vec::new();
+    for (number, (labels, &rank)) in inputs.iter().zip(ranks).enumerate() {
+        let letters = labels.iter().flatten().count();
+        let fits = if letters < labels.len() { letters <= rank } else { letters == rank };
+        if !fits {
+            let (number, labels) = (number + 1, letters);
+            return Err(malformed(format!(
+                "operand {number} has {rank} dimensions, but {labels} labels in \"{text}\""
+            )));
+        }
+        hidden.push(if letters < labels.len() { rank - letters } else { 0 });
+    }
+    let most = hidden.iter().copied().max().unwrap_or(0);
+    let mut free = ('A'..='Z').chain('a'..='z').filter(|&letter| !compact.contains(letter));
+    let ellipsis: Vec<char> = free.by_ref().take(most).collect();
+    if ellipsis.len() < most {
+        return Err(malformed(format!("\"{text}\" leaves too few letters for the dimensions behind `...`")));
+    }
+    let expand = |labels: &[Option<char>], count: usize| -> Vec<char> {
+        let expanded = labels.iter().map(|label| match label {
+            Some(letter) => vec![*letter],
+            None => ellipsis[most - count..].to_vec(),
+        });
+        expanded.flatten().collect()
+    };
+    let labelled: Vec<Vec<char>> = inputs.iter().zip(&hidden).map(|(labels, &count)| expand(labels, count)).collect();
+    let output = match output {
+        Some(labels) => {
+            if most > 0 && !labels.contains(&None) {
+                return Err(malformed(format!("the result of \"{text}\" needs `...`, as its operands have it")));
+            }
+            expand(&labels, most)
+        }
+        None => {
+            // Without `->`: what stands behind `...`, then the letters that occur once, in the order of the alphabet.
+            let mut once: Vec<char> = inputs.iter().flatten().flatten().copied().collect();
+            once.sort_unstable();
+            let repeated = |letter: &char| once.iter().filter(|other| *other == letter).count() > 1;
+            let single: Vec<char> = once.iter().copied().filter(|letter| !repeated(letter)).collect();
+            ellipsis.iter().copied().chain(single).collect()
+        }
+    };
+    for (at, label) in output.iter().enumerate() {
+        if output[..at].contains(label) {
+            return Err(malformed(format!("label {label} occurs twice in the result of \"{text}\"")));
+        }
+        if !labelled.iter().flatten().any(|other| other == label) {
+            return Err(malformed(format!("label {label} of the result of \"{text}\" is in no operand")));
+        }
+    }
+    Ok(Spec { inputs: labelled, output })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(text: &str, ranks: &[usize]) -> String {
+        match parse(text, ranks) {
+            Ok(spec) => {
+                let inputs: Vec<String> = spec.inputs.iter().map(|labels| labels.iter().collect()).collect();
+                format!("{}->{}", inputs.join(","), spec.output.iter().collect::<String>())
+            }
+            Err(mismatch) => {
+                assert_eq!(mismatch.code, Code::E0216);
+                mismatch.message
+            }
+        }
+    }
+
+    #[test]
+    fn results_can_be_implied() {
+        assert_eq!(read("ij, jk", &[2, 2]), "ij,jk->ik");
+        assert_eq!(read("ba", &[2]), "ba->ab");
+        assert_eq!(read("ii", &[2]), "ii->");
+    }
+
+    #[test]
+    fn dots_stand_for_the_leading_dimensions() {
+        assert_eq!(read("...ij,jk->...ik", &[4, 2]), "ABij,jk->ABik");
+        assert_eq!(read("...i,...i", &[3, 2]), "ABi,Bi->AB");
+        assert_eq!(read("i...->...i", &[1]), "i->i");
+        assert_eq!(read("A...,...->A...", &[2, 1]), "AB,B->AB");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(read("ij,jk", &[2]).contains("for 2 operands, but 1 are given"));
+        assert!(read("ij->i", &[3]).contains("operand 1 has 3 dimensions, but 2 labels"));
+        assert!(read("ij->ii", &[2]).contains("label i occurs twice"));
+        assert!(read("ij->k", &[2]).contains("label k"));
+        assert!(read("i$->i", &[2]).contains("`$` is not a label"));
+        assert!(read("...i...", &[2]).contains("twice"));
+        assert!(read("...i->i", &[2]).contains("needs `...`"));
+    }
+}
