@@ -5,4 +5,5 @@ pub mod codegen;
 pub mod ir;
 pub mod math;
 pub mod ops;
+pub mod passes;
 pub mod report;

@@ -6,6 +6,7 @@
 //!
 //! Every value is defined once. Blocks see the values of the blocks around them.
 
+pub mod blocks;
 pub mod build;
 pub mod eval;
 pub mod explicit;
@@ -159,6 +160,32 @@ impl Block {
             for block in &stmt.blocks {
                 block.walk(visit);
             }
+        }
+    }
+
+    /// Every use of a value, in order: operands and the results of blocks.
+    pub fn each_use(&self, visit: &mut dyn FnMut(Value)) {
+        for stmt in &self.stmts {
+            stmt.args.iter().for_each(|&arg| visit(arg));
+            stmt.blocks.iter().for_each(|block| block.each_use(visit));
+        }
+        self.results.iter().for_each(|&result| visit(result));
+    }
+
+    /// As [`Block::each_use`], to change them.
+    pub fn each_use_mut(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        for stmt in &mut self.stmts {
+            stmt.args.iter_mut().for_each(&mut *visit);
+            stmt.blocks.iter_mut().for_each(|block| block.each_use_mut(visit));
+        }
+        self.results.iter_mut().for_each(visit);
+    }
+
+    /// As [`Block::walk`], to change them.
+    pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Stmt)) {
+        for stmt in &mut self.stmts {
+            visit(stmt);
+            stmt.blocks.iter_mut().for_each(|block| block.walk_mut(visit));
         }
     }
 }

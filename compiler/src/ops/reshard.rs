@@ -4,21 +4,23 @@
 //! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
 use super::factors::{FactorKind, Factors};
-use super::{Call, Mismatch, Rules};
+use super::{Call, Mismatch, Reads, Rules};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
+use crate::codegen::lower::{Lowering, Side, layout_of};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
-use crate::ir::types::{ArrayType, Type};
+use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
+use crate::passes::reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::CollectiveKind;
+use spmdc_runtime::abi::{CollectiveKind, Scalar};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -98,7 +100,12 @@ impl Rules for Reshard {
         self.step == Step::Slice
     }
 
-    /// A free slice: the element at the same global index, in the larger block that the operand has here.
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        if self.is_pointwise() { Reads::Once } else { Reads::Buffer }
+    }
+
+    /// A free slice: the element at the same global index, in the larger block that the operand has here. Where the result is
+    /// a partial value, the first device has all of it.
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
         let shifted = index.iter().enumerate().map(|(dim, local)| {
@@ -110,7 +117,38 @@ impl Rules for Reshard {
             kernel.global_index(&to, dim, local).plus(&start)
         });
         let shifted: Vec<Affine> = shifted.collect();
-        kernel.operand(stmt.args[0], &shifted)
+        let elem = kernel.operand(stmt.args[0], &shifted);
+        let partial = to.sharding.unreduced.minus(from.sharding.unreduced);
+        if partial.is_empty() {
+            return elem;
+        }
+        let position = Scalar::Coordinate(partial.iter().map(|axis| axis as u8).collect());
+        let position = kernel.scalar_affine(position);
+        let first = kernel.in_range(position, Affine::constant(0), Affine::constant(1));
+        let zero = kernel.constant(to.dtype(), 0);
+        kernel.select(to.dtype(), first, elem, zero)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let Step::Collective(kind) = self.step else {
+            return Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"));
+        };
+        let (from, to) = (lowering.ty(stmt.args[0]), lowering.ty(stmt.results[0]));
+        let group = reshard::group(&from.array, &from.sharding, &to.sharding, lowering.mesh);
+        let reduce = from.sharding.unreduced.minus(to.sharding.unreduced);
+        let source = Side { value: stmt.args[0], layout: layout_of(from) };
+        let target = Side { value: stmt.results[0], layout: layout_of(to) };
+        if reduce.is_empty() {
+            lowering.exchange(kind, group, source, target);
+        } else {
+            lowering.reduce(kind, from.sharding.combine, group.union(reduce), reduce, source, target);
+        }
+        Ok(())
+    }
+
+    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let Step::Collective(kind) = self.step else { return None };
+        Some((kind, reshard::group(&args[0].array, &args[0].sharding, &results[0].sharding, mesh)))
     }
 
     fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {

@@ -1,0 +1,10 @@
+//! The passes, in the order of the pipeline, each with what holds after it.
+//!
+//! - `propagate`: every sharding is decided; no dimension is open.
+//! - `insert_reshards`: the operands of every op agree with its factor rule.
+//! - `partition`: all communication is explicit. It plans with `reshard`.
+//! - `fuse`: it is known which values exist in memory.
+//! - `plan_memory`: each of them has a place, and the program is a list of steps.
+
+pub mod propagate;
+pub mod reshard;

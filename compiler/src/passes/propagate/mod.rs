@@ -1,0 +1,344 @@
+//! Decides every sharding on `auto` axes, from those that the program gives.
+//!
+//! ```text
+//! fn main(x: f32[8@X,16], w) -> f32 {                       fn main(x: f32[8@X,16], w: f32[16,4]) -> f32 {
+//!   let h = x @ w;        // h: f32[8@?,4@?]        =>        let h = x @ w;        // h: f32[8@X,4]
+//! ```
+//!
+//! What is given: closed dimensions of parameters, of annotations (`pin`) and of `reshard`; and all `explicit` axes, which the
+//! types have already. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point:
+//! first through ops that only carry, then through all factors that pass, then through all. Values of one data flow (what a
+//! loop carries, the results of branches) take part in steps of their own.
+//!
+//! Axes are only ever added, in program order, so the result does not depend on chance. Afterwards no dimension is open; the
+//! operands of an op may still disagree.
+
+mod projection;
+mod step;
+
+pub use projection::{Assignment, Projection};
+
+use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::sharding::Sharding;
+use crate::ir::types::{AxisSet, Type};
+use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::reshard::Step;
+use step::{Dim, Node, Slot};
+
+/// Decides all shardings. The module is at stage `propagated` afterwards.
+pub fn propagate(mut module: Module) -> Module {
+    copy_per_use(&mut module.func);
+    let mut graph = Graph::new(&module);
+    graph.settle(&module.mesh);
+    for (index, info) in module.func.values.iter_mut().enumerate() {
+        let Some(slot) = graph.slot_of[index] else { continue };
+        for (dim, decided) in info.ty.sharding.dims.iter_mut().zip(&graph.slots[slot].dims) {
+            dim.axes = decided.axes.clone();
+            dim.open = false;
+        }
+    }
+    let Func { body, values, .. } = &mut module.func;
+    body.walk_mut(&mut |stmt| {
+        if let Op::Reshard(op) = &mut stmt.op {
+            op.to = values[stmt.results[0].0 as usize].ty.sharding.clone();
+        }
+    });
+    module.stage = Stage::Propagated;
+    module
+}
+
+/// Where axes spread.
+enum Edge {
+    Op(Node),
+    /// An operand or result of a `manual` region, outside and inside: outside, each dimension is split over `manual` first.
+    Border {
+        outside: usize,
+        inside: usize,
+        manual: Vec<Vec<u8>>,
+    },
+}
+
+struct Graph {
+    slots: Vec<Slot>,
+    /// For each value that the program defines; values that must end equal have one slot.
+    slot_of: Vec<Option<usize>>,
+    edges: Vec<Edge>,
+}
+
+impl Graph {
+    fn new(module: &Module) -> Graph {
+        let func = &module.func;
+        let mut graph = Graph { slots: Vec::new(), slot_of: vec![None; func.values.len()], edges: Vec::new() };
+        let auto = module.mesh.of_kind(AxisKind::Auto);
+        for &param in &func.body.params {
+            graph.define(func, param, auto);
+            let slot = graph.slot(param);
+            pin(&mut graph.slots[slot], func.ty(param));
+        }
+        graph.block(func, &func.body, auto);
+        let mut uses = vec![0; func.values.len()];
+        func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
+        graph.pin_operands(func, &func.body, &uses);
+        graph
+    }
+
+    fn slot(&self, value: Value) -> usize {
+        self.slot_of[value.0 as usize].expect("values are defined before they are used")
+    }
+
+    fn define(&mut self, func: &Func, value: Value, auto: AxisSet) {
+        let ty = func.ty(value);
+        let dims = ty.shape().iter().zip(&ty.sharding.dims);
+        let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), pinned: false }).collect();
+        let bytes = ty.array.len() * ty.dtype().size();
+        self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced) });
+        self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
+    }
+
+    /// `value` is laid out as `other`, always.
+    fn share(&mut self, value: Value, other: Value) {
+        self.slot_of[value.0 as usize] = Some(self.slot(other));
+    }
+
+    fn block(&mut self, func: &Func, block: &Block, auto: AxisSet) {
+        for stmt in &block.stmts {
+            self.stmt(func, stmt, auto);
+        }
+    }
+
+    fn stmt(&mut self, func: &Func, stmt: &Stmt, auto: AxisSet) {
+        match &stmt.op {
+            Op::For(op) => {
+                let carries = &stmt.args[op.bounds()..];
+                let body = &stmt.blocks[0];
+                body.params.iter().for_each(|&param| self.define(func, param, auto));
+                self.block(func, body, auto);
+                for (i, &carry) in carries.iter().enumerate() {
+                    let param = body.params[i + 1];
+                    self.share(stmt.results[i], param);
+                    self.flow(func, &[carry, body.results[i]], param, false);
+                }
+                for i in carries.len()..stmt.results.len() {
+                    self.define(func, stmt.results[i], auto);
+                    let stacked = self.slot(stmt.results[i]);
+                    if let Some(trips) = self.slots[stacked].dims.first_mut() {
+                        trips.pinned = true;
+                    }
+                    self.flow(func, &[body.results[i]], stmt.results[i], true);
+                }
+            }
+            Op::While(_) => {
+                let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+                body.params.iter().for_each(|&param| self.define(func, param, auto));
+                for (i, &param) in body.params.iter().enumerate() {
+                    self.share(cond.params[i], param);
+                    self.share(stmt.results[i], param);
+                }
+                self.block(func, cond, auto);
+                self.block(func, body, auto);
+                for (i, &param) in body.params.iter().enumerate() {
+                    self.flow(func, &[stmt.args[i], body.results[i]], param, false);
+                }
+            }
+            Op::Branch(_) => {
+                stmt.blocks.iter().for_each(|block| self.block(func, block, auto));
+                for (i, &result) in stmt.results.iter().enumerate() {
+                    self.define(func, result, auto);
+                    let sources: Vec<Value> = stmt.blocks.iter().map(|block| block.results[i]).collect();
+                    self.flow(func, &sources, result, false);
+                }
+            }
+            Op::Manual(op) => {
+                let body = &stmt.blocks[0];
+                let inside = auto.minus(op.axes);
+                for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
+                    self.define(func, param, inside);
+                    self.border(arg, param, input);
+                }
+                self.block(func, body, inside);
+                for ((&result, &local), output) in stmt.results.iter().zip(&body.results).zip(&op.outputs) {
+                    self.define(func, result, inside);
+                    let slot = self.slot(result);
+                    for (dim, manual) in self.slots[slot].dims.iter_mut().zip(&output.dims) {
+                        if !dim.axes.starts_with(&manual.axes) {
+                            dim.axes = manual.axes.clone();
+                        }
+                    }
+                    self.border(result, local, output);
+                }
+            }
+            Op::Reshard(op) => {
+                self.define(func, stmt.results[0], auto);
+                if matches!(op.step, Step::Pin | Step::Request) {
+                    let slot = self.slot(stmt.results[0]);
+                    pin(&mut self.slots[slot], func.ty(stmt.results[0]));
+                }
+                self.op(func, stmt);
+            }
+            _ => {
+                stmt.results.iter().for_each(|&result| self.define(func, result, auto));
+                self.op(func, stmt);
+            }
+        }
+    }
+
+    /// The edge of an ordinary op.
+    fn op(&mut self, func: &Func, stmt: &Stmt) {
+        let rule = factors_of(func, stmt);
+        let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
+        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots }));
+    }
+
+    /// Data flows from each of `sources` into `target`, which may have one dimension more in front.
+    fn flow(&mut self, func: &Func, sources: &[Value], target: Value, stacked: bool) {
+        let shape = func.ty(target).shape();
+        let mut rule = Factors::new();
+        let whole = |dim| if stacked && dim == 0 { FactorKind::Whole } else { FactorKind::Pass };
+        let dims: Vec<Vec<usize>> =
+            shape.iter().enumerate().map(|(dim, &size)| vec![rule.add(size, whole(dim))]).collect();
+        rule.operands = vec![dims[usize::from(stacked)..].to_vec(); sources.len()];
+        rule.results.push(dims);
+        let slots = sources.iter().chain([&target]).map(|&value| self.slot(value)).collect();
+        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots }));
+    }
+
+    fn border(&mut self, outside: Value, inside: Value, manual: &Sharding) {
+        let manual = manual.dims.iter().map(|dim| dim.axes.clone()).collect();
+        self.edges.push(Edge::Border { outside: self.slot(outside), inside: self.slot(inside), manual });
+    }
+
+    /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
+    fn pin_operands(&mut self, func: &Func, block: &Block, uses: &[u32]) {
+        let mut plain = vec![false; func.values.len()];
+        for stmt in &block.stmts {
+            if let Op::Reshard(op) = &stmt.op
+                && matches!(op.step, Step::Pin | Step::Request)
+                && plain[stmt.args[0].0 as usize]
+                && uses[stmt.args[0].0 as usize] == 1
+                && op.to.unreduced.is_empty()
+            {
+                let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
+                let (operand, result) = self.two(operand, result);
+                // Axes that types decide stay as they are.
+                let decided = |slot: &Slot| -> Vec<Vec<u8>> {
+                    let fixed = |axis: &&u8| !slot.allowed.contains(**axis as usize);
+                    slot.dims.iter().map(|dim| dim.axes.iter().filter(fixed).copied().collect()).collect()
+                };
+                if decided(operand) == decided(result) {
+                    operand.dims.clone_from(&result.dims);
+                }
+            }
+            let structural = matches!(stmt.op, Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_));
+            if !structural && !matches!(stmt.op, Op::Reshard(_)) {
+                stmt.results.iter().for_each(|result| plain[result.0 as usize] = true);
+            }
+            stmt.blocks.iter().for_each(|block| self.pin_operands(func, block, uses));
+        }
+    }
+
+    /// Two different slots, the first one to be changed.
+    fn two(&mut self, a: usize, b: usize) -> (&mut Slot, &Slot) {
+        let (low, high) = self.slots.split_at_mut(a.max(b));
+        if a < b { (&mut low[a], &high[0]) } else { (&mut high[0], &low[b]) }
+    }
+
+    fn settle(&mut self, mesh: &Mesh) {
+        let Graph { slots, edges, .. } = self;
+        for stage in [step::Stage::Carry, step::Stage::Pass, step::Stage::All] {
+            loop {
+                let mut changed = false;
+                for edge in edges.iter().chain(edges.iter().rev()) {
+                    changed |= match edge {
+                        Edge::Op(node) => node.step(slots, mesh, stage),
+                        Edge::Border { outside, inside, manual } => cross(slots, *outside, *inside, manual, mesh),
+                    };
+                }
+                if !changed {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The factor rule of a statement that is not control flow.
+pub fn factors_of(func: &Func, stmt: &Stmt) -> Factors {
+    let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
+    stmt.op.rules().factors(&arrays(&stmt.args), &arrays(&stmt.results))
+}
+
+/// Dimensions that the type closes stay as they are.
+fn pin(slot: &mut Slot, ty: &Type) {
+    for (dim, sharding) in slot.dims.iter_mut().zip(&ty.sharding.dims) {
+        dim.pinned = !sharding.open;
+    }
+}
+
+/// Axes pass the border of a `manual` region where the manual axes stand first.
+fn cross(slots: &mut [Slot], outside: usize, inside: usize, manual: &[Vec<u8>], mesh: &Mesh) -> bool {
+    let mut changed = false;
+    for (dim, manual) in manual.iter().enumerate() {
+        let local = slots[inside].dims[dim].size;
+        // Blocks of blocks are those of the whole array only where they are even.
+        let even = |axes: &[u8]| manual.is_empty() || local % mesh.size_of(axes) == 0;
+        let given: AxisSet = manual.iter().map(|&axis| axis as usize).collect();
+        let mut wanted = manual.clone();
+        wanted.extend(&slots[inside].dims[dim].axes);
+        if even(&slots[inside].dims[dim].axes) {
+            changed |= slots[outside].extend(dim, &wanted, given, mesh);
+        }
+        if let Some(rest) = slots[outside].dims[dim].axes.strip_prefix(manual.as_slice()) {
+            let rest = rest.to_vec();
+            if even(&rest) {
+                changed |= slots[inside].extend(dim, &rest, AxisSet::EMPTY, mesh);
+            }
+        }
+    }
+    changed
+}
+
+/// What has no operands is made anew for each use, so that each use can have it laid out as it likes.
+fn copy_per_use(func: &mut Func) {
+    // A copy of a large literal is no cheaper than moving it, and it lies whole on every device anyway.
+    let mut makers: Vec<Option<Stmt>> = vec![None; func.values.len()];
+    func.body.walk(&mut |stmt| {
+        let free = stmt.args.is_empty() && stmt.blocks.is_empty() && !stmt.op.rules().has_effect();
+        if let ([result], true, false) = (stmt.results.as_slice(), free, matches!(stmt.op, Op::Constant(_)))
+            && func.ty(*result).rank() > 0
+        {
+            makers[result.0 as usize] = Some(stmt.clone());
+        }
+    });
+    if makers.iter().all(Option::is_none) {
+        return;
+    }
+    let mut used = vec![false; makers.len()];
+    let mut copies: Vec<Vec<Stmt>> = vec![Vec::new(); makers.len()];
+    let mut body = std::mem::take(&mut func.body);
+    body.each_use_mut(&mut |value| {
+        let index = value.0 as usize;
+        let Some(maker) = makers.get(index).and_then(Option::as_ref) else { return };
+        if std::mem::replace(&mut used[index], true) {
+            let (ty, origin) = (func.ty(*value).clone(), func.info(*value).origin.clone());
+            let copy = func.new_value(ty, origin);
+            copies[index].push(Stmt { results: vec![copy], ..maker.clone() });
+            *value = copy;
+        }
+    });
+    place(&mut body, &mut copies);
+    func.body = body;
+}
+
+/// Puts the copies behind the statements that they are copies of.
+fn place(block: &mut Block, copies: &mut [Vec<Stmt>]) {
+    let mut stmts = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks.iter_mut().for_each(|inner| place(inner, copies));
+        let made = stmt.results.first().and_then(|result| copies.get_mut(result.0 as usize)).map(std::mem::take);
+        stmts.push(stmt);
+        stmts.extend(made.into_iter().flatten());
+    }
+    block.stmts = stmts;
+}

@@ -1,0 +1,186 @@
+//! A rule's factors and the dimensions of its tensors: axes of the one as axes of the other.
+//!
+//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. A dimension of several
+//! factors fills them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X
+//! and `b` over Y. Blocks must not straddle factors, so there every factor divides evenly, and a later one is split only where
+//! all before it are split completely.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::types::AxisSet;
+use crate::ops::factors::{DimFactors, FactorKind, Factors};
+
+/// For each factor the axes that split it, major to minor.
+pub type Assignment = Vec<Vec<u8>>;
+
+/// A rule, and what follows from it for splitting its factors.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    pub rule: Factors,
+    /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1.
+    pub whole: Vec<bool>,
+    /// Per factor: shares a dimension with others, so blocks have to be even.
+    pub even: Vec<bool>,
+}
+
+impl Projection {
+    pub fn new(rule: Factors) -> Projection {
+        let mut whole: Vec<bool> =
+            rule.factors.iter().map(|factor| factor.kind == FactorKind::Whole || factor.size == 1).collect();
+        let mut even = vec![false; rule.factors.len()];
+        for tensor in rule.operands.iter().chain(&rule.results) {
+            let mut seen = vec![false; rule.factors.len()];
+            for dim in tensor {
+                for &factor in dim {
+                    whole[factor] |= seen[factor];
+                    seen[factor] = true;
+                }
+                let several = significant(&rule, dim).count() > 1;
+                significant(&rule, dim).for_each(|factor| even[factor] |= several);
+            }
+        }
+        Projection { rule, whole, even }
+    }
+
+    /// The axes of each factor of a tensor; None where the tensor does not have the factor, or has it in a dimension that is
+    /// split in a way that no factors can say.
+    pub fn factors_of(&self, tensor: &[DimFactors], dims: &[Vec<u8>], mesh: &Mesh) -> Vec<Option<Vec<u8>>> {
+        let mut assignment = vec![None; self.rule.factors.len()];
+        for (dim, axes) in tensor.iter().zip(dims) {
+            if let Some(parts) = self.split_dim(dim, axes, mesh) {
+                for (&factor, part) in dim.iter().zip(parts) {
+                    assignment[factor] = Some(part);
+                }
+            }
+        }
+        assignment
+    }
+
+    /// The axes of one dimension, dealt out to its factors.
+    fn split_dim(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
+        let mut parts = vec![Vec::new(); dim.len()];
+        let several = significant(&self.rule, dim).count() > 1;
+        let mut at = 0;
+        let mut left = 1;
+        // The first factor that is larger than 1 takes axes first; if there is none, the first.
+        let skip = |at: usize| {
+            (at..dim.len()).find(|&position| self.rule.factors[dim[position]].size != 1).unwrap_or(dim.len())
+        };
+        if !dim.is_empty() {
+            at = skip(0).min(dim.len() - 1);
+            left = self.rule.factors[dim[at]].size;
+        }
+        for &axis in axes {
+            let size = mesh.axes[axis as usize].size;
+            if !several {
+                parts.get_mut(at)?.push(axis);
+                continue;
+            }
+            if left == 1 && size > 1 {
+                at = skip(at + 1);
+                left = self.rule.factors[*dim.get(at)?].size;
+            }
+            if left % size != 0 {
+                return None;
+            }
+            left /= size;
+            parts[at].push(axis);
+        }
+        Some(parts)
+    }
+
+    /// The axes of each dimension of a tensor.
+    pub fn dims_of(&self, tensor: &[DimFactors], assignment: &Assignment) -> Vec<Vec<u8>> {
+        tensor.iter().map(|dim| dim.iter().flat_map(|&factor| assignment[factor].iter().copied()).collect()).collect()
+    }
+
+    /// Whether the op can run on blocks that are split so.
+    pub fn is_valid(&self, assignment: &Assignment, mesh: &Mesh) -> bool {
+        let mut used = AxisSet::EMPTY;
+        for (factor, axes) in assignment.iter().enumerate() {
+            let blocks = mesh.size_of(axes);
+            if !axes.is_empty() && self.whole[factor]
+                || self.even[factor] && self.rule.factors[factor].size % blocks != 0
+            {
+                return false;
+            }
+            for &axis in axes {
+                if used.contains(axis as usize) {
+                    return false;
+                }
+                used = used.union(AxisSet::of(axis as usize));
+            }
+        }
+        let dims = self.rule.operands.iter().chain(&self.rule.results).flatten();
+        dims.into_iter().all(|dim| self.is_filled(dim, assignment, mesh))
+    }
+
+    /// Whether every factor before a split one is split completely.
+    pub fn is_filled(&self, dim: &DimFactors, assignment: &Assignment, mesh: &Mesh) -> bool {
+        let mut complete = true;
+        for factor in significant(&self.rule, dim) {
+            if !assignment[factor].is_empty() && !complete {
+                return false;
+            }
+            complete &= mesh.size_of(&assignment[factor]) == self.rule.factors[factor].size;
+        }
+        true
+    }
+}
+
+/// The factors of a dimension that are larger than 1.
+fn significant<'a>(rule: &'a Factors, dim: &'a DimFactors) -> impl Iterator<Item = usize> + 'a {
+    dim.iter().copied().filter(|&factor| rule.factors[factor].size != 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::mesh::{Axis, AxisKind};
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+    }
+
+    /// `a,b->(ab)`
+    fn merge(a: usize, b: usize) -> Projection {
+        let mut rule = Factors::new();
+        let (a, b) = (rule.add(a, FactorKind::Pass), rule.add(b, FactorKind::Pass));
+        rule.operands.push(vec![vec![a], vec![b]]);
+        rule.results.push(vec![vec![a, b]]);
+        Projection::new(rule)
+    }
+
+    #[test]
+    fn a_dimension_fills_its_factors_major_to_minor() {
+        let mesh = mesh();
+        let factors = |a, b, axes: &[u8]| {
+            let projection = merge(a, b);
+            projection.factors_of(&projection.rule.results[0].clone(), &[axes.to_vec()], &mesh)
+        };
+        assert_eq!(factors(2, 8, &[0, 1]), [Some(vec![0]), Some(vec![1])]);
+        assert_eq!(factors(8, 2, &[0, 1]), [Some(vec![0, 1]), Some(vec![])]);
+        assert_eq!(factors(1, 8, &[0]), [Some(vec![]), Some(vec![0])]);
+        assert_eq!(factors(3, 8, &[0]), [None, None]);
+    }
+
+    #[test]
+    fn blocks_do_not_straddle_factors() {
+        let mesh = mesh();
+        let valid = |a, b, axes: [&[u8]; 2]| merge(a, b).is_valid(&axes.map(<[u8]>::to_vec).to_vec(), &mesh);
+        assert!(valid(8, 16, [&[0], &[]]));
+        assert!(valid(2, 16, [&[0], &[1]]));
+        assert!(!valid(8, 16, [&[], &[1]]));
+        assert!(!valid(8, 16, [&[0], &[1]]));
+        assert!(!valid(6, 16, [&[1], &[]]));
+        assert!(!valid(8, 16, [&[0], &[0]]));
+    }
+
+    #[test]
+    fn a_single_factor_need_not_divide() {
+        let rule = Factors::elementwise(&[&[10]], &[10]);
+        let projection = Projection::new(rule);
+        assert!(projection.is_valid(&vec![vec![1]], &mesh()));
+        assert_eq!(projection.factors_of(&[vec![0]], &[vec![0, 1]], &mesh()), [Some(vec![0, 1])]);
+    }
+}

@@ -1,0 +1,308 @@
+//! One step of propagation: the values around one op agree on the axes of its factors, as far as they can.
+//!
+//! ```text
+//! x + y, x: f32[8@X,16], y: f32[8,16@Y]     i is split over X and j over Y: all three become f32[8@X,16@Y]
+//! x + y, x: f32[8@X,16], y: f32[8,16@X]     X cannot split both: the result becomes f32[8@X,16], y stays as it is
+//! ```
+//!
+//! For each factor the longest list that everyone's list is a prefix of is wanted by all; where lists diverge, what they have in
+//! common. Factors take turns, those of large tensors first; a tensor takes from a list what it still can. Results go before
+//! operands, and an operand takes no axis that the result could not take.
+
+use super::projection::Projection;
+use crate::ir::mesh::Mesh;
+use crate::ir::types::AxisSet;
+use crate::ops::factors::FactorKind;
+
+/// What propagation knows of a value, or of several that must end equal.
+#[derive(Clone, Debug, Default)]
+pub struct Slot {
+    pub dims: Vec<Dim>,
+    /// Of the whole array.
+    pub bytes: usize,
+    /// The axes that propagation may add here.
+    pub allowed: AxisSet,
+}
+
+#[derive(Clone, Debug)]
+pub struct Dim {
+    pub size: usize,
+    /// Major to minor.
+    pub axes: Vec<u8>,
+    pub pinned: bool,
+}
+
+impl Slot {
+    pub fn axes(&self) -> Vec<Vec<u8>> {
+        self.dims.iter().map(|dim| dim.axes.clone()).collect()
+    }
+
+    fn used(&self) -> AxisSet {
+        self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+    }
+
+    /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`) that no other dimension
+    /// has, and not into many more blocks than it has elements.
+    pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, mesh: &Mesh) -> bool {
+        let used = self.used();
+        let allowed = self.allowed.union(given);
+        let Dim { size, axes: current, pinned } = &self.dims[dim];
+        let added = || axes.iter().filter(|axis| !current.contains(axis)).map(|&axis| axis as usize);
+        let fits = !pinned
+            && axes != current
+            && extends(current, axes, self.allowed)
+            && added().all(|axis| allowed.contains(axis) && !used.contains(axis))
+            && (*size != 1 && mesh.size_of(axes) <= 2 * size || added().all(|axis| given.contains(axis)));
+        if fits {
+            self.dims[dim].axes = axes.to_vec();
+        }
+        fits
+    }
+}
+
+/// Whether `longer` splits further what `shorter` splits already. Axes that propagation does not decide may come to stand
+/// behind ones that it does.
+fn extends(shorter: &[u8], longer: &[u8], movable: AxisSet) -> bool {
+    let common = common_prefix(shorter, longer);
+    let mut rest = longer[common..].iter();
+    shorter[common..].iter().all(|axis| !movable.contains(*axis as usize) && rest.any(|other| other == axis))
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// How far propagation goes; each stage includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Ops that only carry: elementwise ones, transposes, loops.
+    Carry,
+    /// All ops, but only factors that pass through.
+    Pass,
+    /// All factors; and where operands differ, the larger one decides.
+    All,
+}
+
+/// An op and the slots of its operands, then of its results.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub projection: Projection,
+    pub slots: Vec<usize>,
+}
+
+/// What the tensors of an op want a factor to be split over.
+struct Wish {
+    factor: usize,
+    axes: Vec<u8>,
+    /// Someone's list goes elsewhere.
+    forked: bool,
+    /// The largest tensor that has the whole list, and which one it is.
+    bytes: usize,
+    tensor: usize,
+}
+
+impl Node {
+    /// Whether the op only carries data: all its factors pass through.
+    fn carries(&self) -> bool {
+        let factors = &self.projection.rule.factors;
+        factors.iter().all(|factor| factor.size == 1 || factor.kind == FactorKind::Pass)
+    }
+
+    fn tensor(&self, tensor: usize) -> &[Vec<usize>] {
+        let rule = &self.projection.rule;
+        match tensor.checked_sub(rule.operands.len()) {
+            None => &rule.operands[tensor],
+            Some(result) => &rule.results[result],
+        }
+    }
+
+    fn factors_of(&self, tensor: usize, slots: &[Slot], mesh: &Mesh) -> Vec<Option<Vec<u8>>> {
+        self.projection.factors_of(self.tensor(tensor), &slots[self.slots[tensor]].axes(), mesh)
+    }
+
+    /// One step; whether anything changed.
+    pub fn step(&self, slots: &mut [Slot], mesh: &Mesh, stage: Stage) -> bool {
+        if stage == Stage::Carry && !self.carries() {
+            return false;
+        }
+        let operands = self.projection.rule.operands.len();
+        let wishes = self.wishes(slots, mesh, stage);
+        let mut changed = false;
+        for tensor in (operands..self.slots.len()).chain(0..operands) {
+            for wish in &wishes {
+                if !self.tensor(tensor).iter().flatten().any(|&factor| factor == wish.factor) {
+                    continue;
+                }
+                let results = operands..self.slots.len();
+                let in_result = results.clone().find_map(|result| {
+                    if tensor < operands { self.factors_of(result, slots, mesh)[wish.factor].clone() } else { None }
+                });
+                let wanted = in_result.unwrap_or_else(|| wish.axes.clone());
+                changed |= self.take(tensor, wish.factor, &wanted, slots, mesh);
+                if stage == Stage::All && wish.forked && tensor >= operands {
+                    changed |= self.choose(tensor, wish.factor, slots, mesh);
+                }
+            }
+        }
+        changed
+    }
+
+    fn wishes(&self, slots: &[Slot], mesh: &Mesh, stage: Stage) -> Vec<Wish> {
+        let tensors: Vec<Vec<Option<Vec<u8>>>> =
+            (0..self.slots.len()).map(|tensor| self.factors_of(tensor, slots, mesh)).collect();
+        let mut wishes = Vec::new();
+        for (factor, info) in self.projection.rule.factors.iter().enumerate() {
+            let takes_part = match info.kind {
+                FactorKind::Pass => true,
+                FactorKind::Reduce(_) => stage == Stage::All,
+                FactorKind::Whole => false,
+            };
+            if !takes_part || self.projection.whole[factor] {
+                continue;
+            }
+            let mut wish = Wish { factor, axes: Vec::new(), forked: false, bytes: 0, tensor: 0 };
+            for (tensor, lists) in tensors.iter().enumerate() {
+                let Some(axes) = &lists[factor] else { continue };
+                let slot = &slots[self.slots[tensor]];
+                if extends(&wish.axes, axes, slot.allowed) {
+                    if wish.forked {
+                        continue;
+                    }
+                    if *axes != wish.axes || wish.bytes < slot.bytes {
+                        (wish.bytes, wish.tensor) = (slot.bytes, tensor);
+                    }
+                    wish.axes = axes.clone();
+                } else if !extends(axes, &wish.axes, slot.allowed) {
+                    wish.axes.truncate(common_prefix(axes, &wish.axes));
+                    wish.forked = true;
+                }
+            }
+            if !wish.axes.is_empty() || wish.forked {
+                wishes.push(wish);
+            }
+        }
+        wishes.sort_by_key(|wish| (std::cmp::Reverse(wish.bytes), wish.tensor, wish.factor));
+        wishes
+    }
+
+    /// Gives a factor of a tensor as many of these axes as it can take.
+    fn take(&self, tensor: usize, factor: usize, wanted: &[u8], slots: &mut [Slot], mesh: &Mesh) -> bool {
+        let rule = self.tensor(tensor);
+        let Some(dim) = rule.iter().position(|dim| dim.contains(&factor)) else { return false };
+        let assignment = self.factors_of(tensor, slots, mesh);
+        for end in (1..=wanted.len()).rev() {
+            let wanted = &wanted[..end];
+            if self.projection.even[factor] && self.projection.rule.factors[factor].size % mesh.size_of(wanted) != 0 {
+                continue;
+            }
+            // The axes of the whole dimension with this factor split so.
+            let mut next = vec![Vec::new(); assignment.len()];
+            let mut known = true;
+            for &other in &rule[dim] {
+                match &assignment[other] {
+                    _ if other == factor => next[other] = wanted.to_vec(),
+                    Some(axes) => next[other] = axes.clone(),
+                    None => known = false,
+                }
+            }
+            if !known || !self.projection.is_filled(&rule[dim], &next, mesh) {
+                continue;
+            }
+            let axes: Vec<u8> = rule[dim].iter().flat_map(|&other| next[other].iter().copied()).collect();
+            if slots[self.slots[tensor]].extend(dim, &axes, AxisSet::EMPTY, mesh) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
+    fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
+        if self.factors_of(result, slots, mesh)[factor].as_ref().is_none_or(|axes| !axes.is_empty()) {
+            return false;
+        }
+        let mut best: Option<(usize, usize, Vec<u8>)> = None;
+        for tensor in 0..self.projection.rule.operands.len() {
+            let Some(Some(axes)) = self.factors_of(tensor, slots, mesh).get(factor).cloned() else { continue };
+            let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(&axes));
+            if best.as_ref().is_none_or(|(bytes, blocks, _)| rank > (*bytes, *blocks)) {
+                best = Some((rank.0, rank.1, axes));
+            }
+        }
+        best.is_some_and(|(_, _, axes)| self.take(result, factor, &axes, slots, mesh))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::mesh::{Axis, AxisKind};
+    use crate::ops::factors::Factors;
+    use spmdc_runtime::abi::ReduceOp;
+
+    const X: u8 = 0;
+    const Y: u8 = 1;
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+    }
+
+    fn slot(dims: &[(usize, &[u8])]) -> Slot {
+        let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
+        let dims = dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), pinned: false }).collect();
+        Slot { dims, bytes, allowed: AxisSet::all(2) }
+    }
+
+    /// Steps until nothing changes; then the axes of each tensor, as `X,_`.
+    fn settle(rule: Factors, mut slots: Vec<Slot>, stage: Stage) -> Vec<String> {
+        let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect() };
+        while node.step(&mut slots, &mesh(), stage) {}
+        let dim = |dim: &Dim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
+        slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()
+    }
+
+    fn add(x: [&[u8]; 2], y: [&[u8]; 2], stage: Stage) -> Vec<String> {
+        let rule = Factors::elementwise(&[&[8, 16], &[8, 16]], &[8, 16]);
+        let slots = vec![slot(&[(8, x[0]), (16, x[1])]), slot(&[(8, y[0]), (16, y[1])]), slot(&[(8, &[]), (16, &[])])];
+        settle(rule, slots, stage)
+    }
+
+    #[test]
+    fn operands_complete_each_other() {
+        assert_eq!(add([&[X], &[]], [&[], &[Y]], Stage::Carry), ["X,Y", "X,Y", "X,Y"]);
+    }
+
+    #[test]
+    fn an_axis_splits_one_dimension_only() {
+        assert_eq!(add([&[X], &[]], [&[], &[X]], Stage::Carry), ["X,_", "_,X", "X,_"]);
+    }
+
+    #[test]
+    fn where_operands_differ_more_blocks_win_in_the_end() {
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::Pass), ["X,_", "Y,_", "_,_"]);
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::All), ["X,_", "Y,_", "Y,_"]);
+    }
+
+    #[test]
+    fn contracted_dimensions_wait_for_the_last_stage() {
+        let rule = || {
+            let kind = |c| if c == 'k' { FactorKind::Reduce(ReduceOp::Sum) } else { FactorKind::Pass };
+            Factors::labelled(&[vec![('i', 8), ('k', 16)], vec![('k', 16), ('j', 4)]], &[('i', 8), ('j', 4)], kind)
+        };
+        let slots = || vec![slot(&[(8, &[X]), (16, &[Y])]), slot(&[(16, &[]), (4, &[])]), slot(&[(8, &[]), (4, &[])])];
+        assert_eq!(settle(rule(), slots(), Stage::Carry), ["X,Y", "_,_", "_,_"]);
+        assert_eq!(settle(rule(), slots(), Stage::Pass), ["X,Y", "_,_", "X,_"]);
+        assert_eq!(settle(rule(), slots(), Stage::All), ["X,Y", "Y,_", "X,_"]);
+    }
+
+    #[test]
+    fn pinned_and_tiny_dimensions_stay() {
+        let rule = |size| Factors::elementwise(&[&[size]], &[size]);
+        let mut pinned = slot(&[(8, &[])]);
+        pinned.dims[0].pinned = true;
+        assert_eq!(settle(rule(8), vec![slot(&[(8, &[X])]), pinned], Stage::All), ["X", "_"]);
+        // Eight blocks of three elements would be mostly empty.
+        assert_eq!(settle(rule(3), vec![slot(&[(3, &[X, Y])]), slot(&[(3, &[])])], Stage::All), ["(X,Y)", "X"]);
+    }
+}
