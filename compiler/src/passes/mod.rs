@@ -6,5 +6,7 @@
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
+pub mod insert_reshards;
+pub mod partition;
 pub mod propagate;
 pub mod reshard;

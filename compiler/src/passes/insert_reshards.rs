@@ -1,0 +1,454 @@
+//! Makes operands agree: after this pass every op is local under its factor rule.
+//!
+//! ```text
+//! let h = relu(x @ w1) @ w2;   // h: f32[8,16], relu(..): f32[8,64@Y], w2: f32[64@Y,16]
+//! =>
+//! let v7: f32[8,16]{U:Y} = einsum("ik,kj->ij", v5, w2);
+//! let h: f32[8,16] = reshard(v7, P(_,_));             // `einsum` sums over a dimension that is split over Y
+//! ```
+//!
+//! For each op one list of axes per factor is chosen, among those that its operands and its wanted result have: the choice that
+//! moves the fewest bytes, then the one with the least work on each device. Operands that lie otherwise get a request in front,
+//! in the outermost loop that does not define them; equal requests are made once. The result has what the factors say, partial
+//! along the axes of split summed factors, and is brought to the layout that propagation decided.
+//!
+//! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::origin::Origin;
+use crate::ir::sharding::Sharding;
+use crate::ir::types::{AxisSet, Type};
+use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::control::ManualRegion;
+use crate::ops::factors::FactorKind;
+use crate::ops::reshard::Reshard;
+use crate::passes::propagate::{Assignment, Projection, factors_of};
+use crate::passes::reshard;
+use spmdc_runtime::abi::ReduceOp;
+use std::collections::BTreeMap;
+
+/// Bytes that a device might receive in the time of one operation.
+const BYTES_PER_OPERATION: f64 = 0.05;
+
+/// At most this many combinations are compared; beyond it, factors are chosen one after the other.
+const MAX_COMBINATIONS: usize = 4096;
+
+/// Inserts requests where layouts disagree.
+pub fn insert_reshards(module: Module) -> Module {
+    let Module { stage, mesh, mut func } = module;
+    let body = std::mem::take(&mut func.body);
+    let mut inserter = Inserter { mesh: &mesh, depth: vec![0; func.values.len()], func, frames: Vec::new() };
+    let results = vec![None; body.results.len()];
+    let body = inserter.block(body, results, true, "");
+    let mut func = inserter.func;
+    func.body = body;
+    Module { stage, mesh, func }
+}
+
+struct Inserter<'a> {
+    mesh: &'a Mesh,
+    func: Func,
+    /// For each value the number of blocks around it.
+    depth: Vec<usize>,
+    /// The blocks that are being rewritten, innermost last.
+    frames: Vec<Frame>,
+}
+
+struct Frame {
+    stmts: Vec<Stmt>,
+    /// What has been requested here.
+    made: Vec<(Value, Sharding, Value)>,
+    /// Nothing moves out of this block: it may not run at all, or does not see the values outside.
+    closed: bool,
+}
+
+impl Inserter<'_> {
+    /// Rewrites a block whose results must lie as `wanted`, where that is given.
+    fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed });
+        let depth = self.frames.len() - 1;
+        block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
+        for stmt in block.stmts {
+            self.stmt(stmt);
+        }
+        let results = block.results.iter().zip(wanted);
+        let results = results.map(|(&result, wanted)| match wanted {
+            Some(wanted) => {
+                let origin = self.func.info(result).origin.because(why);
+                self.laid_out(result, &wanted, origin)
+            }
+            None => result,
+        });
+        let results = results.collect();
+        let frame = self.frames.pop().expect("the frame of this block");
+        Block { params: block.params, stmts: frame.stmts, results }
+    }
+
+    /// The value with another layout.
+    fn laid_out(&mut self, value: Value, to: &Sharding, origin: Origin) -> Value {
+        if self.func.ty(value).sharding == *to {
+            return value;
+        }
+        let mut at = self.frames.len() - 1;
+        while at > self.depth[value.0 as usize] && !self.frames[at].closed {
+            at -= 1;
+        }
+        let known = self.frames[at..].iter().flat_map(|frame| &frame.made);
+        if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
+            return *made;
+        }
+        let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
+        let made = self.new_value(ty, &origin, at);
+        let op = Reshard::request(to.clone()).into();
+        let stmt = Stmt { op, args: vec![value], results: vec![made], blocks: Vec::new(), origin };
+        self.frames[at].stmts.push(stmt);
+        self.frames[at].made.push((value, to.clone(), made));
+        made
+    }
+
+    fn new_value(&mut self, ty: Type, origin: &Origin, depth: usize) -> Value {
+        self.depth.push(depth);
+        self.func.new_value(ty, origin.clone())
+    }
+
+    fn push(&mut self, stmt: Stmt) {
+        let depth = self.frames.len() - 1;
+        stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
+        self.frames[depth].stmts.push(stmt);
+    }
+
+    fn sharding(&self, value: Value) -> Sharding {
+        self.func.ty(value).sharding.clone()
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) {
+        match &stmt.op {
+            Op::For(op) => {
+                let bounds = op.bounds();
+                let carried = "the loop carries this value in another layout";
+                self.whole_scalars(&mut stmt, bounds);
+                let mut body = std::mem::take(&mut stmt.blocks[0]);
+                for (i, param) in body.params[1..].iter().enumerate() {
+                    let wanted = self.sharding(*param);
+                    let origin = stmt.origin.because(carried);
+                    stmt.args[bounds + i] = self.laid_out(stmt.args[bounds + i], &wanted, origin);
+                }
+                let carries = body.params.len() - 1;
+                let wanted = |i: usize| {
+                    let mut wanted = self.sharding(stmt.results[i]);
+                    if i >= carries {
+                        wanted.dims.remove(0);
+                    }
+                    Some(wanted)
+                };
+                let wanted = (0..stmt.results.len()).map(wanted).collect();
+                body = self.block(body, wanted, false, carried);
+                stmt.blocks = vec![body];
+                self.push(stmt);
+            }
+            Op::While(_) => {
+                let carried = "the loop carries this value in another layout";
+                for (i, param) in stmt.blocks[1].params.clone().into_iter().enumerate() {
+                    let wanted = self.sharding(param);
+                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(carried));
+                }
+                let wanted: Vec<Option<Sharding>> =
+                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
+                let cond = std::mem::take(&mut stmt.blocks[0]);
+                let body = std::mem::take(&mut stmt.blocks[1]);
+                let cond =
+                    self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
+                let body = self.block(body, wanted, false, carried);
+                stmt.blocks = vec![cond, body];
+                self.push(stmt);
+            }
+            Op::Branch(_) => {
+                self.whole_scalars(&mut stmt, 1);
+                let wanted: Vec<Option<Sharding>> =
+                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
+                let blocks = std::mem::take(&mut stmt.blocks);
+                let why = "both branches give this value in one layout";
+                stmt.blocks = blocks.into_iter().map(|block| self.block(block, wanted.clone(), true, why)).collect();
+                self.push(stmt);
+            }
+            Op::Manual(op) => {
+                let op = op.clone();
+                let mut body = std::mem::take(&mut stmt.blocks[0]);
+                for (i, (&param, input)) in body.params.iter().zip(&op.inputs).enumerate() {
+                    let wanted = outside(&op, input, &self.sharding(param));
+                    let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
+                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
+                }
+                let wanted = stmt.results.iter().zip(&op.outputs);
+                let wanted = wanted.map(|(&result, output)| Some(inside(output, &self.sharding(result)))).collect();
+                body = self.block(body, wanted, true, &format!("`{}` gives its result in this layout", op.name));
+                stmt.blocks = vec![body];
+                self.push(stmt);
+            }
+            // What is asked for is asked for already.
+            Op::Reshard(_) => {
+                let origin = if stmt.origin.reason.is_empty() {
+                    stmt.origin.because("the program asks for this layout")
+                } else {
+                    stmt.origin.clone()
+                };
+                stmt.origin = origin;
+                self.push(stmt);
+            }
+            _ => self.ordinary(stmt),
+        }
+    }
+
+    /// Bounds and conditions are no sums.
+    fn whole_scalars(&mut self, stmt: &mut Stmt, count: usize) {
+        for i in 0..count {
+            let origin = stmt.origin.because("this scalar decides how the program goes on");
+            stmt.args[i] = self.laid_out(stmt.args[i], &Sharding::replicated(0), origin);
+        }
+    }
+
+    fn ordinary(&mut self, mut stmt: Stmt) {
+        let projection = Projection::new(factors_of(&self.func, &stmt));
+        let assignment = self.choose(&projection, &stmt);
+        let name = stmt.op.rules().name();
+        for (i, dims) in projection.rule.operands.iter().enumerate() {
+            let wanted = Sharding::closed(projection.dims_of(dims, &assignment));
+            let why = self.reason(name, &projection, i, stmt.args[i], &wanted);
+            stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
+        }
+        let mut after = Vec::new();
+        for (i, dims) in projection.rule.results.iter().enumerate() {
+            let natural = natural(&projection, dims, &assignment);
+            let wanted = stmt.results[i];
+            if self.func.ty(wanted).sharding == natural {
+                continue;
+            }
+            let why = if natural.unreduced.is_empty() {
+                format!("the result of `{name}` is wanted in another layout")
+            } else {
+                let axes = self.mesh.display_set(natural.unreduced);
+                format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine))
+            };
+            let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };
+            let depth = self.frames.len() - 1;
+            let made = self.new_value(ty, &stmt.origin, depth);
+            stmt.results[i] = made;
+            let op = Reshard::request(self.sharding(wanted)).into();
+            let origin = stmt.origin.because(why);
+            after.push(Stmt { op, args: vec![made], results: vec![wanted], blocks: Vec::new(), origin });
+        }
+        self.push(stmt);
+        after.into_iter().for_each(|stmt| self.push(stmt));
+    }
+
+    fn reason(&self, name: &str, projection: &Projection, operand: usize, value: Value, wanted: &Sharding) -> String {
+        let ty = self.func.ty(value);
+        if !ty.sharding.unreduced.is_empty() {
+            return format!("`{name}` needs the whole sum");
+        }
+        for (dim, factors) in projection.rule.operands[operand].iter().enumerate() {
+            let whole = factors.iter().any(|&factor| projection.rule.factors[factor].kind == FactorKind::Whole);
+            if whole && !ty.sharding.dims[dim].axes.is_empty() && wanted.dims[dim].axes.is_empty() {
+                return format!("`{name}` needs dimension {dim} whole");
+            }
+        }
+        format!("`{name}` needs this operand as {}", wanted.display(self.mesh))
+    }
+
+    /// One list of axes for each factor.
+    fn choose(&self, projection: &Projection, stmt: &Stmt) -> Assignment {
+        let tensors = self.tensors(projection, stmt);
+        let candidates: Vec<Vec<Vec<u8>>> =
+            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors)).collect();
+        if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
+            return agreed;
+        }
+        let mut costs = Costs { inserter: self, projection, stmt, known: BTreeMap::new() };
+        let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
+        if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
+            costs.cheapest_of_all(&candidates)
+        } else {
+            costs.cheapest_in_turn(&candidates)
+        }
+    }
+
+    /// Per tensor, operands first: the axes of each factor now, or as wanted.
+    fn tensors(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Option<Vec<u8>>>> {
+        let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+        let values = stmt.args.iter().chain(&stmt.results);
+        let pairs = rules.zip(values).map(|(dims, &value)| {
+            let axes: Vec<Vec<u8>> = self.func.ty(value).sharding.dims.iter().map(|dim| dim.axes.clone()).collect();
+            projection.factors_of(dims, &axes, self.mesh)
+        });
+        pairs.collect()
+    }
+}
+
+fn combines(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "sums",
+        ReduceOp::Product => "multiplies",
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => "reduces",
+    }
+}
+
+/// The layout outside of a region of a value that lies as `local` inside.
+fn outside(op: &ManualRegion, manual: &Sharding, local: &Sharding) -> Sharding {
+    let mut sharding = local.clone();
+    for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
+        dim.axes.splice(0..0, manual.axes.iter().copied());
+    }
+    let partial = manual.unreduced.intersect(op.axes);
+    sharding.with_unreduced(local.unreduced.union(partial), local.combine)
+}
+
+/// The layout inside of a region of a value that lies as `global` outside.
+fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
+    let mut sharding = global.clone();
+    for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
+        if dim.axes.starts_with(&manual.axes) {
+            dim.axes.drain(..manual.axes.len());
+        }
+    }
+    sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
+}
+
+/// The layout of a result that is computed under this assignment.
+pub fn natural(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment) -> Sharding {
+    let mut partial = AxisSet::EMPTY;
+    let mut combine = ReduceOp::Sum;
+    for (factor, axes) in projection.rule.factors.iter().zip(assignment) {
+        if let (FactorKind::Reduce(op), false) = (factor.kind, axes.is_empty()) {
+            partial = partial.union(axes.iter().map(|&axis| axis as usize).collect());
+            combine = op;
+        }
+    }
+    Sharding::closed(projection.dims_of(dims, assignment)).with_unreduced(partial, combine)
+}
+
+/// The lists that tensors have for a factor, and all that these begin with.
+fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<Vec<u8>>>]) -> Vec<Vec<u8>> {
+    let mut lists: Vec<Vec<u8>> = Vec::new();
+    if !projection.whole[factor] {
+        for axes in tensors.iter().filter_map(|lists| lists[factor].as_ref()) {
+            for end in (1..=axes.len()).rev() {
+                if !lists.iter().any(|known| *known == axes[..end]) {
+                    lists.push(axes[..end].to_vec());
+                }
+            }
+        }
+    }
+    lists.push(Vec::new());
+    lists
+}
+
+/// The assignment that all tensors have already, if they do and nothing is summed over devices.
+fn agreed(projection: &Projection, tensors: &[Vec<Option<Vec<u8>>>], mesh: &Mesh) -> Option<Assignment> {
+    let mut assignment = vec![Vec::new(); projection.rule.factors.len()];
+    let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+    for (factor, agreed) in assignment.iter_mut().enumerate() {
+        let mut lists =
+            tensors.iter().zip(rules.clone()).filter(|(_, dims)| dims.iter().flatten().any(|&f| f == factor));
+        let first = lists.next().map(|(lists, _)| lists[factor].clone()).unwrap_or(Some(Vec::new()))?;
+        if lists.any(|(lists, _)| lists[factor].as_ref() != Some(&first)) {
+            return None;
+        }
+        if matches!(projection.rule.factors[factor].kind, FactorKind::Reduce(_)) && !first.is_empty() {
+            return None;
+        }
+        *agreed = first;
+    }
+    projection.is_valid(&assignment, mesh).then_some(assignment)
+}
+
+/// What assignments cost, each tensor priced once for each layout.
+struct Costs<'a> {
+    inserter: &'a Inserter<'a>,
+    projection: &'a Projection,
+    stmt: &'a Stmt,
+    known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), f64>,
+}
+
+impl Costs<'_> {
+    fn of(&mut self, assignment: &Assignment) -> Option<f64> {
+        let rule = &self.projection.rule;
+        let mut reductions = rule.factors.iter().zip(assignment).filter_map(|(factor, axes)| match factor.kind {
+            FactorKind::Reduce(op) if !axes.is_empty() => Some(op),
+            FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Whole => None,
+        });
+        let combine = reductions.next();
+        if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
+            return None;
+        }
+        let func = &self.inserter.func;
+        let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
+        let operations = self.stmt.op.rules().flops(&arrays(&self.stmt.args), &arrays(&self.stmt.results));
+        let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
+        let mut sum = operations as f64 / blocks as f64 * BYTES_PER_OPERATION;
+        for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
+            sum += self.tensor(tensor, assignment);
+        }
+        Some(sum)
+    }
+
+    /// Moving an operand to where the op needs it, or a result to where it is wanted.
+    fn tensor(&mut self, tensor: usize, assignment: &Assignment) -> f64 {
+        let rule = &self.projection.rule;
+        let (func, mesh) = (&self.inserter.func, self.inserter.mesh);
+        let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
+            None => {
+                let value = self.stmt.args[tensor];
+                let wanted = Sharding::closed(self.projection.dims_of(&rule.operands[tensor], assignment));
+                (func.ty(value).sharding.clone(), wanted, value)
+            }
+            Some(result) => {
+                let value = self.stmt.results[result];
+                (natural(self.projection, &rule.results[result], assignment), func.ty(value).sharding.clone(), value)
+            }
+        };
+        let axes = if tensor < self.stmt.args.len() { &there } else { &here };
+        let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
+        *self.known.entry(key).or_insert_with(|| reshard::cost(&func.ty(value).array, &here, &there, mesh))
+    }
+
+    fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
+        let mut choice = vec![0; candidates.len()];
+        let mut best: Option<(f64, Assignment)> = None;
+        loop {
+            let assignment: Assignment = choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
+            if let Some(cost) = self.of(&assignment)
+                && best.as_ref().is_none_or(|(least, _)| cost < *least)
+            {
+                best = Some((cost, assignment));
+            }
+            let Some(next) = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len()) else { break };
+            choice[next] += 1;
+            choice[next + 1..].fill(0);
+        }
+        best.map_or_else(|| vec![Vec::new(); candidates.len()], |(_, assignment)| assignment)
+    }
+
+    /// One factor after the other, until none gets cheaper.
+    fn cheapest_in_turn(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
+        let mut best: Assignment = vec![Vec::new(); candidates.len()];
+        let mut least = self.of(&best).unwrap_or(f64::INFINITY);
+        loop {
+            let before = least;
+            for (factor, lists) in candidates.iter().enumerate() {
+                for axes in lists {
+                    let mut other = best.clone();
+                    other[factor].clone_from(axes);
+                    if let Some(cost) = self.of(&other)
+                        && cost < least
+                    {
+                        (least, best) = (cost, other);
+                    }
+                }
+            }
+            if least >= before {
+                return best;
+            }
+        }
+    }
+}

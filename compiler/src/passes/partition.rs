@@ -1,0 +1,90 @@
+//! Replaces every request for a layout by the steps that make it.
+//!
+//! ```text
+//! let h: f32[8,16] = reshard(v7, P(_,_));        // v7: f32[8,16]{U:Y}
+//! =>
+//! let h: f32[8,16] = all_reduce(v7, P(_,_));
+//! ```
+//!
+//! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
+//! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
+
+use crate::ir::types::Type;
+use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::reshard::Step;
+use crate::passes::reshard;
+
+/// Makes all communication explicit. The module is at stage `partitioned` afterwards.
+pub fn partition(module: Module) -> Module {
+    let Module { mesh, mut func, .. } = module;
+    let mut body = std::mem::take(&mut func.body);
+    let mut uses = vec![0; func.values.len()];
+    body.each_use(&mut |value| uses[value.0 as usize] += 1);
+    let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
+    join_requests(&mut body, &func, &uses, &mut replaced);
+    body.each_use_mut(&mut |value| *value = replaced[value.0 as usize]);
+
+    let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
+    expand(&mut body, &mut func, &mesh, &mut replaced);
+    func.body = body;
+    Module { stage: Stage::Partitioned, mesh, func }
+}
+
+fn is_request(stmt: &Stmt) -> bool {
+    matches!(&stmt.op, Op::Reshard(op) if matches!(op.step, Step::Request | Step::Pin))
+}
+
+/// Drops requests that serve one other request in the same block only. Values with a name of the user's stay.
+fn join_requests(block: &mut Block, func: &Func, uses: &[u32], replaced: &mut [Value]) {
+    let mut asked_again = vec![false; uses.len()];
+    for stmt in block.stmts.iter().filter(|stmt| is_request(stmt)) {
+        asked_again[stmt.args[0].0 as usize] = true;
+    }
+    for stmt in &mut block.stmts {
+        stmt.blocks.iter_mut().for_each(|inner| join_requests(inner, func, uses, replaced));
+    }
+    block.stmts.retain(|stmt| {
+        let serves_one = |result: Value| {
+            uses[result.0 as usize] == 1 && asked_again[result.0 as usize] && func.info(result).name.is_none()
+        };
+        let joined = is_request(stmt) && serves_one(stmt.results[0]);
+        if joined {
+            replaced[stmt.results[0].0 as usize] = replaced[stmt.args[0].0 as usize];
+        }
+        !joined
+    });
+}
+
+fn expand(block: &mut Block, func: &mut Func, mesh: &crate::ir::mesh::Mesh, replaced: &mut [Value]) {
+    let mut stmts = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
+        if !is_request(&stmt) {
+            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, replaced));
+            stmts.push(stmt);
+            continue;
+        }
+        let (from, to) = (stmt.args[0], stmt.results[0]);
+        let goal = func.ty(to).clone();
+        let steps = reshard::plan(&goal.array, &func.ty(from).sharding, &goal.sharding, mesh);
+        if steps.is_empty() {
+            replaced[to.0 as usize] = from;
+            let name = func.info(to).name.clone();
+            let info = func.info_mut(from);
+            info.name = info.name.take().or(name);
+            continue;
+        }
+        let last = steps.len() - 1;
+        let mut at = from;
+        for (i, step) in steps.into_iter().enumerate() {
+            let ty = Type { sharding: step.to.clone(), ..goal.clone() };
+            let next = if i == last { to } else { func.new_value(ty, stmt.origin.clone()) };
+            let origin = stmt.origin.clone();
+            stmts.push(Stmt { op: step.into(), args: vec![at], results: vec![next], blocks: Vec::new(), origin });
+            at = next;
+        }
+    }
+    block.results.iter_mut().for_each(|result| *result = replaced[result.0 as usize]);
+    block.stmts = stmts;
+}
