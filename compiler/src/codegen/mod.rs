@@ -3,3 +3,5 @@
 pub mod builder;
 pub mod loops;
 pub mod lower;
+pub mod schedule;
+mod split;

@@ -6,7 +6,9 @@
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
+pub mod fuse;
 pub mod insert_reshards;
 pub mod partition;
+pub mod plan_memory;
 pub mod propagate;
 pub mod reshard;

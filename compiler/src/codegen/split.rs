@@ -1,0 +1,148 @@
+//! Long reductions in two stages, so that all cores share the work.
+//!
+//! ```text
+//! s = sum(x), x: f32[1048576]    =>    p[c] = sum over d of x[4096 * c + d], c in 0..256;  s = sum(p)
+//! ```
+//!
+//! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
+
+use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use super::lower::{Lowering, Work};
+use crate::ir::Value;
+use crate::ir::origin::Origin;
+use crate::ir::types::{ArrayType, DType, Type};
+
+/// Reductions of fewer elements per result are left alone.
+const LONG: u64 = 64 * 1024;
+
+/// About this many elements are combined into each part.
+const PART: u64 = 16 * 1024;
+
+/// With more results than this there is enough to share already.
+const FEW_RESULTS: u64 = 16;
+
+/// The kernel, or the kernels of both stages if it is a long reduction to few results.
+pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec<Value>, origin: Origin) -> Vec<Work> {
+    let whole = |kernel, buffers| vec![Work::Kernel { kernel, buffers, origin: origin.clone() }];
+    let Some(cut) = Cut::choose(&kernel) else { return whole(kernel, buffers) };
+    let store = kernel.stores[0].clone();
+    let result = buffers[store.access.buffer];
+    let ty = lowering.ty(result).clone();
+    let elements = ty.block_shape(lowering.mesh).iter().product::<usize>() as i64;
+    let parts = cut.full + u64::from(cut.rest > 0);
+    let partial = lowering.temporary(Type {
+        varying: ty.distinct_axes(),
+        ..Type::replicated(ArrayType::new(store.dtype, &[parts as usize * elements as usize]))
+    });
+
+    // The first stage: the same loops over a part, once for all full parts and once for the rest.
+    let mut into = buffers.clone();
+    into[store.access.buffer] = partial;
+    let mut first = kernel.clone();
+    first.dims.insert(0, LoopDim { extent: Extent::Static(cut.full), reduced: false });
+    first.dims[cut.dim + 1].extent = Extent::Static(cut.part);
+    first.range_dim = true;
+    let shifted = |affine: &Affine| {
+        let mut shifted = Affine { terms: Vec::new(), ..affine.clone() };
+        for &(dim, stride) in &affine.terms {
+            let part = if dim == cut.dim { cut.part as i64 } else { 0 };
+            shifted = shifted.plus(&Affine::dim(dim + 1).times(stride)).plus(&Affine::dim(0).times(stride * part));
+        }
+        shifted
+    };
+    each_affine(&mut first, &shifted);
+    let address = first.stores[0].access.address.plus(&Affine::dim(0).times(elements));
+    first.stores[0].access.address = address;
+    let mut work = whole(first, into.clone());
+    if cut.rest > 0 {
+        let mut rest = kernel.clone();
+        rest.dims[cut.dim].extent = Extent::Static(cut.rest);
+        let start = (cut.full * cut.part) as i64;
+        let behind = |affine: &Affine| {
+            let stride = affine.terms.iter().find(|(dim, _)| *dim == cut.dim).map_or(0, |(_, stride)| *stride);
+            affine.offset(stride * start)
+        };
+        each_affine(&mut rest, &behind);
+        let address = rest.stores[0].access.address.offset(cut.full as i64 * elements);
+        rest.stores[0].access.address = address;
+        work.extend(whole(rest, into));
+    }
+
+    let at = |buffer, address| Access { buffer, address };
+    let slot = |written| BufferSlot { dtype: store.dtype, written };
+    let second = Kernel {
+        dims: vec![
+            LoopDim { extent: Extent::Static(elements as u64), reduced: false },
+            LoopDim { extent: Extent::Static(parts), reduced: true },
+        ],
+        range_dim: true,
+        buffers: vec![slot(false), slot(true)],
+        scalars: Vec::new(),
+        insts: vec![Inst::Load {
+            access: at(0, Affine::dim(0).plus(&Affine::dim(1).times(elements))),
+            dtype: store.dtype,
+        }],
+        stores: vec![Store { access: at(1, Affine::dim(0)), value: Elem(0), ..store }],
+    };
+    work.extend(whole(second, vec![partial, result]));
+    work
+}
+
+/// Which reduced dimension is cut, and into what.
+struct Cut {
+    dim: usize,
+    part: u64,
+    full: u64,
+    rest: u64,
+}
+
+impl Cut {
+    fn choose(kernel: &Kernel) -> Option<Cut> {
+        let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
+        // Narrow floats accumulate in f32, which a buffer of theirs cannot hold.
+        if matches!(dtype, DType::F16 | DType::Bf16) {
+            return None;
+        }
+        let most = |dim: &LoopDim| match dim.extent {
+            Extent::Static(extent) => extent,
+            Extent::Scalar { max, .. } => max,
+        };
+        let product = |reduced| kernel.dims.iter().filter(|dim| dim.reduced == reduced).map(most).product::<u64>();
+        let elements = product(true);
+        if elements <= LONG || product(false) > FEW_RESULTS || product(false) == 0 {
+            return None;
+        }
+        // The longest one; of equals the outermost.
+        let known = |(at, dim): (usize, &LoopDim)| match dim.extent {
+            Extent::Static(extent) if dim.reduced => Some((extent, std::cmp::Reverse(at))),
+            Extent::Static(_) | Extent::Scalar { .. } => None,
+        };
+        let (extent, std::cmp::Reverse(dim)) = kernel.dims.iter().enumerate().filter_map(known).max()?;
+        let part = PART.div_ceil(elements / extent).min(extent);
+        let (full, rest) = (extent / part, extent % part);
+        (full > 1).then_some(Cut { dim, part, full, rest })
+    }
+}
+
+/// Changes every index and address of the kernel.
+fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affine) {
+    for inst in &mut kernel.insts {
+        match inst {
+            Inst::Load { access, .. } => access.address = change(&access.address),
+            Inst::Index { affine, .. } => *affine = change(affine),
+            Inst::InRange { affine, low, high } => {
+                for affine in [affine, low, high] {
+                    *affine = change(affine);
+                }
+            }
+            Inst::Const { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. } => {}
+        }
+    }
+    kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
+}

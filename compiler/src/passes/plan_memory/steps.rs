@@ -1,0 +1,354 @@
+//! From tasks over values to the steps of the program, with meetings where memory is shared.
+
+use super::storage::Storage;
+use super::sync::{Access, Pending};
+use crate::codegen::loops::{Combine, Extent, Inst, Kernel};
+use crate::codegen::lower::{Product, ProductDim, Side, Work, layout_of};
+use crate::codegen::schedule::{Limit, Schedule, Task};
+use crate::ir::Value;
+use crate::ir::mesh::Mesh;
+use crate::ir::types::AxisSet;
+use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::{
+    Bound, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, PermuteStep, Place, PrintValue, ReduceStep, Scalar,
+    Shards, Site, Step,
+};
+
+/// Emits steps and collects kernels, each once.
+pub struct Emitter<'a> {
+    pub schedule: &'a Schedule,
+    pub storage: &'a Storage,
+    pub mesh: &'a Mesh,
+    pub site: &'a dyn Fn(Span) -> Site,
+    pub kernels: Vec<Kernel>,
+    /// Per arena, the axes along which devices share it.
+    shared: Vec<AxisSet>,
+    several: AxisSet,
+}
+
+impl<'a> Emitter<'a> {
+    pub fn new(
+        schedule: &'a Schedule,
+        storage: &'a Storage,
+        mesh: &'a Mesh,
+        site: &'a dyn Fn(Span) -> Site,
+    ) -> Emitter<'a> {
+        let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
+        let shared = storage.arenas.iter().map(|arena| several.minus(arena.axes)).collect();
+        Emitter { schedule, storage, mesh, site, kernels: Vec::new(), shared, several }
+    }
+
+    pub fn program(&mut self) -> Vec<Step> {
+        let mut pending = Pending::new(self.shared.len());
+        let mut steps = Vec::new();
+        self.tasks(&self.schedule.tasks, &mut pending, &mut steps);
+        steps
+    }
+
+    fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, steps: &mut Vec<Step>) {
+        tasks.iter().for_each(|task| self.task(task, pending, steps));
+    }
+
+    fn task(&mut self, task: &Task, pending: &mut Pending, steps: &mut Vec<Step>) {
+        match task {
+            Task::Work(work) => self.work(work, pending, steps),
+            Task::For { counter, start, end, body, origin, .. } => {
+                let site = (self.site)(origin.span);
+                let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();
+                self.part(&limits, site, pending, steps);
+                // What a trip leaves pending meets the beginning of the next.
+                let mut again = pending.clone();
+                self.tasks(body, &mut again, &mut Vec::new());
+                pending.join(&again);
+                let mut inside = pending.clone();
+                let mut trips = Vec::new();
+                self.tasks(body, &mut inside, &mut trips);
+                pending.join(&inside);
+                let counter = self.storage.place(*counter);
+                let (start, end) = (self.bound(*start), self.bound(*end));
+                steps.push(Step::For { counter, start, end, body: trips, site });
+            }
+            Task::While { cond, flag, body, origin, .. } => {
+                let site = (self.site)(origin.span);
+                self.part(&[*flag], site, pending, steps);
+                let mut again = pending.clone();
+                self.tasks(cond, &mut again, &mut Vec::new());
+                self.tasks(body, &mut again, &mut Vec::new());
+                pending.join(&again);
+                let (mut test, mut trips) = (Vec::new(), Vec::new());
+                self.tasks(cond, pending, &mut test);
+                self.meet_before(&[self.reads(*flag)], site, pending, &mut test);
+                let mut inside = pending.clone();
+                self.tasks(body, &mut inside, &mut trips);
+                steps.push(Step::While { cond: test, flag: self.storage.place(*flag), body: trips, site });
+            }
+            Task::If { flag, then, otherwise, origin, .. } => {
+                let site = (self.site)(origin.span);
+                self.part(&[*flag], site, pending, steps);
+                self.meet_before(&[self.reads(*flag)], site, pending, steps);
+                let mut other = pending.clone();
+                let (mut yes, mut no) = (Vec::new(), Vec::new());
+                self.tasks(then, pending, &mut yes);
+                self.tasks(otherwise, &mut other, &mut no);
+                pending.join(&other);
+                steps.push(Step::If { flag: self.storage.place(*flag), then: yes, otherwise: no, site });
+            }
+        }
+    }
+
+    /// Devices may go different ways from here on: all that would have to meet inside does so before.
+    fn part(&self, deciding: &[Value], site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
+        let varying = deciding
+            .iter()
+            .fold(AxisSet::EMPTY, |set, value| set.union(self.schedule.types[value.0 as usize].varying))
+            .intersect(self.several);
+        if !varying.is_empty() {
+            let group = pending.before_parting(varying, &self.shared);
+            self.sync(group, site, pending, steps);
+        }
+    }
+
+    fn sync(&self, group: AxisSet, site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
+        if !group.is_empty() {
+            steps.push(Step::Sync { group, site });
+            pending.met(group, &self.shared);
+        }
+    }
+
+    /// Meets if these accesses need it, and notes them.
+    fn meet_before(&self, accesses: &[Access], site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
+        self.sync(pending.conflicts(accesses, &self.shared), site, pending, steps);
+        pending.add(accesses, &self.shared);
+    }
+
+    fn access(&self, value: Value, written: bool) -> Access {
+        let place = self.storage.place(value);
+        let bytes = self.storage.buffer(value).map_or(0, |buffer| buffer.bytes);
+        Access { arena: place.arena as usize, bytes: place.offset..place.offset + bytes, written }
+    }
+
+    fn reads(&self, value: Value) -> Access {
+        self.access(value, false)
+    }
+
+    fn bound(&self, limit: Limit) -> Bound {
+        match limit {
+            Limit::Const(value) => Bound::Const(value),
+            Limit::Value(value) => {
+                Bound::Memory(self.storage.place(value), self.schedule.types[value.0 as usize].dtype())
+            }
+        }
+    }
+
+    /// Who divides what is written to the value.
+    fn split(&self, value: Value) -> AxisSet {
+        self.shared[self.storage.place(value).arena as usize]
+    }
+
+    fn work(&mut self, work: &Work, pending: &mut Pending, steps: &mut Vec<Step>) {
+        let Some(span) = span_of(work) else { return };
+        let site = (self.site)(span);
+        let reads = work.reads().into_iter().map(|value| self.access(value, false));
+        let writes = work.writes().into_iter().map(|value| self.access(value, true));
+        let accesses: Vec<Access> = reads.chain(writes).collect();
+        let Some((step, meeting)) = self.step(work, site) else { return };
+        // Whoever takes part in a collective meets before and after it.
+        if let Some(group) = meeting {
+            pending.met(group, &self.shared);
+        }
+        self.meet_before(&accesses, site, pending, steps);
+        steps.push(step);
+        if let Some(group) = meeting {
+            pending.met(group, &self.shared);
+        }
+    }
+
+    /// The step for a unit of work, and the axes of its groups if its devices meet; None if nothing is to be done.
+    fn step(&mut self, work: &Work, site: Site) -> Option<(Step, Option<AxisSet>)> {
+        let step = match work {
+            Work::Alias { .. } => return None,
+            Work::Kernel { kernel, buffers, .. } => {
+                let split = work.writes().first().map_or(AxisSet::EMPTY, |&value| self.split(value));
+                let step = KernelStep {
+                    kernel: self.kernel(kernel),
+                    buffers: buffers.iter().map(|&value| self.storage.place(value)).collect(),
+                    scalars: kernel.scalars.clone(),
+                    range: range(kernel),
+                    split,
+                    cost: cost(kernel),
+                    site,
+                };
+                (Step::Kernel(step), None)
+            }
+            Work::Product { product, .. } => (Step::Gemm(self.product(product, site)), None),
+            Work::Copy { from, to, .. } => {
+                let (source, target) = (self.storage.place(*from), self.storage.place(*to));
+                if source == target {
+                    return None;
+                }
+                let bytes = self.schedule.types[to.0 as usize].block_bytes(self.mesh) as u64;
+                (Step::Copy { from: source, to: target, bytes, split: self.split(*to) }, None)
+            }
+            Work::Exchange { kind, group, from, to, .. } => {
+                let bytes = self.bytes(&from.layout);
+                let meeting = group.union(self.split(to.value)).intersect(self.several);
+                let (from, to) = (self.shards(from), self.shards(to));
+                (Step::Exchange(ExchangeStep { kind: *kind, group: *group, from, to, bytes, site }), Some(meeting))
+            }
+            Work::Reduce { kind, op, group, reduce, from, to, .. } => {
+                let bytes = self.bytes(&from.layout);
+                let meeting = group.union(self.split(to.value)).intersect(self.several);
+                let (from, to) = (self.shards(from), self.shards(to));
+                let step = ReduceStep { kind: *kind, op: *op, group: *group, reduce: *reduce, from, to, bytes, site };
+                (Step::Reduce(step), Some(meeting))
+            }
+            Work::Permute { axes, source, from, to, .. } => {
+                let group: AxisSet = axes.iter().map(|&axis| axis as usize).collect();
+                let meeting = group.union(self.split(*to)).intersect(self.several);
+                let step = PermuteStep {
+                    axes: axes.clone(),
+                    source: source.clone(),
+                    from: self.storage.place(*from),
+                    to: self.storage.place(*to),
+                    bytes: self.schedule.types[from.0 as usize].block_bytes(self.mesh) as u64,
+                    site,
+                };
+                (Step::Permute(step), Some(meeting))
+            }
+            Work::CheckIndex { index, extent, to, .. } => {
+                let step = Step::CheckIndex {
+                    index: self.storage.place(*index),
+                    dtype: self.schedule.types[index.0 as usize].dtype(),
+                    extent: *extent,
+                    to: self.storage.place(*to),
+                    site,
+                };
+                (step, None)
+            }
+            Work::Print { text, values, .. } => {
+                let values = values.iter().map(|&value| {
+                    let ty = &self.schedule.types[value.0 as usize];
+                    PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
+                });
+                (Step::Print { text: text.clone(), values: values.collect(), site }, Some(self.several))
+            }
+        };
+        Some(step)
+    }
+
+    fn kernel(&mut self, kernel: &Kernel) -> u32 {
+        // Scalars are arguments: kernels that differ in them only are one.
+        let known = self.kernels.iter().position(|known| known == kernel);
+        known.unwrap_or_else(|| {
+            self.kernels.push(kernel.clone());
+            self.kernels.len() - 1
+        }) as u32
+    }
+
+    fn product(&self, product: &Product, site: Site) -> GemmStep {
+        let dim = |dim: &ProductDim| GemmDim { extent: dim.extent.clone(), a: dim.a, b: dim.b, c: dim.c };
+        GemmStep {
+            dtype: product.dtype,
+            a: self.storage.place(product.a),
+            b: self.storage.place(product.b),
+            c: self.storage.place(product.c),
+            m: dim(&product.m),
+            n: dim(&product.n),
+            k: dim(&product.k),
+            loops: product.loops.iter().map(dim).collect(),
+            contracted: product.contracted.iter().map(dim).collect(),
+            split: self.split(product.c),
+            site,
+        }
+    }
+
+    fn shards(&self, side: &Side) -> Shards {
+        Shards { place: self.storage.place(side.value), layout: side.layout.clone() }
+    }
+
+    fn bytes(&self, layout: &Layout) -> u64 {
+        layout.dims.iter().map(|dim| dim.size.div_ceil(self.mesh.size_of(&dim.axes)) as u64).product::<u64>()
+            * layout.dtype.size() as u64
+    }
+}
+
+impl Limit {
+    fn value(&self) -> Option<Value> {
+        match self {
+            Limit::Const(_) => None,
+            Limit::Value(value) => Some(*value),
+        }
+    }
+}
+
+/// Where a unit of work comes from; None for what is no work.
+fn span_of(work: &Work) -> Option<Span> {
+    match work {
+        Work::Alias { .. } => None,
+        Work::Kernel { origin, .. }
+        | Work::Product { origin, .. }
+        | Work::Copy { origin, .. }
+        | Work::Exchange { origin, .. }
+        | Work::Reduce { origin, .. }
+        | Work::Permute { origin, .. }
+        | Work::CheckIndex { origin, .. }
+        | Work::Print { origin, .. } => Some(origin.span),
+    }
+}
+
+/// What `begin..end` counts.
+fn range(kernel: &Kernel) -> Scalar {
+    match kernel.dims.first() {
+        Some(dim) if kernel.range_dim => match dim.extent {
+            Extent::Static(extent) => Scalar::Const(extent as i64),
+            Extent::Scalar { slot, .. } => kernel.scalars[slot].clone(),
+        },
+        Some(_) | None => Scalar::Const(1),
+    }
+}
+
+/// Nanoseconds for one unit of the range, roughly.
+fn cost(kernel: &Kernel) -> f32 {
+    let inner = if kernel.range_dim { 1 } else { 0 };
+    let points: f64 = kernel.dims.iter().skip(inner).map(|dim| most(&dim.extent) as f64).product();
+    let point: f64 = kernel.insts.iter().map(inst_cost).sum::<f64>()
+        + kernel.stores.iter().map(|store| if store.combine == Some(Combine::ArgMax) { 0.4 } else { 0.1 }).sum::<f64>();
+    (points * point) as f32
+}
+
+fn most(extent: &Extent) -> u64 {
+    match extent {
+        Extent::Static(extent) => *extent,
+        Extent::Scalar { max, .. } => *max,
+    }
+}
+
+fn inst_cost(inst: &Inst) -> f64 {
+    match inst {
+        Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
+        Inst::Load { .. }
+        | Inst::Index { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Cast { .. }
+        | Inst::InRange { .. } => 0.1,
+        Inst::Unary { op, .. } => match op {
+            UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => 0.05,
+            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => 0.1,
+            UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => 0.1,
+            UnaryOp::Reciprocal | UnaryOp::Sqrt | UnaryOp::Rsqrt => 0.4,
+            _ => 1.0,
+        },
+        Inst::Binary { op, .. } => match op {
+            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 2.0,
+            BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem => 0.5,
+            _ => 0.05,
+        },
+    }
+}
+
+/// The places of a value, for parameters and results.
+pub fn place_of(storage: &Storage, value: Value) -> Place {
+    storage.place(value)
+}
