@@ -82,7 +82,8 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
         }
     });
     let types = func.values.iter().map(|info| info.ty.clone()).collect();
-    let mut scheduler = Scheduler { func, mesh: &module.mesh, inlined: &inlined, types, errors: Vec::new() };
+    let mut scheduler =
+        Scheduler { func, mesh: &module.mesh, inlined: &inlined, types, stored: Vec::new(), errors: Vec::new() };
     let tasks = scheduler.block(&func.body);
     if scheduler.errors.is_empty() { Ok(Schedule { tasks, types: scheduler.types }) } else { Err(scheduler.errors) }
 }
@@ -92,13 +93,17 @@ struct Scheduler<'a> {
     mesh: &'a Mesh,
     inlined: &'a [Option<&'a Stmt>],
     types: Vec<Type>,
+    /// Fused values that somebody needs in memory after all: computed once for each block that is being scheduled.
+    stored: Vec<Vec<Value>>,
     errors: Vec<Diagnostic>,
 }
 
 impl<'a> Scheduler<'a> {
     fn block(&mut self, block: &'a Block) -> Vec<Task> {
         let mut tasks = Vec::new();
+        self.stored.push(Vec::new());
         block.stmts.iter().for_each(|stmt| self.stmt(stmt, &mut tasks));
+        self.stored.pop();
         tasks
     }
 
@@ -130,18 +135,36 @@ impl<'a> Scheduler<'a> {
             return alias(stmt.args[0], stmt.results[0], tasks);
         }
         let lowered = self.work(&stmt.origin, |lowering| {
-            if !rules.is_pointwise() {
-                return rules.lower(lowering, stmt);
+            if rules.is_pointwise() {
+                evaluate(stmt, lowering);
+                return Ok(());
             }
-            let result = stmt.results[0];
-            let mut kernel = lowering.kernel();
-            let index = kernel.block_dims(lowering.ty(result), false);
-            let elem = rules.point(&mut kernel, stmt, &index);
-            kernel.store(result, &index, elem);
-            lowering.run(kernel);
-            Ok(())
+            rules.lower(lowering, stmt)
         });
         match lowered {
+            Ok(work) => {
+                for unit in work {
+                    unit.reads().into_iter().for_each(|value| self.store_fused(value, tasks));
+                    tasks.push(Task::Work(unit));
+                }
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// Computes a fused value into memory, for a reader that takes no expressions.
+    fn store_fused(&mut self, value: Value, tasks: &mut Vec<Task>) {
+        let Some(Some(stmt)) = self.inlined.get(value.0 as usize).copied() else { return };
+        if self.stored.iter().flatten().any(|&known| known == value) {
+            return;
+        }
+        if let Some(block) = self.stored.last_mut() {
+            block.push(value);
+        }
+        match self.work(&stmt.origin, |lowering| {
+            evaluate(stmt, lowering);
+            Ok(())
+        }) {
             Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
             Err(error) => self.errors.push(error),
         }
@@ -286,6 +309,16 @@ impl<'a> Scheduler<'a> {
             Ok(())
         })
     }
+}
+
+/// The loop nest that computes a pointwise op.
+fn evaluate(stmt: &Stmt, lowering: &mut Lowering<'_>) {
+    let result = stmt.results[0];
+    let mut kernel = lowering.kernel();
+    let index = kernel.block_dims(lowering.ty(result), false);
+    let elem = stmt.op.rules().point(&mut kernel, stmt, &index);
+    kernel.store(result, &index, elem);
+    lowering.run(kernel);
 }
 
 fn alias(from: Value, to: Value, tasks: &mut Vec<Task>) {

@@ -153,6 +153,9 @@ impl<'a> Fuser<'a> {
             }
             let arrays = |values: &[Value]| values.iter().map(|&value| &self.func.ty(value).array).collect::<Vec<_>>();
             let rules = stmt.op.rules();
+            if rules.has_effect() || rules.group().is_some_and(|group| group.communicates()) {
+                return None;
+            }
             match rules.reads(operand, &arrays(&stmt.args)) {
                 Reads::Buffer => return None,
                 Reads::Often => repeats = true,

@@ -1,14 +1,18 @@
 //! The passes, in the order of the pipeline, each with what holds after it.
 //!
+//! - `simplify`, `cse`, `dce`: nothing is computed that need not be. They keep every contract.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
+pub mod cse;
+pub mod dce;
 pub mod fuse;
 pub mod insert_reshards;
 pub mod partition;
 pub mod plan_memory;
 pub mod propagate;
 pub mod reshard;
+pub mod simplify;

@@ -1,0 +1,63 @@
+//! Computes equal expressions once.
+//!
+//! ```text
+//! let a = sin(x);  let b = sin(x);  a + b      =>      let a = sin(x);  a + a
+//! ```
+//!
+//! Two statements are equal if op, operands and the types of the results are. The second one may stand in a block within the
+//! first one's. Statements with an effect or with blocks are left alone.
+
+use crate::ir::{Block, Func, Module, Stmt, Value};
+
+/// Replaces later equals by the first.
+pub fn cse(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let replaced = (0..module.func.values.len() as u32).map(Value).collect();
+    let mut finder = Finder { func: &module.func, replaced, known: vec![Vec::new(); module.func.values.len() + 1] };
+    finder.block(&mut body);
+    module.func.body = body;
+    module
+}
+
+struct Finder<'a> {
+    func: &'a Func,
+    replaced: Vec<Value>,
+    /// Statements that came before and are visible, by their first operand; those without operands last.
+    known: Vec<Vec<Stmt>>,
+}
+
+impl Finder<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut added = Vec::new();
+        block.stmts.retain_mut(|stmt| {
+            stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
+            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            if !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty() {
+                return true;
+            }
+            let key = stmt.args.first().map_or(self.known.len() - 1, |arg| arg.0 as usize);
+            let equal = self.known[key].iter().find(|other| self.are_equal(other, stmt));
+            if let Some(first) = equal {
+                for (result, same) in stmt.results.iter().zip(&first.results) {
+                    self.replaced[result.0 as usize] = *same;
+                }
+                return false;
+            }
+            self.known[key].push(stmt.clone());
+            added.push(key);
+            true
+        });
+        block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
+        // What is defined here is not visible outside.
+        for key in added.into_iter().rev() {
+            self.known[key].pop();
+        }
+    }
+
+    fn are_equal(&self, a: &Stmt, b: &Stmt) -> bool {
+        a.op == b.op
+            && a.args == b.args
+            && a.results.len() == b.results.len()
+            && a.results.iter().zip(&b.results).all(|(&a, &b)| self.func.ty(a) == self.func.ty(b))
+    }
+}

@@ -1,0 +1,36 @@
+//! Removes statements that nobody needs.
+//!
+//! ```text
+//! let a = exp(x);  let b = x + 1;  b      =>      let b = x + 1;  b
+//! ```
+//!
+//! Statements with an effect stay, and so does control flow around one.
+
+use crate::ir::{Block, Module, Stmt};
+
+/// Removes what has neither a use nor an effect.
+pub fn dce(mut module: Module) -> Module {
+    let mut needed = vec![false; module.func.values.len()];
+    sweep(&mut module.func.body, &mut needed);
+    module
+}
+
+/// Backward through a block: what its results and the statements that stay use is needed.
+fn sweep(block: &mut Block, needed: &mut [bool]) {
+    block.results.iter().for_each(|result| needed[result.0 as usize] = true);
+    let mut kept = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts).into_iter().rev() {
+        if !has_effect(&stmt) && !stmt.results.iter().any(|result| needed[result.0 as usize]) {
+            continue;
+        }
+        stmt.args.iter().for_each(|arg| needed[arg.0 as usize] = true);
+        stmt.blocks.iter_mut().for_each(|inner| sweep(inner, needed));
+        kept.push(stmt);
+    }
+    kept.reverse();
+    block.stmts = kept;
+}
+
+fn has_effect(stmt: &Stmt) -> bool {
+    stmt.op.rules().has_effect() || stmt.blocks.iter().any(|block| block.stmts.iter().any(has_effect))
+}
