@@ -31,6 +31,7 @@ pub mod reshard;
 pub mod roll;
 pub mod shape;
 pub mod slice;
+pub mod split;
 pub mod statistics;
 #[cfg(test)]
 mod testing;
@@ -296,6 +297,7 @@ composites! {
     nn::Neural = "relu" | "sigmoid" | "gelu" | "silu" | "softplus" | "softmax" | "log_softmax",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
+    split::Split = "split",
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
