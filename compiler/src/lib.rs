@@ -6,4 +6,5 @@ pub mod ir;
 pub mod math;
 pub mod ops;
 pub mod passes;
+pub mod pipeline;
 pub mod report;

@@ -1,0 +1,212 @@
+//! The whole compiler, in order.
+//!
+//! Each stage has a contract, which [`done`] holds a module to before it is handed on; whoever wants to see the program in between
+//! (`dump`, reports, tests) watches there. A dump is a program at its stage: compiling it begins behind that.
+
+use crate::check::check;
+pub use crate::check::CheckOptions;
+use crate::check::sources::SourceSet;
+use crate::codegen::loops::Kernel;
+use crate::codegen::schedule::schedule;
+use crate::ir::{Module, Stage};
+use crate::passes::cse::cse;
+use crate::passes::dce::dce;
+use crate::passes::fuse::fuse;
+use crate::passes::insert_reshards::insert_reshards;
+use crate::passes::partition::partition;
+use crate::passes::plan_memory::plan_memory;
+use crate::passes::propagate::propagate;
+use crate::passes::simplify::simplify;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::{FileId, Span, line_column};
+use spmdc_runtime::abi::{Program, Site};
+use std::time::{Duration, Instant};
+
+/// What is to be compiled, and how far.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub check: CheckOptions,
+    /// Nothing is done after this stage.
+    pub stop_after: Option<Stage>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Compilation {
+    /// The program after each stage that it went through.
+    pub stages: Vec<Module>,
+    /// For the runtime; None if the compiler was stopped before.
+    pub program: Option<Program>,
+    /// The loop nests of the program, by number.
+    pub kernels: Vec<Kernel>,
+    pub warnings: Vec<Diagnostic>,
+    /// How long each part took, in order.
+    pub timings: Vec<(&'static str, Duration)>,
+}
+
+impl Compilation {
+    /// The program after a stage; if it was read at a later one, as it was read.
+    pub fn stage(&self, stage: Stage) -> Option<&Module> {
+        self.stages.iter().find(|module| module.stage >= stage)
+    }
+}
+
+/// From sources to a schedule and loop nests, or everything that is wrong with the program.
+pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
+    let mut run = Run { options, started: Instant::now(), out: Compilation::default() };
+    let (module, warnings) = check(set, &options.check)?;
+    run.out.warnings = warnings;
+    run.time("check");
+    match run.stages(module)? {
+        None => {}
+        Some(module) => {
+            let fused = fuse(&module.func, &module.mesh);
+            run.time("fuse");
+            let schedule = schedule(&module, &fused)?;
+            run.time("schedule");
+            let (mut program, kernels) = plan_memory(&module, &schedule, &|span| site(set, span));
+            run.time("plan_memory");
+            program.files = set.files.iter().map(|file| file.name.clone()).collect();
+            program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
+            (run.out.program, run.out.kernels) = (Some(program), kernels);
+        }
+    }
+    Ok(run.out)
+}
+
+struct Run<'a> {
+    options: &'a Options,
+    started: Instant,
+    out: Compilation,
+}
+
+impl Run<'_> {
+    fn time(&mut self, what: &'static str) {
+        let now = Instant::now();
+        self.out.timings.push((what, now - self.started));
+        self.started = now;
+    }
+
+    /// The passes from module to module; None if they were stopped.
+    fn stages(&mut self, mut m: Module) -> Result<Option<Module>, Vec<Diagnostic>> {
+        if m.stage <= Stage::Typed {
+            if self.done(&m)? {
+                return Ok(None);
+            }
+            m = dce(cse(simplify(m)));
+            self.time("simplify");
+            m = propagate(m);
+            self.time("propagate");
+        }
+        if m.stage <= Stage::Propagated {
+            if self.done(&m)? {
+                return Ok(None);
+            }
+            m = insert_reshards(m);
+            self.time("insert_reshards");
+            m = partition(m);
+            self.time("partition");
+        }
+        if m.stage <= Stage::Partitioned {
+            if self.done(&m)? {
+                return Ok(None);
+            }
+            m = dce(cse(simplify(m)));
+            m.stage = Stage::Optimized;
+            self.time("optimize");
+        }
+        if self.done(&m)? { Ok(None) } else { Ok(Some(m)) }
+    }
+
+    /// Checks the module against its stage's contract and keeps it; whether to stop here.
+    fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
+        self.out.stages.push(module.clone());
+        Ok(self.options.stop_after == Some(module.stage))
+    }
+}
+
+/// Where a span is, for the runtime.
+fn site(set: &SourceSet, span: Span) -> Site {
+    let FileId(file) = span.file;
+    match set.files.get(file as usize) {
+        Some(source) if span != Span::default() => {
+            let (line, column) = line_column(&source.text, span.start as usize);
+            Site { file, line: line as u32, column: column as u32 }
+        }
+        Some(_) | None => Site::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::check::sources::NoSources;
+    use crate::ops::Op;
+    use crate::ops::reshard::Step;
+
+    fn compiled(source: &str) -> Compilation {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        compile(&set, &Options::default()).unwrap()
+    }
+
+    /// The collectives that the compiler inserts, in order.
+    fn collectives(source: &str) -> Vec<&'static str> {
+        let compilation = compiled(source);
+        let mut found = Vec::new();
+        compilation.stage(Stage::Partitioned).unwrap().func.body.walk(&mut |stmt| {
+            if let Op::Reshard(op) = &stmt.op
+                && let Step::Collective(kind) = op.step
+            {
+                found.push(kind.name());
+            }
+        });
+        found
+    }
+
+    /// The types of results after partitioning.
+    fn result_types(source: &str) -> Vec<String> {
+        let compilation = compiled(source);
+        compilation.program.unwrap().results.iter().map(|result| result.ty.clone()).collect()
+    }
+
+    #[test]
+    fn elementwise_needs_no_collective() {
+        let source = "mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16@Y]) { 2 * sin(x) + 1 }";
+        assert_eq!(collectives(source), Vec::<&str>::new());
+        assert_eq!(result_types(source), ["f32[8@X,16@Y]"]);
+        assert_eq!(compiled(source).kernels.len(), 1);
+    }
+
+    #[test]
+    fn a_tensor_parallel_layer_needs_one_all_reduce() {
+        let source = "mesh (X = 2, Y = 4);
+            fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) { maximum(x @ w1, 0) @ w2 }";
+        assert_eq!(collectives(source), ["all_reduce"]);
+        assert_eq!(result_types(source), ["f32[8@X,16]"]);
+    }
+
+    #[test]
+    fn a_data_parallel_layer_needs_no_collective() {
+        let source = "mesh (data = 8);
+            fn main(x: f32[32@data, 16], w: f32[16, 4], b: f32[4]) { tanh(x @ w + b) }";
+        assert_eq!(collectives(source), Vec::<&str>::new());
+        assert_eq!(result_types(source), ["f32[32@data,4]"]);
+    }
+
+    #[test]
+    fn a_sum_that_is_wanted_split_is_scattered() {
+        let source = "mesh (X = 2, Y = 4);
+            fn main(x: f32[8@X, 16@Y]) -> f32[8@(X, Y)] { sum(x, axis=1) }";
+        assert_eq!(collectives(source), ["reduce_scatter"]);
+    }
+
+    #[test]
+    fn loops_keep_the_layout_of_what_they_carry() {
+        let source = "mesh (X = 2, Y = 4);
+            fn main(x: f32[8@X, 16]) { let mut u = x; for i in 0..3 { u = 2 * u; } u }";
+        assert_eq!(collectives(source), Vec::<&str>::new());
+        assert_eq!(result_types(source), ["f32[8@X,16]"]);
+    }
+}
