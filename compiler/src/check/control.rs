@@ -23,6 +23,8 @@ struct Carried {
     name: String,
     /// Before the loop.
     term: Term,
+    /// In a dump: the type that it is carried in.
+    declared: Option<Type>,
 }
 
 /// One array of a carried variable.
@@ -208,7 +210,13 @@ impl Checker<'_> {
             return Trial::Done(Term::Poison);
         };
         let is_array: Vec<bool> = leaves.iter().map(|leaf| !leaf.is_static).collect();
-        let param_types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
+        let mut param_types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
+        for (ty, variable) in param_types.iter_mut().zip(carried) {
+            // In a dump every carried variable is one array.
+            if let Some(declared) = &variable.declared {
+                ty.clone_from(declared);
+            }
+        }
 
         // `while`: the condition's own block.
         let mut blocks = Vec::new();
@@ -444,7 +452,7 @@ impl Checker<'_> {
             leaf.varying = leaf.varying.union(wanted.varying).union(ty.varying);
             return Next::Again;
         }
-        if self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
+        if self.exact.is_none() && self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
             let (before, after) = (self.build.display_closed(wanted), self.build.display_closed(&ty));
             self.report(errors::carried_type(&leaf.path, &before, &after, span));
             return Next::Failed;
@@ -514,8 +522,8 @@ impl Checker<'_> {
         let mut assigned = Assigned { scopes: Vec::new(), names: Vec::new() };
         blocks.iter().for_each(|block| assigned.block(block));
         let mutable = |name: &String| {
-            let Binding { term, mutable, .. } = self.local(name)?;
-            mutable.then(|| Carried { name: name.clone(), term: term.clone() })
+            let Binding { term, mutable, declared, .. } = self.local(name)?;
+            mutable.then(|| Carried { name: name.clone(), term: term.clone(), declared: declared.clone() })
         };
         assigned.names.iter().filter_map(mutable).collect()
     }
@@ -576,8 +584,8 @@ impl Checker<'_> {
             .names
             .iter()
             .filter_map(|name| {
-                let binding = self.local(name)?;
-                binding.mutable.then(|| Carried { name: name.clone(), term: binding.term.clone() })
+                let Binding { term, mutable, .. } = self.local(name)?;
+                mutable.then(|| Carried { name: name.clone(), term: term.clone(), declared: None })
             })
             .collect();
         let Some(flag) = self.condition(&term, cond.span) else {
@@ -652,7 +660,7 @@ impl Checker<'_> {
             results.push(self.build.func.new_value(ty, origin.clone()));
         }
         let has_effect = |block: &IrBlock| !block.stmts.is_empty();
-        if !results.is_empty() || has_effect(&first.block) || has_effect(&second.block) {
+        if !results.is_empty() || self.exact.is_some() || has_effect(&first.block) || has_effect(&second.block) {
             let blocks = vec![std::mem::take(&mut first.block), std::mem::take(&mut second.block)];
             let stmt = IrStmt { op: Branch.into(), args: vec![flag], results: results.clone(), blocks, origin };
             self.build.innermost().stmts.push(stmt);
@@ -708,7 +716,8 @@ impl Checker<'_> {
         types: &mut Vec<Type>,
         span: Span,
     ) -> JoinedLeaf {
-        if same_static(left, right) {
+        let is_given = self.exact.is_some() && matches!(left, Term::Array(_));
+        if same_static(left, right) && !is_given {
             return JoinedLeaf::Same(left.clone());
         }
         if matches!(left, Term::Poison) || matches!(right, Term::Poison) {
@@ -726,7 +735,8 @@ impl Checker<'_> {
             return JoinedLeaf::Same(Term::Poison);
         };
         let (left_ty, right_ty) = (self.build.ty(left_value).clone(), self.build.ty(right_value).clone());
-        let same_layout = self.build.explicit_part(&left_ty) == self.build.explicit_part(&right_ty);
+        let same_layout =
+            self.exact.is_some() || self.build.explicit_part(&left_ty) == self.build.explicit_part(&right_ty);
         if left_ty.array != right_ty.array || !same_layout {
             let (left, right) = (self.build.display_closed(&left_ty), self.build.display_closed(&right_ty));
             first.block.results.push(left_value);

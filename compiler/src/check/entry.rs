@@ -24,9 +24,11 @@ impl<'a> Checker<'a> {
                 self.entry_body(id, function);
             }
             let func = std::mem::replace(&mut self.build.func, Func::new(name));
-            Module { stage: Stage::Typed, mesh: self.build.mesh.clone(), func }
+            Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh.clone(), func }
         });
-        self.expand_uncalled();
+        if self.exact.is_none() {
+            self.expand_uncalled();
+        }
         module
     }
 
@@ -104,6 +106,8 @@ impl<'a> Checker<'a> {
             let result = self.block(&function.body);
             match &function.ret {
                 None => result,
+                // The values of a dump have their types already.
+                Some(_) if self.exact.is_some() => result,
                 Some(ret) => {
                     let ty = self.resolve(ret, &size_params(function));
                     let place = format!("the result of `{}`", function.name.name);

@@ -124,10 +124,12 @@ impl Checker<'_> {
         let others = self.build.mesh.all().minus(manual);
         let explicit = self.build.mesh.of_kind(AxisKind::Explicit).intersect(others);
         let has_auto = !self.build.mesh.of_kind(AxisKind::Auto).intersect(others).is_empty();
+        let exact = leaf.ty.and_then(|ty| self.exact_layout(ty));
         let layout = leaf.ty.and_then(ArrayTy::layout);
-        let mut to = match &layout {
-            Some(layout) => layout.clone(),
-            None => Sharding {
+        let mut to = match (&exact, &layout) {
+            (Some(exact), _) => exact.clone(),
+            (None, Some(layout)) => layout.clone(),
+            (None, None) => Sharding {
                 dims: found
                     .sharding
                     .dims
@@ -138,13 +140,15 @@ impl Checker<'_> {
                 combine: ReduceOp::Sum,
             },
         };
-        if !has_auto {
+        if !has_auto && exact.is_none() {
             to = to.close();
         }
         if let Some(ty) = leaf.ty
             && layout.is_some()
         {
-            self.check_explicit(value, &to, explicit, place, span)?;
+            if exact.is_none() {
+                self.check_explicit(value, &to, explicit, place, span)?;
+            }
             self.check_division(&found.array, &to, manual, ty.span)?;
         }
         if to.dims.iter().any(|dim| !manual_axes_come_first(&dim.axes, manual)) {
@@ -157,7 +161,7 @@ impl Checker<'_> {
             varying: to.used_axes().union(to.unreduced).intersect(manual),
         };
         region.inputs.push(within(&to, manual));
-        let operand = if found.sharding == to {
+        let operand = if found.sharding == to || exact.is_some() {
             value
         } else {
             self.build.span = span;
@@ -176,7 +180,9 @@ impl Checker<'_> {
         };
         region.operands.push(operand);
         let inner = self.build.func.new_value(local, Origin::at(span));
-        self.build.func.info_mut(inner).name = self.build.func.info(value).name.clone();
+        if exact.is_none() {
+            self.build.func.info_mut(inner).name = self.build.func.info(value).name.clone();
+        }
         region.block.params.push(inner);
         Some(Term::Array(inner))
     }
@@ -311,6 +317,11 @@ impl Checker<'_> {
             return None;
         }
         let output = within(&outer, manual);
+        if let Some(ty) = leaf.ty
+            && let Some(exact) = self.exact_type(ty)
+        {
+            return Some((value, exact, output));
+        }
         let named = output.used_axes().union(output.unreduced);
         let varies = self.build.ty(value).varying.minus(named);
         if !varies.is_empty() {

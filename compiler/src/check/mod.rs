@@ -23,6 +23,7 @@ mod patterns;
 mod scopes;
 mod sizes;
 pub mod sources;
+mod stage;
 mod stmts;
 pub mod term;
 mod trees;
@@ -33,7 +34,7 @@ pub use names::is_builtin;
 
 use crate::ir::build::Builder;
 use crate::ir::mesh::Mesh;
-use crate::ir::{Func, Module};
+use crate::ir::{Func, Module, Stage};
 use names::{ItemId, Names};
 use scopes::Frame;
 use sources::SourceSet;
@@ -85,7 +86,13 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         sets: options.sets.iter().cloned().collect(),
         expanded: BTreeSet::new(),
         lambdas: BTreeMap::new(),
+        exact: None,
     };
+    match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
+        Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
+        Err(diagnostic) => checker.diagnostics.push(diagnostic),
+    }
+    checker.refuse_other_mesh(options.mesh.is_some());
     checker.check_sets();
     let declared = meshes::declared(set, &mut checker.diagnostics);
     let mut mesh_errors = Vec::new();
@@ -112,6 +119,8 @@ struct Checker<'a> {
     expanded: BTreeSet<ItemId>,
     /// The lambdas of the program, each copied out of the tree once.
     lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
+    /// The program is a dump of this stage: its types are given.
+    exact: Option<Stage>,
 }
 
 impl Checker<'_> {

@@ -4,6 +4,8 @@ use super::Checker;
 use super::errors::types as errors;
 use super::term::Term;
 use super::trees;
+use super::types::Ty;
+use crate::ir::print::is_number_name;
 use spmdc_grammar::ast::{Pattern, PatternKind};
 
 impl Checker<'_> {
@@ -55,8 +57,32 @@ impl Checker<'_> {
         }
     }
 
+    /// The variables of a dump: a name is given to what has just been defined, those values from `first` on, and what a loop carries
+    /// has the type that its variable says.
+    pub(super) fn bind_declared(&mut self, pattern: &Pattern, term: Term, mutable: bool, ty: Ty, first: usize) {
+        match (&pattern.kind, term) {
+            (PatternKind::Name(name), Term::Array(value)) => {
+                if value.0 as usize >= first {
+                    self.name_values(name, &Term::Array(value));
+                }
+                self.bind(name, Term::Array(value), mutable, pattern.span);
+                let declared = match &ty {
+                    Ty::Array(array) if mutable => self.exact_type(array),
+                    _ => None,
+                };
+                if let Some(binding) = self.local_mut(name) {
+                    binding.declared = declared;
+                }
+            }
+            (_, term) => self.bind_pattern(pattern, term, mutable),
+        }
+    }
+
     /// Reports name a value by the first variable that it was given to; leaves of a struct by path.
     pub(super) fn name_values(&mut self, name: &str, term: &Term) {
+        if self.exact.is_some() && is_number_name(name) {
+            return;
+        }
         let mut leaves = Vec::new();
         trees::leaves(term, name, &mut leaves);
         for (path, leaf) in leaves {

@@ -4,6 +4,7 @@ use super::Checker;
 use super::names::{Entity, ItemId, is_builtin};
 use super::term::Term;
 use crate::check::calls::Callable;
+use crate::ir::types::Type;
 use spmdc_grammar::ast::ItemKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
@@ -15,6 +16,8 @@ pub struct Binding {
     pub term: Term,
     pub mutable: bool,
     pub span: Span,
+    /// In a dump: the type of the value that a loop carries in this variable.
+    pub declared: Option<Type>,
 }
 
 /// A function that is being expanded.
@@ -51,7 +54,7 @@ impl Checker<'_> {
 
     pub(super) fn bind(&mut self, name: &str, term: Term, mutable: bool, span: Span) {
         if let Some(scope) = self.frames.last_mut().and_then(|frame| frame.scopes.last_mut()) {
-            scope.push(Binding { name: name.to_string(), term, mutable, span });
+            scope.push(Binding { name: name.to_string(), term, mutable, span, declared: None });
         }
     }
 

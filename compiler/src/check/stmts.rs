@@ -35,9 +35,15 @@ impl Checker<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Let { mutable, pattern, ty, value } => {
+                let first = self.build.func.values.len();
                 let mut term = self.expr(value);
                 if let Some(ty) = ty {
                     let ty = self.resolve(ty, &SizeParams::new());
+                    if self.exact.is_some() {
+                        self.declare(&term, &ty, first, value.span);
+                        self.bind_declared(pattern, term, *mutable, ty, first);
+                        return;
+                    }
                     term = self.annotate(term, &ty, &mut Bindings::new(), value.span, "this variable");
                 }
                 self.bind_pattern(pattern, term, *mutable);

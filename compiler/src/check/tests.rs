@@ -258,3 +258,36 @@ fn a_loop_whose_condition_varies_makes_its_variables_vary() {
     let printed = typed(&fixed);
     assert!(printed.contains("let mut n: i32{V:X} = "), "{printed}");
 }
+
+/// What is printed reads back as the same module.
+#[track_caller]
+fn assert_round_trip(text: &str) {
+    let printed = typed(text);
+    assert_eq!(typed(&printed), printed);
+    // Later stages have no open dimensions.
+    let later = typed(&printed.replace("stage typed;", "stage propagated;"));
+    assert!(!later.contains('?'), "{later}");
+    assert_eq!(typed(&later), later);
+}
+
+#[test]
+fn dumps_read_back() {
+    assert_round_trip(
+        "mesh (X = 2, Y: explicit = 4);
+        fn main(c: bool, x: f32[8, 8@Y], p: { w: f64[2], t: (i32, u8[3]) }) -> { a: f32[8, 8], b: (i32, f32[5, 8, 8]) } {
+          let mut y = reshard(2 * x, P(X, Y));
+          let mut n = 0;
+          let mut a = 1;
+          while n < p.t.0 { n += 1; (a, n) = (n, a); }
+          let ys = for i in 0..5 collect { y = y + f32(i); y };
+          let z = if c { n += 3; y } else { print(\"n = {}\", n); 2.5 * y };
+          if c { print(\"done\"); }
+          { a: z, b: (n + a, ys) }
+        }",
+    );
+    assert_round_trip(
+        "mesh (X = 2, Y = 2);
+        manual(X) fn f(x: f32[8@X, 6], y: f32[4]) -> (f32[8@X, 6], f32[4]) { (x * pmax(x, X) + axis_index(X), 2 * y) }
+        fn main(x: f32[8, 6@Y], y: f32[4]) -> (f32[8, 6], f32[4]) { let (a, b) = f(x, y); f(a, b) }",
+    );
+}

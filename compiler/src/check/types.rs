@@ -457,8 +457,10 @@ impl Checker<'_> {
             Ty::Poison => None,
             Ty::Array(array) => {
                 let shape = self.array_type(array, bindings)?;
-                let mut sharding = array.layout().unwrap_or_else(|| self.build.unknown_layout(shape.rank()));
-                if self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
+                let exact = self.exact_layout(array);
+                let given = exact.clone().or_else(|| array.layout());
+                let mut sharding = given.unwrap_or_else(|| self.build.unknown_layout(shape.rank()));
+                if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
                     sharding = sharding.close();
                 }
                 leaves.push((path.to_string(), Type { array: shape, sharding, varying: AxisSet::EMPTY }, array.span));

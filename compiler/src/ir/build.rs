@@ -28,6 +28,8 @@ pub struct Builder {
     pub conditions: AxisSet,
     /// Where statements come from that are emitted now: the expression being checked.
     pub span: Span,
+    /// Types are given: a dump is being read.
+    pub exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
 }
@@ -41,6 +43,7 @@ impl Builder {
             manual: AxisSet::EMPTY,
             conditions: AxisSet::EMPTY,
             span: Span::default(),
+            exact: false,
             conflict: None,
         }
     }
@@ -58,7 +61,11 @@ impl Builder {
         let op = op.into();
         self.check_reached(&op)?;
         let types: Vec<&Type> = args.iter().map(|&arg| self.func.ty(arg)).collect();
-        let results = match typing::result_types(&op, &types, &self.mesh) {
+        let inferred = match self.exact {
+            true => typing::shapes(&op, &types, &self.mesh),
+            false => typing::result_types(&op, &types, &self.mesh),
+        };
+        let results = match inferred {
             Ok(results) => results,
             Err(mismatch) => return Err(self.operand_mismatch(mismatch, args)),
         };

@@ -18,10 +18,12 @@ use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
-use crate::ops::Op;
 use crate::ops::control::{ForLoop, ManualRegion};
+use crate::ops::reshard::Reshard;
+use crate::ops::{Op, Rules};
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::ReduceOp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a span is, as `line:column`; None leaves the comment out.
@@ -140,7 +142,13 @@ impl<'a> Printer<'a> {
             Op::Manual(op) => self.manual(op, stmt),
             op => {
                 let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
-                let text = op.rules().print(&args, self.mesh);
+                let text = match op {
+                    Op::Reshard(op) => {
+                        let to = Sharding { combine: ReduceOp::Sum, ..op.to.clone() };
+                        Reshard { to, step: op.step }.print(&args, self.mesh)
+                    }
+                    op => op.rules().print(&args, self.mesh),
+                };
                 let line = format!("{}{text};{}", self.binding(&stmt.results), self.comment(stmt));
                 self.line(&line);
             }
@@ -380,8 +388,10 @@ pub fn is_number_name(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A type that reads back as itself at its stage: before propagation a bare dimension is open, later it is replicated.
+/// A type that reads back as itself at its stage: before propagation a bare dimension is open, later it is replicated. How partial
+/// values combine is not written, as it follows from the op that makes them.
 pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
+    let ty = &Type { sharding: Sharding { combine: ReduceOp::Sum, ..ty.sharding.clone() }, ..ty.clone() };
     let has_auto = !mesh.of_kind(AxisKind::Auto).is_empty();
     let dims = &ty.sharding.dims;
     let says_nothing = dims.iter().all(|dim| dim.axes.is_empty() && dim.open);

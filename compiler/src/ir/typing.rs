@@ -26,6 +26,18 @@ pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, M
     Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
 }
 
+/// As [`result_types`], without the rule of explicit axes: where the layouts are given otherwise.
+pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+    let rules = op.rules();
+    if let Some(types) = rules.result_types(args, mesh) {
+        return types;
+    }
+    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
+    let results = rules.infer(&arrays)?.into_iter();
+    Ok(results.map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
+}
+
 /// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
 pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
