@@ -1,37 +1,157 @@
-//! Indexing.
+//! Indexing: `x[1:-1, i, None]` and `u[0, :] = v`.
+//!
+//! Here the entries become terms; `ops/index.rs` and `ops/update.rs` make statements of them.
 
 use super::Checker;
-use super::errors::items::not_yet;
+use super::errors::indices as errors;
+use super::sizes::whole_number;
 use super::term::Term;
 use crate::ir::Value;
-use spmdc_grammar::ast::{BinaryOp, Index};
+use crate::ops::{index, update};
+use spmdc_grammar::ast::{BinaryOp, Expr, Index};
 use spmdc_grammar::span::Span;
 
 impl Checker<'_> {
-    pub(super) fn index(&mut self, term: Term, indices: &[Index], span: Span, _base: Span) -> Term {
+    pub(super) fn index(&mut self, term: Term, indices: &[Index], span: Span, base: Span) -> Term {
         match (&term, indices) {
-            (Term::Poison, _) => Term::Poison,
-            (Term::Tuple(parts) | Term::List(parts), [Index::Expr(index)]) => {
-                let at = self.expr(index);
-                self.index_tuple(&parts.clone(), &at, index.span)
+            (Term::Poison, _) => {
+                self.index_items(indices);
+                return Term::Poison;
             }
-            _ => self.report(not_yet(span, "indexing")),
+            (Term::Tuple(parts) | Term::List(parts), [Index::Expr(index)]) => {
+                let parts = parts.clone();
+                let at = self.expr(index);
+                return match at {
+                    Term::Poison => Term::Poison,
+                    at if whole_number(&at).is_some() || matches!(term, Term::Tuple(_)) => {
+                        self.index_tuple(&parts, &at, index.span)
+                    }
+                    at => self.index_list(&term, at, index.span, span, base),
+                };
+            }
+            _ => {}
+        }
+        let Some(items) = self.index_items(indices) else { return Term::Poison };
+        let Some(value) = self.value(&term, base) else { return Term::Poison };
+        self.build.span = span;
+        let result = index::get(&mut self.build, value, &items, span);
+        let result = result.map(Term::Array);
+        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &[(term, base)]));
+        self.or_report(result)
+    }
+
+    /// A list of numbers with a dynamic index is an array.
+    fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
+        let Some(value) = self.value(list, base) else { return Term::Poison };
+        self.build.span = span;
+        let items = [index::Item::Place(at, place)];
+        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        self.or_report(result)
+    }
+
+    /// One row of an array, for patterns.
+    pub(super) fn element(&mut self, value: Value, at: usize, span: Span) -> Term {
+        self.build.span = span;
+        let items = [index::Item::Place(Term::Int(at as i128), span)];
+        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        self.or_report(result)
+    }
+
+    /// `old[indices] = value`, or `old[indices] op= value`: the array with the elements replaced.
+    pub(super) fn index_assign(
+        &mut self,
+        old: Value,
+        indices: &[Index],
+        op: Option<BinaryOp>,
+        value: (Term, Span),
+        place: Span,
+        span: Span,
+    ) -> Term {
+        let Some(items) = self.index_items(indices) else { return Term::Poison };
+        let mut new = value;
+        if let Some(op) = op {
+            self.build.span = place;
+            let current = index::get(&mut self.build, old, &items, place).map(Term::Array);
+            let current = self.or_report(current);
+            new = (self.binary_terms(op, span, (current, place), new), span);
+        }
+        if matches!(new.0, Term::Poison) {
+            return Term::Poison;
+        }
+        self.build.span = span;
+        let result = update::set(&mut self.build, old, &items, (&new.0, new.1), span).map(Term::Array);
+        let result =
+            result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &[(Term::Array(old), place), new]));
+        self.or_report(result)
+    }
+
+    fn index_items(&mut self, indices: &[Index]) -> Option<Vec<index::Item>> {
+        let mut items = Vec::new();
+        let mut is_whole = true;
+        for entry in indices {
+            let item = match entry {
+                Index::Ellipsis(span) => Some(index::Item::Ellipsis(*span)),
+                Index::Slice { start, stop, step, span } => {
+                    let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
+                    match bounds {
+                        [Some(start), Some(stop), Some(step)] => {
+                            Some(index::Item::Range { start, stop, step, span: *span })
+                        }
+                        _ => None,
+                    }
+                }
+                Index::Expr(expr) => self.index_place(expr),
+            };
+            match item {
+                Some(item) => items.push(item),
+                None => is_whole = false,
+            }
+        }
+        is_whole.then_some(items)
+    }
+
+    fn index_place(&mut self, expr: &Expr) -> Option<index::Item> {
+        let term = self.expr(expr);
+        match (whole_number(&term), term) {
+            (_, Term::Poison) => None,
+            (_, Term::Nothing) => Some(index::Item::NewAxis(expr.span)),
+            (Some(place), _) => Some(index::Item::Place(Term::Int(place), expr.span)),
+            (None, Term::Float(value)) => {
+                self.report(super::errors::sizes::not_whole(value, expr.span));
+                None
+            }
+            (None, Term::List(items)) => {
+                let value = self.value(&Term::List(items), expr.span)?;
+                Some(index::Item::Place(Term::Array(value), expr.span))
+            }
+            (None, Term::Array(value)) => Some(index::Item::Place(Term::Array(value), expr.span)),
+            (None, other) => {
+                self.report(errors::not_an_index(other.describe(), expr.span));
+                None
+            }
         }
     }
 
-    pub(super) fn element(&mut self, _: Value, _: usize, span: Span) -> Term {
-        self.report(not_yet(span, "taking an array apart"))
-    }
-
-    pub(super) fn index_assign(
-        &mut self,
-        _: Term,
-        _: &[Index],
-        _: Option<BinaryOp>,
-        _: Term,
-        _: Span,
-        span: Span,
-    ) -> Term {
-        self.report(not_yet(span, "assignment to elements"))
+    /// A bound of a slice: Some(None) where it is left out, None where it is a mistake.
+    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<Option<i64>> {
+        let Some(expr) = bound else { return Some(None) };
+        let term = self.expr(expr);
+        match (whole_number(&term), term) {
+            (_, Term::Poison) => None,
+            (_, Term::Nothing) => Some(None),
+            (Some(place), _) => Some(Some(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
+            (None, Term::Float(value)) => {
+                self.report(super::errors::sizes::not_whole(value, expr.span));
+                None
+            }
+            (None, Term::Array(_)) => {
+                self.report(errors::dynamic_slice_bound(expr.span));
+                None
+            }
+            (None, other) => {
+                self.report(errors::not_an_index(other.describe(), expr.span));
+                None
+            }
+        }
     }
 }

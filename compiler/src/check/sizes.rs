@@ -79,15 +79,6 @@ impl Size {
     pub fn is_plain(&self) -> bool {
         matches!(self, Size::Number(_) | Size::Param(_) | Size::Poison)
     }
-
-    /// A parameter of this size that `bindings` do not have.
-    pub fn unbound(&self, bindings: &Bindings) -> Option<&str> {
-        match self {
-            Size::Number(_) | Size::Poison => None,
-            Size::Param(name) => (!bindings.contains_key(name)).then_some(name),
-            Size::Binary(_, lhs, rhs) => lhs.unbound(bindings).or_else(|| rhs.unbound(bindings)),
-        }
-    }
 }
 
 /// `+ - * /` and `// %` of sizes. A quotient that is not whole is an error.

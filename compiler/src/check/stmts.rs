@@ -160,8 +160,8 @@ impl Checker<'_> {
                 parts[*index] = self.stored(part, rest, op, value, value_span, span);
                 Term::Tuple(parts)
             }
-            (Place::Index(indices, place), old @ Term::Array(_)) if rest.is_empty() => {
-                self.index_assign(old, indices, op, value, *place, span)
+            (Place::Index(indices, place), Term::Array(old)) if rest.is_empty() => {
+                self.index_assign(old, indices, op, (value, value_span), *place, span)
             }
             (Place::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
             (Place::Index(_, place), other) if super::trees::is_number(&other) && rest.is_empty() => {

@@ -291,3 +291,61 @@ fn dumps_read_back() {
         fn main(x: f32[8, 6@Y], y: f32[4]) -> (f32[8, 6], f32[4]) { let (a, b) = f(x, y); f(a, b) }",
     );
 }
+
+#[test]
+fn elements_are_read_and_assigned() {
+    let text = "
+        fn main(x: f32[8, 6], i: i32) -> f32[8, 6] {
+          let mut u = x;
+          u[1:-1, 0] = 1;
+          u[i, :] += x[i] * x[-1];
+          u[:, ::2] = u[..., 1::2];
+          let (a, b) = ([1, 2], x[0:2]);
+          u + b[a[0], None]
+        }";
+    let printed = typed(text);
+    assert!(printed.contains("check_index(i, 8)"), "{printed}");
+    assert_round_trip(text);
+    assert_errors("fn main(x: f32[4]) -> f32 { x[4] }", &["E0401 1"]);
+    assert_errors("fn main(x: f32[4]) -> f32[4] { x[::0] }", &["E0402 1"]);
+    assert_errors("fn main(x: f32[4], n: i32) -> f32[4] { x[0:n] }", &["E0207 1"]);
+    assert_errors("fn main(x: f32[4]) -> f32[4] { let y = x; y[0] = 1.0; y }", &["E0106 1"]);
+}
+
+#[test]
+fn ambiguous_products_name_the_choices() {
+    let text = "
+        mesh (X: explicit = 2, Y: explicit = 4);
+        fn main(a: f32[8@X, 16@Y], b: f32[16@Y, 8]) -> f32[8@X, 8] { a @ b }";
+    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+    let diagnostics = check(&set, &options()).unwrap_err();
+    assert_eq!(diagnostics[0].code.name(), "E0301", "{diagnostics:#?}");
+    let edits: Vec<(&str, &str)> =
+        diagnostics[0].edits.iter().map(|edit| (edit.replacement.as_str(), edit.note.as_str())).collect();
+    assert_eq!(
+        edits,
+        [
+            ("matmul(a, b, out=P(X, _))", "one all_reduce over Y, 128 bytes per device"),
+            ("matmul(a, b, out=P((X, Y), _))", "one reduce_scatter over Y, 128 bytes per device"),
+            ("matmul(a, b, out=P(X, Y))", "one reduce_scatter over Y, 128 bytes per device"),
+            ("matmul(a, b, out=P(X, _, unreduced=Y))", "nothing moves: each device keeps its partial sum"),
+        ]
+    );
+    let printed = typed(&text.replace("a @ b", "matmul(a, b, out=P(X, _))"));
+    assert!(printed.contains(": f32[8@X,8] = einsum("), "{printed}");
+    let one_sided = "
+        mesh (X: explicit = 2);
+        fn main(x: f32[32@X], w: f32[32, 4]) -> f32[4] { x @ w }";
+    let printed = typed(one_sided);
+    assert!(printed.contains(": f32[4] = einsum("), "{printed}");
+    let partial = "
+        mesh (X: explicit = 2);
+        fn main(a: f32[8, 4@X], b: f32[4@X, 8]) -> f32[8, 8] {
+          let c = matmul(a, b, out=P(_, _, unreduced=X));
+          reshard(cos(c), P())
+        }";
+    assert_errors(partial, &["E0306 5"]);
+    let kept = partial.replace("cos(c)", "c + c");
+    let printed = typed(&kept);
+    assert!(printed.contains(": f32[8,8]{U:X} = c + c;"), "{printed}");
+}

@@ -14,22 +14,6 @@ pub fn out_of_bounds(index: i128, size: usize, span: Span) -> Diagnostic {
         .help(range)
 }
 
-/// E0402
-pub fn zero_step(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0402, span, "a slice cannot have a step of zero")
-}
-
-/// E0205
-pub fn too_many(given: usize, rank: usize, span: Span) -> Diagnostic {
-    let dims = if rank == 1 { "1 dimension".to_string() } else { format!("{rank} dimensions") };
-    Diagnostic::error(Code::E0205, span, format!("{given} indices are given, the array has {dims}"))
-}
-
-/// E0205
-pub fn two_ellipses(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0205, span, "`...` stands for all dimensions that are left, so it occurs once")
-}
-
 /// E0210
 pub fn not_an_index(found: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, format!("an index is an integer, a slice, `None` or `...`, this is {found}"))
@@ -39,15 +23,4 @@ pub fn not_an_index(found: &str, span: Span) -> Diagnostic {
 pub fn dynamic_slice_bound(span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0207, span, "the bounds of a slice must be known when the program is compiled")
         .help("shapes are static; a single element or row may have a dynamic index: `x[i]`")
-}
-
-/// E0203
-pub fn assigned_shape(wanted: &str, found: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0203, span, format!("`{found}` does not broadcast to `{wanted}`, which is assigned to"))
-}
-
-/// E0203
-pub fn assigned_dtype(wanted: &str, found: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0203, span, format!("elements of type {found} are assigned to an array of {wanted}"))
-        .help(format!("convert them: `{wanted}(...)`"))
 }
