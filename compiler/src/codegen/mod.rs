@@ -1,6 +1,7 @@
 //! From loop nests to machine code.
 
 pub mod builder;
+pub mod interpret;
 pub mod loops;
 pub mod lower;
 pub mod schedule;

@@ -1,0 +1,240 @@
+//! Runs a kernel one point at a time, by the definition of its parts: the model for the code that is generated.
+//!
+//! Nothing is reordered, and a value is computed only where something needs it, so an address that is out of range behind a
+//! `select` is no error. Any other panics.
+
+use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use crate::ops::elementwise::{BinaryOp, CompareOp};
+use crate::ops::number;
+use spmdc_runtime::abi::{DType, ReduceOp, trap};
+
+/// As a `KernelFn` would: runs a part of the range over whole buffers, and returns 0 or a trap code.
+pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
+    if begin >= end {
+        return trap::NONE;
+    }
+    let mut interpreter =
+        Interpreter { kernel, buffers, scalars, index: vec![0; kernel.dims.len()], values: Vec::new() };
+    match interpreter.parallel(0, begin, end) {
+        Ok(()) => trap::NONE,
+        Err(DivisionByZero) => trap::DIVISION_BY_ZERO,
+    }
+}
+
+struct DivisionByZero;
+
+struct Interpreter<'a> {
+    kernel: &'a Kernel,
+    buffers: &'a mut [Vec<u8>],
+    scalars: &'a [i64],
+    index: Vec<i64>,
+    /// What is already known at the current point.
+    values: Vec<Option<u64>>,
+}
+
+/// A partial result: an element, and the position it came from.
+type Partial = Option<(u64, i64)>;
+
+impl Interpreter<'_> {
+    fn parallel(&mut self, dim: usize, begin: i64, end: i64) -> Result<(), DivisionByZero> {
+        let Some(of) = self.kernel.dims.get(dim).filter(|of| !of.reduced) else {
+            return self.results();
+        };
+        let range = if dim == 0 && self.kernel.range_dim { begin..end } else { 0..self.extent(&of.extent) };
+        for i in range {
+            self.index[dim] = i;
+            self.parallel(dim + 1, begin, end)?;
+        }
+        Ok(())
+    }
+
+    fn extent(&self, extent: &Extent) -> i64 {
+        match *extent {
+            Extent::Static(n) => n as i64,
+            Extent::Scalar { slot, .. } => self.scalars[slot],
+        }
+    }
+
+    /// All points of the reduced dimensions, then what was combined.
+    fn results(&mut self) -> Result<(), DivisionByZero> {
+        let mut partials: Vec<Partial> = vec![None; self.kernel.stores.len()];
+        let first = self.kernel.dims.iter().position(|dim| dim.reduced).unwrap_or(self.kernel.dims.len());
+        let extents: Vec<i64> = self.kernel.dims[first..].iter().map(|dim| self.extent(&dim.extent)).collect();
+        for position in 0..extents.iter().product() {
+            let mut rest = position;
+            for (at, &extent) in extents.iter().enumerate().rev() {
+                self.index[first + at] = rest % extent;
+                rest /= extent;
+            }
+            self.point(position, &mut partials)?;
+        }
+        let kernel = self.kernel;
+        for (store, partial) in kernel.stores.iter().zip(partials) {
+            if let Some(combine) = store.combine {
+                let bits = finish(store.dtype, combine, partial);
+                let dtype = if matches!(combine, Combine::Reduce(_)) { store.dtype } else { DType::I32 };
+                self.store(store, dtype, bits);
+            }
+        }
+        Ok(())
+    }
+
+    /// One point: every load comes before any store.
+    fn point(&mut self, position: i64, partials: &mut [Partial]) -> Result<(), DivisionByZero> {
+        self.values = vec![None; self.kernel.insts.len()];
+        let kernel = self.kernel;
+        let mut values = Vec::with_capacity(kernel.stores.len());
+        for store in &kernel.stores {
+            values.push(self.value(store.value)?);
+        }
+        for ((store, bits), partial) in kernel.stores.iter().zip(values).zip(partials) {
+            match store.combine {
+                None => self.store(store, store.dtype, bits),
+                Some(combine) => *partial = Some(combined(store.dtype, combine, *partial, bits, position)),
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, store: &Store, dtype: DType, bits: u64) {
+        let at = self.affine(&store.access.address);
+        write(&mut self.buffers[store.access.buffer], dtype, at, bits);
+    }
+
+    fn affine(&mut self, affine: &Affine) -> i64 {
+        let terms: i64 = affine.terms.iter().map(|&(dim, stride)| self.index[dim] * stride).sum();
+        let scalars: i64 = affine.scalars.iter().map(|&(slot, stride)| self.scalars[slot] * stride).sum();
+        let dynamic: i64 = affine
+            .dynamic
+            .iter()
+            .map(|&(elem, stride)| match &self.kernel.insts[elem.0 as usize] {
+                Inst::LoopInvariant { buffer } => read(&self.buffers[*buffer], DType::I64, 0) as i64 * stride,
+                other => panic!("{other:?} is no dynamic index"),
+            })
+            .sum();
+        affine.constant + terms + scalars + dynamic
+    }
+
+    fn value(&mut self, elem: Elem) -> Result<u64, DivisionByZero> {
+        if let Some(bits) = self.values[elem.0 as usize] {
+            return Ok(bits);
+        }
+        let kernel = self.kernel;
+        let undefined = "the operation is defined for the type";
+        let bits = match &kernel.insts[elem.0 as usize] {
+            Inst::Load { access, dtype } => {
+                let at = self.affine(&access.address);
+                read(&self.buffers[access.buffer], *dtype, at)
+            }
+            Inst::Const { bits, .. } => *bits,
+            Inst::Index { affine, dtype } => {
+                let index = self.affine(affine);
+                number::cast(DType::I64, *dtype, index as u64).expect(undefined)
+            }
+            Inst::LoopInvariant { buffer } => read(&self.buffers[*buffer], DType::I64, 0),
+            Inst::Unary { op, dtype, arg } => {
+                let arg = self.value(*arg)?;
+                number::eval_unary(*op, *dtype, arg).expect(undefined)
+            }
+            Inst::Binary { op, dtype, lhs, rhs } => {
+                let (lhs, rhs) = (self.value(*lhs)?, self.value(*rhs)?);
+                let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
+                if divides && rhs == 0 {
+                    return Err(DivisionByZero);
+                }
+                number::eval_binary(*op, *dtype, lhs, rhs).expect(undefined)
+            }
+            Inst::Compare { op, dtype, lhs, rhs } => {
+                let (lhs, rhs) = (self.value(*lhs)?, self.value(*rhs)?);
+                u64::from(number::eval_compare(*op, *dtype, lhs, rhs).expect(undefined))
+            }
+            Inst::Select { cond, then, otherwise, .. } => {
+                let taken = if self.value(*cond)? != 0 { then } else { otherwise };
+                self.value(*taken)?
+            }
+            Inst::Cast { from, to, arg } => {
+                let arg = self.value(*arg)?;
+                number::cast(*from, *to, arg).expect(undefined)
+            }
+            Inst::InRange { affine, low, high } => {
+                let (at, low, high) = (self.affine(affine), self.affine(low), self.affine(high));
+                u64::from(low <= at && at < high)
+            }
+        };
+        self.values[elem.0 as usize] = Some(bits);
+        Ok(bits)
+    }
+}
+
+fn read(buffer: &[u8], dtype: DType, at: i64) -> u64 {
+    let start = usize::try_from(at).expect("the address is not negative") * dtype.size();
+    let bytes = buffer[start..start + dtype.size()].iter().rev();
+    bytes.fold(0, |bits, &byte| bits << 8 | u64::from(byte))
+}
+
+fn write(buffer: &mut [u8], dtype: DType, at: i64, bits: u64) {
+    let start = usize::try_from(at).expect("the address is not negative") * dtype.size();
+    buffer[start..start + dtype.size()].copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);
+}
+
+/// Sums and products of halves are kept in single precision.
+fn accumulator(dtype: DType, op: ReduceOp) -> DType {
+    let is_half = matches!(dtype, DType::F16 | DType::Bf16);
+    if is_half && matches!(op, ReduceOp::Sum | ReduceOp::Product) { DType::F32 } else { dtype }
+}
+
+fn operation(op: ReduceOp) -> BinaryOp {
+    match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Product => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Maximum,
+        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+    }
+}
+
+fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, position: i64) -> (u64, i64) {
+    let (first, op) = match combine {
+        Combine::Reduce(op) => {
+            let of = accumulator(dtype, op);
+            let bits = number::cast(dtype, of, bits).expect("halves become single precision");
+            let sum = partial.map(|(sum, _)| number::eval_binary(operation(op), of, sum, bits));
+            return (sum.unwrap_or(Some(bits)).expect("the type can be reduced so"), 0);
+        }
+        Combine::ArgMax => (CompareOp::Gt, CompareOp::Ne),
+        Combine::ArgMin => (CompareOp::Lt, CompareOp::Ne),
+    };
+    let Some((best, at)) = partial else { return (bits, position) };
+    let is_nan = |x: u64| number::eval_compare(op, dtype, x, x) == Some(true);
+    let beyond = number::eval_compare(first, dtype, bits, best) == Some(true) || is_nan(bits);
+    if beyond && !is_nan(best) { (bits, position) } else { (best, at) }
+}
+
+/// The element to store; without any point it is what changes nothing.
+fn finish(dtype: DType, combine: Combine, partial: Partial) -> u64 {
+    let op = match combine {
+        Combine::ArgMax | Combine::ArgMin => return partial.map_or(0, |(_, position)| position as u64),
+        Combine::Reduce(op) => op,
+    };
+    let (bits, of) = match partial {
+        Some((bits, _)) => (bits, accumulator(dtype, op)),
+        None => (neutral(dtype, op), dtype),
+    };
+    number::cast(of, dtype, bits).expect("single precision becomes half")
+}
+
+fn neutral(dtype: DType, op: ReduceOp) -> u64 {
+    let extreme =
+        |float: f64, int: f64| number::cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
+    let bits = match op {
+        ReduceOp::Sum | ReduceOp::Or => Some(0),
+        ReduceOp::Product => number::cast(DType::I32, dtype, 1),
+        ReduceOp::And => number::cast(DType::I64, dtype, u64::MAX),
+        ReduceOp::Max if dtype == DType::Bool => Some(0),
+        ReduceOp::Max => extreme(f64::NEG_INFINITY, -1e30),
+        ReduceOp::Min if dtype == DType::Bool => Some(1),
+        ReduceOp::Min => extreme(f64::INFINITY, 1e30),
+    };
+    bits.expect("every type but keys converts")
+}
