@@ -1,8 +1,24 @@
 //! From loop nests to machine code.
+//!
+//! `builder` describes loop nests (`loops`) and `lower` the steps around them. `nest` and `cut` decide how a nest runs, `kernel`
+//! emits its loops, `reduction` what is combined over them, `arithmetic`, `half_lanes` and `lanes` the operations inside, all
+//! on the bundles of `vector`. `machine` compiles; `jit` and `object` say where the code goes.
 
+mod arithmetic;
 pub mod builder;
+mod cut;
+mod half_lanes;
 pub mod interpret;
+pub mod jit;
+mod kernel;
+mod lanes;
 pub mod loops;
 pub mod lower;
+pub mod machine;
+mod nest;
+mod reduction;
 pub mod schedule;
 mod split;
+#[cfg(test)]
+mod tests;
+mod vector;

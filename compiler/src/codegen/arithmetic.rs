@@ -1,0 +1,655 @@
+//! The operations of the language on bundles: elementwise functions, comparisons, casts, and the way to and from memory.
+//!
+//! Results are those of `ops::number`, bit for bit but for NaNs. What has no vector instruction is done lane by lane.
+
+use super::lanes::MathStyle;
+use super::vector::{Bundle, Vector, int_of};
+use crate::math::{MathFn, MathFn2};
+use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
+use spmdc_runtime::abi::DType;
+
+/// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.
+pub fn register_type(dtype: DType) -> Type {
+    match dtype {
+        DType::Bool | DType::I8 | DType::U8 => I8,
+        DType::I16 | DType::U16 => I16,
+        DType::I32 | DType::U32 => I32,
+        DType::I64 | DType::U64 | DType::Key => I64,
+        DType::F16 | DType::Bf16 | DType::F32 => F32,
+        DType::F64 => F64,
+    }
+}
+
+/// The type of one element in memory.
+pub fn memory_type(dtype: DType) -> Type {
+    if is_half(dtype) { I16 } else { register_type(dtype) }
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::Bf16)
+}
+
+impl Vector<'_, '_> {
+    /// Elements as they lie in memory, as values.
+    pub fn decode_memory(&mut self, dtype: DType, raw: Bundle) -> Bundle {
+        match dtype {
+            DType::Bool if self.is_scalar() => raw,
+            DType::Bool => {
+                let zero = self.int(I8, 0);
+                self.compare_ints(IntCC::NotEqual, raw, zero)
+            }
+            DType::F16 | DType::Bf16 => {
+                let bits = self.widen(raw, false);
+                self.decode_half(dtype, bits)
+            }
+            _ => raw,
+        }
+    }
+
+    /// Values as they lie in memory.
+    pub fn encode_memory(&mut self, dtype: DType, value: Bundle) -> Bundle {
+        match dtype {
+            DType::Bool => self.mask_to_int(value, I8),
+            DType::F16 | DType::Bf16 => {
+                let bits = self.encode_half(dtype, value);
+                self.narrow(bits)
+            }
+            _ => value,
+        }
+    }
+
+    /// `cond ? then : otherwise` on values of a type.
+    pub fn select_values(&mut self, dtype: DType, cond: Bundle, then: Bundle, otherwise: Bundle) -> Bundle {
+        if dtype != DType::Bool {
+            return self.select(cond, then, otherwise);
+        }
+        let (then, otherwise) = self.align_masks(then, otherwise);
+        self.select(cond, then, otherwise)
+    }
+
+    /// An operation that is defined for the type, by `ops::number`.
+    pub fn unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle, math: MathStyle) -> Bundle {
+        let y = match dtype {
+            DType::Bool => return if op == UnaryOp::Not { self.not_mask(x) } else { x },
+            _ if x.lane.is_float() => self.float_unary(op, x, math),
+            _ => return self.int_unary(op, dtype, x),
+        };
+        let is_exact = matches!(
+            op,
+            UnaryOp::Neg
+                | UnaryOp::Abs
+                | UnaryOp::Sign
+                | UnaryOp::Floor
+                | UnaryOp::Ceil
+                | UnaryOp::Round
+                | UnaryOp::Trunc
+                | UnaryOp::IsNan
+                | UnaryOp::IsInf
+                | UnaryOp::IsFinite
+        );
+        if is_half(dtype) && !is_exact { self.round_to_half(dtype, y) } else { y }
+    }
+
+    fn float_unary(&mut self, op: UnaryOp, x: Bundle, math: MathStyle) -> Bundle {
+        match op {
+            UnaryOp::Neg => self.map(x, |v, x| v.builder.ins().fneg(x)),
+            UnaryOp::Abs => self.magnitude(x),
+            UnaryOp::Sign => {
+                let one = self.float(x.lane, 1.0);
+                let signed = self.with_sign_of(one, x);
+                // Zeros and NaN are their own sign.
+                let (magnitude, zero) = (self.magnitude(x), self.float(x.lane, 0.0));
+                let has_sign = self.compare_floats(FloatCC::GreaterThan, magnitude, zero);
+                self.select(has_sign, signed, x)
+            }
+            UnaryOp::Square => self.mul(x, x),
+            UnaryOp::Reciprocal => {
+                let one = self.float(x.lane, 1.0);
+                self.divide(one, x)
+            }
+            UnaryOp::IsNan => self.compare_floats(FloatCC::Unordered, x, x),
+            UnaryOp::IsInf => self.compare_magnitude(FloatCC::Equal, x),
+            UnaryOp::IsFinite => self.compare_magnitude(FloatCC::LessThan, x),
+            UnaryOp::Sqrt => self.math(MathFn::Sqrt, x, math),
+            UnaryOp::Rsqrt => self.math(MathFn::Rsqrt, x, math),
+            UnaryOp::Cbrt => self.math(MathFn::Cbrt, x, math),
+            UnaryOp::Exp => self.math(MathFn::Exp, x, math),
+            UnaryOp::Exp2 => self.math(MathFn::Exp2, x, math),
+            UnaryOp::Expm1 => self.math(MathFn::Expm1, x, math),
+            UnaryOp::Log => self.math(MathFn::Log, x, math),
+            UnaryOp::Log2 => self.math(MathFn::Log2, x, math),
+            UnaryOp::Log10 => self.math(MathFn::Log10, x, math),
+            UnaryOp::Log1p => self.math(MathFn::Log1p, x, math),
+            UnaryOp::Sin => self.math(MathFn::Sin, x, math),
+            UnaryOp::Cos => self.math(MathFn::Cos, x, math),
+            UnaryOp::Tan => self.math(MathFn::Tan, x, math),
+            UnaryOp::Asin => self.math(MathFn::Asin, x, math),
+            UnaryOp::Acos => self.math(MathFn::Acos, x, math),
+            UnaryOp::Atan => self.math(MathFn::Atan, x, math),
+            UnaryOp::Sinh => self.math(MathFn::Sinh, x, math),
+            UnaryOp::Cosh => self.math(MathFn::Cosh, x, math),
+            UnaryOp::Tanh => self.math(MathFn::Tanh, x, math),
+            UnaryOp::Asinh => self.math(MathFn::Asinh, x, math),
+            UnaryOp::Acosh => self.math(MathFn::Acosh, x, math),
+            UnaryOp::Atanh => self.math(MathFn::Atanh, x, math),
+            UnaryOp::Erf => self.math(MathFn::Erf, x, math),
+            UnaryOp::Erfc => self.math(MathFn::Erfc, x, math),
+            UnaryOp::ErfInv => self.math(MathFn::ErfInv, x, math),
+            UnaryOp::Floor => self.math(MathFn::Floor, x, math),
+            UnaryOp::Ceil => self.math(MathFn::Ceil, x, math),
+            UnaryOp::Round => self.math(MathFn::Round, x, math),
+            UnaryOp::Trunc => self.math(MathFn::Trunc, x, math),
+            UnaryOp::Not => unreachable!("floats have no complement"),
+        }
+    }
+
+    fn magnitude(&mut self, x: Bundle) -> Bundle {
+        self.map(x, |v, x| v.builder.ins().fabs(x))
+    }
+
+    /// Compares the magnitude with infinity.
+    fn compare_magnitude(&mut self, cc: FloatCC, x: Bundle) -> Bundle {
+        let magnitude = self.magnitude(x);
+        let infinity = self.float(x.lane, f64::INFINITY);
+        self.compare_floats(cc, magnitude, infinity)
+    }
+
+    fn int_unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle) -> Bundle {
+        match op {
+            UnaryOp::Neg => self.map(x, |v, x| v.builder.ins().ineg(x)),
+            UnaryOp::Not => self.map(x, |v, x| v.builder.ins().bnot(x)),
+            UnaryOp::Abs if dtype.is_unsigned_integer() => x,
+            UnaryOp::Abs => self.map(x, |v, x| v.builder.ins().iabs(x)),
+            UnaryOp::Square => self.mul(x, x),
+            UnaryOp::Sign => {
+                let zero = self.int(x.lane, 0);
+                let positive = if dtype.is_signed_integer() {
+                    self.compare_ints(IntCC::SignedGreaterThan, x, zero)
+                } else {
+                    self.compare_ints(IntCC::NotEqual, x, zero)
+                };
+                let one = self.mask_to_int(positive, x.lane);
+                if dtype.is_unsigned_integer() {
+                    return one;
+                }
+                let negative = self.compare_ints(IntCC::SignedLessThan, x, zero);
+                let minus = self.mask_to_int(negative, x.lane);
+                self.sub(one, minus)
+            }
+            // Defined for floats only; whoever builds kernels converts first.
+            _ => unreachable!("{op:?} of integers"),
+        }
+    }
+
+    /// An operation that is defined for the type, by `ops::number`. A divisor of zero gives any result.
+    pub fn binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
+        let z = match dtype {
+            DType::Bool => return self.bool_binary(op, x, y),
+            _ if x.lane.is_float() => self.float_binary(op, x, y, math),
+            _ => return self.int_binary(op, dtype, x, y),
+        };
+        let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
+        if is_half(dtype) && !is_exact { self.round_to_half(dtype, z) } else { z }
+    }
+
+    fn bool_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
+        let (x, y) = self.align_masks(x, y);
+        match op {
+            BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum => self.or(x, y),
+            BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum => self.and(x, y),
+            BinaryOp::Xor => self.xor(x, y),
+            _ => unreachable!("{op:?} of bools"),
+        }
+    }
+
+    fn divide(&mut self, x: Bundle, y: Bundle) -> Bundle {
+        self.zip(x, y, |v, x, y| v.builder.ins().fdiv(x, y))
+    }
+
+    fn float_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
+        match op {
+            BinaryOp::Add => self.add(x, y),
+            BinaryOp::Sub => self.sub(x, y),
+            BinaryOp::Mul => self.mul(x, y),
+            BinaryOp::Div => self.divide(x, y),
+            BinaryOp::Minimum => self.float_minimum(x, y),
+            BinaryOp::Maximum => self.float_maximum(x, y),
+            BinaryOp::Rem => {
+                let (rest, below) = self.float_rest(x, y, math);
+                let raised = self.add(rest, y);
+                self.select(below, raised, rest)
+            }
+            BinaryOp::FloorDiv => {
+                let (rest, below) = self.float_rest(x, y, math);
+                let whole = self.sub(x, rest);
+                let zero = self.float(x.lane, 0.0);
+                let by_zero = self.compare_floats(FloatCC::Equal, y, zero);
+                let dividend = self.select(by_zero, x, whole);
+                let quotient = self.divide(dividend, y);
+                let one = self.float(x.lane, 1.0);
+                let lowered = self.sub(quotient, one);
+                let quotient = self.select(below, lowered, quotient);
+                self.round_away(quotient)
+            }
+            BinaryOp::Pow => self.math2(MathFn2::Pow, x, y, math),
+            BinaryOp::Atan2 => self.math2(MathFn2::Atan2, x, y, math),
+            BinaryOp::Hypot => self.math2(MathFn2::Hypot, x, y, math),
+            BinaryOp::Logaddexp => self.math2(MathFn2::Logaddexp, x, y, math),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+                unreachable!("{op:?} of floats")
+            }
+        }
+    }
+
+    /// `a < b ? a : b`: one instruction.
+    fn less_or_second(&mut self, a: Bundle, b: Bundle) -> Bundle {
+        let less = self.compare_floats(FloatCC::LessThan, a, b);
+        self.select(less, a, b)
+    }
+
+    /// `b < a ? a : b`: one instruction.
+    fn greater_or_second(&mut self, a: Bundle, b: Bundle) -> Bundle {
+        let less = self.compare_floats(FloatCC::LessThan, b, a);
+        self.select(less, a, b)
+    }
+
+    /// NaN wins, and -0 is less than 0.
+    pub fn float_minimum(&mut self, x: Bundle, y: Bundle) -> Bundle {
+        if let (constant, other, Some(_)) | (other, constant, None) = (x, y, self.float_constant(x))
+            && let Some(limit) = self.float_constant(constant)
+            && !limit.is_nan()
+            && (limit != 0.0 || limit.is_sign_positive())
+        {
+            return self.less_or_second(constant, other);
+        }
+        // Both orders give each operand where they are equal or one is NaN: the union of the bits is -0, or a NaN.
+        let (a, b) = (self.less_or_second(x, y), self.less_or_second(y, x));
+        self.combine_bits(a, b, Vector::or)
+    }
+
+    /// NaN wins, and 0 is greater than -0.
+    pub fn float_maximum(&mut self, x: Bundle, y: Bundle) -> Bundle {
+        if let (constant, other, Some(_)) | (other, constant, None) = (x, y, self.float_constant(x))
+            && let Some(limit) = self.float_constant(constant)
+            && !limit.is_nan()
+            && limit.to_bits() != (-0.0_f64).to_bits()
+        {
+            let larger = self.greater_or_second(constant, other);
+            // A -0 that was kept becomes 0 when 0 is added; nothing else changes.
+            return if limit == 0.0 { self.add(larger, constant) } else { larger };
+        }
+        let (a, b) = (self.greater_or_second(x, y), self.greater_or_second(y, x));
+        let common = self.combine_bits(a, b, Vector::and);
+        let is_nan = self.compare_floats(FloatCC::Unordered, x, y);
+        if self.is_scalar() {
+            let nan = self.float(x.lane, f64::NAN);
+            return self.select(is_nan, nan, common);
+        }
+        // All ones is a NaN.
+        self.combine_bits(common, is_nan, Vector::or)
+    }
+
+    fn combine_bits(&mut self, a: Bundle, b: Bundle, f: impl FnOnce(&mut Self, Bundle, Bundle) -> Bundle) -> Bundle {
+        let (lane, int) = (a.lane, int_of(a.lane));
+        let (a, b) = (self.bitcast(int, a), self.bitcast(int, b));
+        let bits = f(self, a, b);
+        self.bitcast(lane, bits)
+    }
+
+    /// The value of a float constant.
+    fn float_constant(&self, x: Bundle) -> Option<f64> {
+        let bits = self.constant_bits(x)?;
+        Some(if x.lane == F32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) })
+    }
+
+    /// Half away from zero, as C rounds.
+    fn round_away(&mut self, x: Bundle) -> Bundle {
+        let whole = self.map(x, |v, x| v.builder.ins().trunc(x));
+        let rest = self.sub(x, whole);
+        let rest = self.magnitude(rest);
+        let half = self.float(x.lane, 0.5);
+        let away = self.compare_floats(FloatCC::GreaterThanOrEqual, rest, half);
+        let one = self.float(x.lane, 1.0);
+        let one = self.with_sign_of(one, x);
+        let next = self.add(whole, one);
+        self.select(away, next, whole)
+    }
+
+    /// C's `fmod`, and where it must be moved by `y` to have the sign of `y`.
+    fn float_rest(&mut self, x: Bundle, y: Bundle, math: MathStyle) -> (Bundle, Bundle) {
+        let rest = self.float_remainder(x, y, math);
+        let zero = self.float(x.lane, 0.0);
+        let inexact = self.compare_floats(FloatCC::NotEqual, rest, zero);
+        let rest_negative = self.compare_floats(FloatCC::LessThan, rest, zero);
+        let negative = self.compare_floats(FloatCC::LessThan, y, zero);
+        let differ = self.xor(rest_negative, negative);
+        let below = self.and(inexact, differ);
+        (rest, below)
+    }
+
+    /// `x - trunc(x / y) * y`, exactly.
+    ///
+    /// While the quotient is small the fused residue of its rounded truncation is exact and at most one `y` off. Other operands
+    /// are rare and go to the C library.
+    fn float_remainder(&mut self, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
+        let (a, b) = (self.magnitude(x), self.magnitude(y));
+        let quotient = self.divide(a, b);
+        let whole = self.map(quotient, |v, x| v.builder.ins().trunc(x));
+        let minus = self.map(whole, |v, x| v.builder.ins().fneg(x));
+        let operands = minus.parts().iter().zip(b.parts()).zip(a.parts());
+        let parts: Vec<Value> = operands.map(|((&x, &y), &z)| self.builder.ins().fma(x, y, z)).collect();
+        let rest = Bundle::new(x.lane, &parts);
+        let zero = self.float(x.lane, 0.0);
+        let too_far = self.compare_floats(FloatCC::LessThan, rest, zero);
+        let raised = self.add(rest, b);
+        let rest = self.select(too_far, raised, rest);
+        let too_near = self.compare_floats(FloatCC::GreaterThanOrEqual, rest, b);
+        let lowered = self.sub(rest, b);
+        let rest = self.select(too_near, lowered, rest);
+        let already = self.compare_floats(FloatCC::LessThan, a, b);
+        let rest = self.select(already, a, rest);
+        let rest = self.magnitude(rest);
+        let common = self.with_sign_of(rest, x);
+        let limit = self.float(x.lane, if x.lane == F32 { 2.0_f64.powi(22) } else { 2.0_f64.powi(51) });
+        // Also NaN and infinity.
+        let large = self.compare_floats(FloatCC::UnorderedOrGreaterThanOrEqual, quotient, limit);
+        let any = self.any(large);
+        let results = self.rarely(any, common.parts(), |v| {
+            let exact = v.per_lane2(x.lane, x, y, |v, x, y| v.call_remainder(x, y, math));
+            v.select(large, exact, common).parts().to_vec()
+        });
+        Bundle::new(x.lane, &results)
+    }
+
+    fn int_binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
+        let signed = dtype.is_signed_integer();
+        match op {
+            BinaryOp::Add => self.add(x, y),
+            BinaryOp::Sub => self.sub(x, y),
+            BinaryOp::Mul => self.mul(x, y),
+            BinaryOp::And => self.and(x, y),
+            BinaryOp::Or => self.or(x, y),
+            BinaryOp::Xor => self.xor(x, y),
+            BinaryOp::Minimum if signed => self.zip(x, y, |v, x, y| v.builder.ins().smin(x, y)),
+            BinaryOp::Minimum => self.zip(x, y, |v, x, y| v.builder.ins().umin(x, y)),
+            BinaryOp::Maximum if signed => self.zip(x, y, |v, x, y| v.builder.ins().smax(x, y)),
+            BinaryOp::Maximum => self.zip(x, y, |v, x, y| v.builder.ins().umax(x, y)),
+            BinaryOp::FloorDiv | BinaryOp::Rem => self.int_division(op, dtype, x, y),
+            BinaryOp::Pow => self.int_power(signed, x, y),
+            BinaryOp::Shl | BinaryOp::Shr => self.shift(op, signed, x, y),
+            BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => {
+                unreachable!("{op:?} of integers")
+            }
+        }
+    }
+
+    /// Rounds down; the remainder has the sign of the divisor.
+    fn int_division(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
+        let (signed, lane) = (dtype.is_signed_integer(), x.lane);
+        if lane == I32 && signed && !self.is_scalar() {
+            return self.int_division_by_floats(op, x, y);
+        }
+        if lane.bits() < 32 {
+            // Wider numbers cannot overflow, and the result fits again.
+            let (x, y) = (self.resize(x, I32, signed), self.resize(y, I32, signed));
+            let wide = self.int_division(op, DType::I32, x, y);
+            return self.resize(wide, lane, signed);
+        }
+        self.per_lane2(lane, x, y, |v, x, y| v.scalar_division(op, signed, lane, x, y))
+    }
+
+    /// The quotient of 32-bit integers in double precision, rounded down, is exact.
+    fn int_division_by_floats(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
+        let (a, b) = (self.int_to_float(x, F64, true), self.int_to_float(y, F64, true));
+        let quotient = self.divide(a, b);
+        let down = self.map(quotient, |v, x| v.builder.ins().floor(x));
+        let quotient = self.float_to_int(down, I32, true);
+        // -2^31 / -1 wraps.
+        let minus = self.int(I32, -1);
+        let negates = self.compare_ints(IntCC::Equal, y, minus);
+        let negated = self.map(x, |v, x| v.builder.ins().ineg(x));
+        let quotient = self.select(negates, negated, quotient);
+        if op == BinaryOp::FloorDiv {
+            return quotient;
+        }
+        let product = self.mul(quotient, y);
+        self.sub(x, product)
+    }
+
+    fn scalar_division(&mut self, op: BinaryOp, signed: bool, lane: Type, x: Value, y: Value) -> Value {
+        let one = self.builder.ins().iconst(lane, 1);
+        let is_zero = self.builder.ins().icmp_imm_s(IntCC::Equal, y, 0);
+        let divisor = self.builder.ins().select(is_zero, one, y);
+        if !signed {
+            return if op == BinaryOp::FloorDiv {
+                self.builder.ins().udiv(x, divisor)
+            } else {
+                self.builder.ins().urem(x, divisor)
+            };
+        }
+        // The machine stops at the smallest number divided by -1: negate instead.
+        let negates = self.builder.ins().icmp_imm_s(IntCC::Equal, y, -1);
+        let divisor = self.builder.ins().select(negates, one, divisor);
+        let quotient = self.builder.ins().sdiv(x, divisor);
+        let product = self.builder.ins().imul(quotient, divisor);
+        let rest = self.builder.ins().isub(x, product);
+        let signs = self.builder.ins().bxor(rest, y);
+        let differ = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, signs, 0);
+        let inexact = self.builder.ins().icmp_imm_s(IntCC::NotEqual, rest, 0);
+        let below = self.builder.ins().band(differ, inexact);
+        if op == BinaryOp::FloorDiv {
+            let lowered = self.builder.ins().iadd_imm_s(quotient, -1);
+            let quotient = self.builder.ins().select(below, lowered, quotient);
+            let negated = self.builder.ins().ineg(x);
+            self.builder.ins().select(negates, negated, quotient)
+        } else {
+            let raised = self.builder.ins().iadd(rest, y);
+            self.builder.ins().select(below, raised, rest)
+        }
+    }
+
+    /// Repeated squaring, in as many steps as the largest exponent asks for.
+    fn int_power(&mut self, signed: bool, x: Bundle, y: Bundle) -> Bundle {
+        if x.lane == I8 && !self.is_scalar() {
+            let (wide_x, wide_y) = (self.widen(x, signed), self.widen(y, signed));
+            let wide = self.int_power(signed, wide_x, wide_y);
+            return self.narrow(wide);
+        }
+        let (zero, one) = (self.int(x.lane, 0), self.int(x.lane, 1));
+        let negative = self.compare_ints(IntCC::SignedLessThan, y, zero);
+        let exponent = if signed { self.select(negative, zero, y) } else { y };
+        let count = x.parts().len();
+        let (head, after) = (self.builder.create_block(), self.builder.create_block());
+        let enter: Vec<BlockArg> =
+            [one, x, exponent].iter().flat_map(|b| b.parts().to_vec()).map(BlockArg::from).collect();
+        let ty = self.part_type(x.lane);
+        let params: Vec<Value> = (0..3 * count).map(|_| self.builder.append_block_param(head, ty)).collect();
+        self.builder.ins().jump(head, &enter);
+        self.builder.switch_to_block(head);
+        let bundle = |i: usize| Bundle::new(x.lane, &params[i * count..(i + 1) * count]);
+        let (power, square, rest) = (bundle(0), bundle(1), bundle(2));
+        let bit = self.and(rest, one);
+        let odd = self.compare_ints(IntCC::NotEqual, bit, zero);
+        let product = self.mul(power, square);
+        let power = self.select(odd, product, power);
+        let square = self.mul(square, square);
+        let rest = self.shift_right(rest, 1);
+        let left = self.compare_ints(IntCC::NotEqual, rest, zero);
+        let again = self.any(left);
+        let next: Vec<BlockArg> =
+            [power, square, rest].iter().flat_map(|b| b.parts().to_vec()).map(BlockArg::from).collect();
+        self.builder.ins().brif(again, head, &next, after, &[]);
+        self.builder.switch_to_block(after);
+        if !signed {
+            return power;
+        }
+        // With a negative exponent only 1 and -1 are not zero.
+        let minus = self.int(x.lane, -1);
+        let bit = self.and(y, one);
+        let is_odd = self.compare_ints(IntCC::NotEqual, bit, zero);
+        let of_minus = self.select(is_odd, minus, one);
+        let is_minus = self.compare_ints(IntCC::Equal, x, minus);
+        let is_one = self.compare_ints(IntCC::Equal, x, one);
+        let inverse = self.select(is_minus, of_minus, zero);
+        let inverse = self.select(is_one, one, inverse);
+        self.select(negative, inverse, power)
+    }
+
+    /// Amounts outside the width shift everything out.
+    fn shift(&mut self, op: BinaryOp, signed: bool, x: Bundle, y: Bundle) -> Bundle {
+        let (lane, width) = (x.lane, x.lane.bits());
+        let keeps_sign = op == BinaryOp::Shr && signed;
+        if let Some(amount) = self.constant_bits(y) {
+            let inside = amount < u64::from(width);
+            if !inside && !keeps_sign {
+                return self.int(lane, 0);
+            }
+            let amount = amount.min(u64::from(width) - 1) as i64;
+            return self.map(x, |v, x| match (op, signed) {
+                (BinaryOp::Shl, _) => v.builder.ins().ishl_imm_u(x, amount),
+                (_, true) => v.builder.ins().sshr_imm_u(x, amount),
+                (_, false) => v.builder.ins().ushr_imm_u(x, amount),
+            });
+        }
+        self.per_lane2(lane, x, y, |v, x, y| {
+            let inside = v.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, y, i64::from(width));
+            if keeps_sign {
+                let last = v.builder.ins().iconst(lane, i64::from(width) - 1);
+                let amount = v.builder.ins().select(inside, y, last);
+                return v.builder.ins().sshr(x, amount);
+            }
+            let shifted = if op == BinaryOp::Shl { v.builder.ins().ishl(x, y) } else { v.builder.ins().ushr(x, y) };
+            let zero = v.builder.ins().iconst(lane, 0);
+            v.builder.ins().select(inside, shifted, zero)
+        })
+    }
+
+    pub fn compare(&mut self, op: CompareOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
+        if dtype == DType::Bool {
+            return self.compare_bools(op, x, y);
+        }
+        if x.lane.is_float() {
+            let cc = match op {
+                CompareOp::Eq => FloatCC::Equal,
+                CompareOp::Ne => FloatCC::NotEqual,
+                CompareOp::Lt => FloatCC::LessThan,
+                CompareOp::Le => FloatCC::LessThanOrEqual,
+                CompareOp::Gt => FloatCC::GreaterThan,
+                CompareOp::Ge => FloatCC::GreaterThanOrEqual,
+            };
+            return self.compare_floats(cc, x, y);
+        }
+        let cc = match (op, dtype.is_signed_integer()) {
+            (CompareOp::Eq, _) => IntCC::Equal,
+            (CompareOp::Ne, _) => IntCC::NotEqual,
+            (CompareOp::Lt, true) => IntCC::SignedLessThan,
+            (CompareOp::Le, true) => IntCC::SignedLessThanOrEqual,
+            (CompareOp::Gt, true) => IntCC::SignedGreaterThan,
+            (CompareOp::Ge, true) => IntCC::SignedGreaterThanOrEqual,
+            (CompareOp::Lt, false) => IntCC::UnsignedLessThan,
+            (CompareOp::Le, false) => IntCC::UnsignedLessThanOrEqual,
+            (CompareOp::Gt, false) => IntCC::UnsignedGreaterThan,
+            (CompareOp::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
+        };
+        self.compare_ints(cc, x, y)
+    }
+
+    /// False is less than true.
+    fn compare_bools(&mut self, op: CompareOp, x: Bundle, y: Bundle) -> Bundle {
+        let (x, y) = self.align_masks(x, y);
+        match op {
+            CompareOp::Ne => self.xor(x, y),
+            CompareOp::Eq => {
+                let differ = self.xor(x, y);
+                self.not_mask(differ)
+            }
+            CompareOp::Lt => {
+                let not = self.not_mask(x);
+                self.and(not, y)
+            }
+            CompareOp::Gt => {
+                let not = self.not_mask(y);
+                self.and(x, not)
+            }
+            CompareOp::Le => {
+                let not = self.not_mask(x);
+                self.or(not, y)
+            }
+            CompareOp::Ge => {
+                let not = self.not_mask(y);
+                self.or(x, not)
+            }
+        }
+    }
+
+    /// Integers wrap, floats saturate with NaN as 0, and to bool is "not zero". Halves are rounded from single precision.
+    pub fn cast(&mut self, from: DType, to: DType, x: Bundle) -> Bundle {
+        if from == to {
+            return x;
+        }
+        if to == DType::Bool {
+            let zero = self.constant(x.lane, 0);
+            return if x.lane.is_float() {
+                self.compare_floats(FloatCC::NotEqual, x, zero)
+            } else {
+                self.compare_ints(IntCC::NotEqual, x, zero)
+            };
+        }
+        let lane = register_type(to);
+        if from == DType::Bool {
+            let int = self.mask_to_int(x, int_of(lane));
+            return if !lane.is_float() {
+                int
+            } else if self.is_scalar() {
+                let wide = self.resize(int, I32, false);
+                self.int_to_float(wide, lane, true)
+            } else {
+                // One, where the mask says so.
+                let mask = self.mask_as(x, lane);
+                let one = self.float(lane, 1.0);
+                let one = self.bitcast(int_of(lane), one);
+                let bits = self.and(mask, one);
+                self.bitcast(lane, bits)
+            };
+        }
+        match (from.is_float(), to.is_float()) {
+            (false, false) => self.resize(x, lane, from.is_signed_integer()),
+            (false, true) => {
+                let wide = if x.lane.bits() < 32 { self.resize(x, I32, from.is_signed_integer()) } else { x };
+                let signed = from.is_signed_integer() || x.lane.bits() < 32;
+                let float = self.int_to_float(wide, lane, signed);
+                if is_half(to) { self.round_to_half(to, float) } else { float }
+            }
+            (true, false) => self.float_to(to, x),
+            (true, true) => {
+                let float = match (x.lane == F64, lane == F64) {
+                    (true, false) => self.demote(x),
+                    (false, true) => self.promote(x),
+                    (true, true) | (false, false) => x,
+                };
+                let widens = from == DType::F16 && to == DType::F32;
+                if is_half(to) && !widens { self.round_to_half(to, float) } else { float }
+            }
+        }
+    }
+
+    fn float_to(&mut self, to: DType, x: Bundle) -> Bundle {
+        let (lane, signed) = (register_type(to), to.is_signed_integer());
+        if lane.bits() >= 32 {
+            return self.float_to_int(x, lane, signed);
+        }
+        let wide = self.float_to_int(x, I32, true);
+        let (least, largest) = if signed {
+            (-(1_i64 << (lane.bits() - 1)), (1_i64 << (lane.bits() - 1)) - 1)
+        } else {
+            (0, (1_i64 << lane.bits()) - 1)
+        };
+        let (least, largest) = (self.int(I32, least), self.int(I32, largest));
+        let raised = self.zip(wide, least, |v, x, y| v.builder.ins().smax(x, y));
+        let clamped = self.zip(raised, largest, |v, x, y| v.builder.ins().smin(x, y));
+        self.resize(clamped, lane, signed)
+    }
+}

@@ -1,0 +1,255 @@
+//! Which dimension of a nest is vectorised, and in bundles of how many lanes.
+//!
+//! Every dimension is tried: what each instruction and each access costs along it, how often, and how many elements are left
+//! over. Costs are in machine instructions, roughly; only their order matters.
+
+use super::loops::{Access, Combine, Inst};
+use super::nest::{Cut, Nest};
+use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use spmdc_runtime::abi::DType;
+
+/// An element that is not beside its neighbour costs a scalar access and a move into or out of its lane.
+const STRIDED: f64 = 2.0;
+
+/// Above this cost a point gains nothing from several registers at a time.
+const LONG_BODY: f64 = 24.0;
+
+/// The best cut, or None if scalars are better.
+pub fn choose(nest: &Nest) -> Option<Cut> {
+    let scalar = cost(nest, None, 1);
+    let mut best: (f64, Option<Cut>) = (scalar, None);
+    for dim in (0..nest.dims.len()).rev() {
+        if !is_possible(nest, dim) {
+            continue;
+        }
+        for lanes in [16, 8, 4] {
+            if lanes > preferred_lanes(nest) || nest.dims[dim].length.max < u64::from(lanes) {
+                continue;
+            }
+            let cost = cost(nest, Some(dim), lanes);
+            if cost < best.0 {
+                best = (cost, Some(Cut { dim, lanes: steps(nest, dim, lanes) }));
+            }
+        }
+    }
+    best.1
+}
+
+/// Bundles of `lanes`, then smaller ones for what is left over.
+fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
+    let granularity = granularity(nest, dim);
+    let mut steps = vec![lanes];
+    if granularity.is_multiple_of(u64::from(lanes)) {
+        return steps;
+    }
+    // A known remainder of some registers is worth a loop of its own, unless partial results would have to be kept apart.
+    if lanes > 4 && !nest.dims[dim].reduced && granularity > 1 && granularity % u64::from(lanes) >= 4 {
+        steps.push(4);
+        if granularity.is_multiple_of(4) {
+            return steps;
+        }
+    }
+    steps.push(1);
+    steps
+}
+
+/// What the number of iterations is surely a multiple of.
+fn granularity(nest: &Nest, dim: usize) -> u64 {
+    match nest.range_scale {
+        Some(scale) if dim == 0 => scale as u64,
+        _ => nest.dims[dim].length.factor,
+    }
+}
+
+/// Several registers at a time for short bodies, so that independent work overlaps; one for long ones.
+fn preferred_lanes(nest: &Nest) -> u32 {
+    let work: f64 = nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum();
+    if work > LONG_BODY {
+        4
+    } else if work > LONG_BODY / 2.0 {
+        8
+    } else {
+        16
+    }
+}
+
+fn is_possible(nest: &Nest, dim: usize) -> bool {
+    let varies = nest.varying(dim);
+    nest.stores.iter().all(|store| {
+        let moves = Nest::stride(&store.access.address, dim) != 0;
+        match store.combine {
+            // Positions are counted in lanes, which is simplest where lanes are neighbours.
+            Some(Combine::ArgMax | Combine::ArgMin) if nest.dims[dim].reduced => dim + 1 == nest.dims.len(),
+            Some(_) if nest.dims[dim].reduced => true,
+            Some(_) => moves,
+            None => moves || !varies[store.value.0 as usize],
+        }
+    })
+}
+
+/// The cost of the whole nest, if `dim` is cut into bundles of `lanes`.
+fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
+    let varies = dim.map(|dim| nest.varying(dim));
+    // How often what is at each level happens.
+    let mut trips = vec![1.0];
+    for (at, loop_dim) in nest.dims.iter().enumerate() {
+        let length = loop_dim.length.max.max(1) as f64;
+        let outer = trips[at];
+        trips.push(outer * length);
+    }
+    // Of the points along `dim`, those in bundles share their cost; the rest are scalars.
+    let (in_bundles, left_over) = match dim {
+        None => (0.0, 1.0),
+        Some(dim) => {
+            let length = nest.dims[dim].length.max.max(1);
+            let rest =
+                if granularity(nest, dim).is_multiple_of(u64::from(lanes)) { 0 } else { length % u64::from(lanes) };
+            (1.0 - rest as f64 / length as f64, rest as f64 / length as f64)
+        }
+    };
+    let share = |scalar: f64, bundle: f64| left_over * scalar + in_bundles * bundle;
+    let mut total = 0.0;
+    for &elem in &nest.order {
+        let inst = &nest.insts[elem.0 as usize];
+        let work = work(inst);
+        let each = match &varies {
+            Some(varies) if varies[elem.0 as usize] => match inst {
+                Inst::Load { access, dtype } => share(1.0, access_cost(access, *dtype, dim)),
+                _ => share(work, bundle_work(inst, work)),
+            },
+            _ => work,
+        };
+        total += each * trips[nest.levels[elem.0 as usize]];
+    }
+    for store in &nest.stores {
+        let first_reduced = nest.first_reduced();
+        match store.combine {
+            None => {
+                let at = nest.store_level(store);
+                total += share(1.0, access_cost(&store.access, store.dtype, dim)) * trips[at];
+            }
+            Some(_) => {
+                total += share(1.0, 1.0 / registers_ratio(store.dtype)) * trips[nest.dims.len()];
+                // Lanes of a reduced dimension must be put together for every result.
+                let finish = match dim {
+                    Some(dim) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),
+                    _ => share(1.0, access_cost(&store.access, store.dtype, dim)),
+                };
+                total += finish * trips[first_reduced];
+            }
+        }
+    }
+    // The loops themselves.
+    let mut loops = 0.0;
+    for at in 0..nest.dims.len() {
+        let cut_here = dim.is_some_and(|dim| dim <= at);
+        loops += 1.5 * trips[at + 1] * if cut_here { share(1.0, 1.0 / f64::from(lanes)) } else { 1.0 };
+    }
+    total + loops
+}
+
+/// How many lanes share one instruction.
+fn registers_ratio(dtype: DType) -> f64 {
+    match dtype.size() {
+        8 => 2.0,
+        1 | 2 if dtype.is_integer() => 8.0,
+        _ => 4.0,
+    }
+}
+
+/// The cost of one element of an access in bundles along `dim`.
+fn access_cost(access: &Access, dtype: DType, dim: Option<usize>) -> f64 {
+    match dim.map(|dim| Nest::stride(&access.address, dim)) {
+        None | Some(0) => 1.0,
+        Some(1) => 1.0 / registers_ratio(dtype),
+        Some(-1) => 2.0 / registers_ratio(dtype),
+        Some(_) => STRIDED,
+    }
+}
+
+fn bundle_work(inst: &Inst, work: f64) -> f64 {
+    match inst {
+        // No instructions for these: lane by lane.
+        Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer() => work + 4.0,
+        Inst::Unary { dtype, .. }
+        | Inst::Binary { dtype, .. }
+        | Inst::Compare { dtype, .. }
+        | Inst::Select { dtype, .. } => work / registers_ratio(*dtype),
+        Inst::Cast { from, to, .. } => work / registers_ratio(*from).min(registers_ratio(*to)),
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => work / 4.0,
+    }
+}
+
+/// Instructions for one element.
+fn work(inst: &Inst) -> f64 {
+    let half = |dtype: DType| if matches!(dtype, DType::F16 | DType::Bf16) { 8.0 } else { 0.0 };
+    match inst {
+        Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
+        Inst::Load { dtype, .. } => 1.0 + half(*dtype),
+        Inst::Index { .. } => 1.0,
+        Inst::Unary { op, dtype, .. } => unary_work(*op) + half(*dtype),
+        Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + half(*dtype),
+        Inst::Compare { .. } | Inst::Select { .. } => 1.0,
+        Inst::Cast { from, to, .. } => 1.0 + half(*from) + half(*to),
+        Inst::InRange { .. } => 3.0,
+    }
+}
+
+fn unary_work(op: UnaryOp) -> f64 {
+    match op {
+        UnaryOp::Neg
+        | UnaryOp::Not
+        | UnaryOp::Abs
+        | UnaryOp::Square
+        | UnaryOp::IsNan
+        | UnaryOp::IsInf
+        | UnaryOp::IsFinite
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Trunc => 1.0,
+        UnaryOp::Sign => 3.0,
+        UnaryOp::Reciprocal | UnaryOp::Sqrt => 6.0,
+        UnaryOp::Rsqrt
+        | UnaryOp::Cbrt
+        | UnaryOp::Exp
+        | UnaryOp::Exp2
+        | UnaryOp::Expm1
+        | UnaryOp::Log
+        | UnaryOp::Log2
+        | UnaryOp::Log10
+        | UnaryOp::Log1p
+        | UnaryOp::Sin
+        | UnaryOp::Cos
+        | UnaryOp::Tan
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Tanh
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Erf
+        | UnaryOp::Erfc
+        | UnaryOp::ErfInv => 30.0,
+    }
+}
+
+fn binary_work(op: BinaryOp, dtype: DType) -> f64 {
+    match op {
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1.0,
+        BinaryOp::Mul if dtype.size() == 8 && dtype.is_integer() => 4.0,
+        BinaryOp::Mul => 1.0,
+        BinaryOp::Shl | BinaryOp::Shr => 3.0,
+        BinaryOp::Minimum | BinaryOp::Maximum => 3.0,
+        BinaryOp::Div => 6.0,
+        BinaryOp::FloorDiv | BinaryOp::Rem => 12.0,
+        BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 60.0,
+    }
+}

@@ -1,0 +1,171 @@
+//! Kernels as functions in this process.
+
+use super::lanes::MathCall;
+use super::loops::Kernel;
+use super::machine::{self, Code, CodegenError, Destination, Symbol};
+use crate::math::{self, MathFn, MathFn2, Rare, Scalar};
+use cranelift_codegen::ir::Type;
+use cranelift_codegen::ir::types::F32;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
+use spmdc_runtime::abi::KernelFn;
+
+/// Compiled kernels; their memory is freed with this value.
+pub struct Jit {
+    module: Option<JITModule>,
+    functions: Vec<KernelFn>,
+}
+
+/// Compiles kernels for this machine.
+pub fn compile(kernels: &[Kernel]) -> Result<Jit, CodegenError> {
+    let isa = machine::isa(Destination::Memory)?;
+    let compiled = machine::compile(&*isa, kernels)?;
+    let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
+    let calls = math_calls(&compiled.functions);
+    for &(call, lane) in &calls {
+        builder.symbol(call.symbol(lane), math_address(call, lane));
+    }
+    let mut jit = Jit { module: None, functions: Vec::new() };
+    let module = jit.module.insert(JITModule::new(builder));
+    let imports = calls
+        .iter()
+        .map(|&(call, lane)| {
+            let signature = call.signature(lane, module.isa().default_call_conv());
+            module.declare_function(&call.symbol(lane), Linkage::Import, &signature).map_err(internal)
+        })
+        .collect::<Result<Vec<FuncId>, CodegenError>>()?;
+    let signature = super::kernel::signature(module.isa().default_call_conv());
+    let mut ids = Vec::with_capacity(compiled.functions.len());
+    for (at, code) in compiled.functions.iter().enumerate() {
+        let id = module.declare_function(&format!("kernel{at}"), Linkage::Local, &signature).map_err(internal)?;
+        let relocations = relocations(code, id, |call, lane| {
+            calls.iter().position(|known| *known == (call, lane)).map(|at| imports[at])
+        })?;
+        module.define_function_bytes(id, code.alignment, &code.bytes, &relocations).map_err(internal)?;
+        ids.push(id);
+    }
+    module.finalize_definitions().map_err(internal)?;
+    let functions = ids.iter().map(|&id| {
+        let address = module.get_finalized_function(id);
+        // SAFETY: the function was emitted with the signature of `KernelFn` and its memory is executable now.
+        unsafe { std::mem::transmute::<*const u8, KernelFn>(address) }
+    });
+    let functions: Vec<KernelFn> = functions.collect();
+    jit.functions = compiled.of_kernel.iter().map(|&at| functions[at]).collect();
+    Ok(jit)
+}
+
+impl Jit {
+    /// The function of each kernel, in the order they were given. They are valid as long as `self` is.
+    pub fn functions(&self) -> &[KernelFn] {
+        &self.functions
+    }
+}
+
+impl Drop for Jit {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: function pointers are lent for the lifetime of `self` only.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+fn internal(error: ModuleError) -> CodegenError {
+    CodegenError::Internal(error.to_string())
+}
+
+/// Every math function that the code calls, each once.
+pub(super) fn math_calls(functions: &[Code]) -> Vec<(MathCall, Type)> {
+    let mut calls = Vec::new();
+    for relocation in functions.iter().flat_map(|code| &code.relocations) {
+        if let Symbol::Math(call, lane) = relocation.symbol
+            && !calls.contains(&(call, lane))
+        {
+            calls.push((call, lane));
+        }
+    }
+    calls
+}
+
+/// A function's relocations in the terms of a module; `find` knows the ids of math functions.
+pub(super) fn relocations(
+    code: &Code,
+    own: FuncId,
+    find: impl Fn(MathCall, Type) -> Option<FuncId>,
+) -> Result<Vec<ModuleReloc>, CodegenError> {
+    code.relocations
+        .iter()
+        .map(|relocation| {
+            let name = match relocation.symbol {
+                Symbol::Math(call, lane) => {
+                    let missing = || CodegenError::Internal(format!("no function `{}`", call.symbol(lane)));
+                    ModuleRelocTarget::from(find(call, lane).ok_or_else(missing)?)
+                }
+                Symbol::Library(call) => ModuleRelocTarget::LibCall(call),
+                Symbol::Inside(offset) => ModuleRelocTarget::FunctionOffset(own, offset),
+            };
+            Ok(ModuleReloc { offset: relocation.offset, kind: relocation.kind, name, addend: relocation.addend })
+        })
+        .collect()
+}
+
+/// Addresses of the math functions that this process has, for every variant of an enum.
+macro_rules! addresses {
+    ($fn:ident, $enum:ident, $single:ident, $double:ident, $args:tt, $($variant:ident)*) => {
+        fn $fn(function: $enum, lane: Type) -> *const u8 {
+            match function {
+                $($enum::$variant => addresses!(@one $enum $variant $single $double $args lane),)*
+            }
+        }
+    };
+    (@one $enum:ident $variant:ident $single:ident $double:ident ($($arg:ident)*) $lane:ident) => {{
+        extern "C" fn single($($arg: f32),*) -> f32 {
+            math::$single($enum::$variant, $($arg),*)
+        }
+        extern "C" fn double($($arg: f64),*) -> f64 {
+            math::$double($enum::$variant, $($arg),*)
+        }
+        if $lane == F32 { single as *const u8 } else { double as *const u8 }
+    }};
+}
+
+addresses! { address_of_one, MathFn, eval_f32, eval_f64, (x),
+Sqrt Rsqrt Cbrt Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh
+Erf Erfc ErfInv Floor Ceil Round Trunc }
+addresses! { address_of_two, MathFn2, eval2_f32, eval2_f64, (x y), Pow Atan2 Hypot Logaddexp }
+
+fn address_of_rare(rare: Rare, lane: Type) -> *const u8 {
+    macro_rules! address {
+        ($rare:ident) => {{
+            extern "C" fn single(x: f32) -> f32 {
+                math::rare_f32(&mut Scalar, Rare::$rare, x)
+            }
+            extern "C" fn double(x: f64) -> f64 {
+                math::rare_f64(&mut Scalar, Rare::$rare, x)
+            }
+            if lane == F32 { single as *const u8 } else { double as *const u8 }
+        }};
+    }
+    match rare {
+        Rare::Sin => address!(Sin),
+        Rare::Cos => address!(Cos),
+        Rare::Tan => address!(Tan),
+    }
+}
+
+fn math_address(call: MathCall, lane: Type) -> *const u8 {
+    extern "C" fn remainder_f32(x: f32, y: f32) -> f32 {
+        x % y
+    }
+    extern "C" fn remainder_f64(x: f64, y: f64) -> f64 {
+        x % y
+    }
+    match call {
+        MathCall::One(f) => address_of_one(f, lane),
+        MathCall::Two(f) => address_of_two(f, lane),
+        MathCall::Rare(rare) => address_of_rare(rare, lane),
+        MathCall::Remainder if lane == F32 => remainder_f32 as *const u8,
+        MathCall::Remainder => remainder_f64 as *const u8,
+    }
+}

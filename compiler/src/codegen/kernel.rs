@@ -1,0 +1,650 @@
+//! A kernel as a Cranelift function: the loops, and in them loads, instructions, reductions and stores.
+//!
+//! The function is `extern "C" fn(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64`. Loops count
+//! elements and test at the bottom; addresses are `buffer + index * stride + constant`, whose invariant parts Cranelift hoists.
+//! For a row sum of `2 * x` over `f32[rows, 1000]`, cut into bundles of 16 lanes:
+//!
+//! ```text
+//! for i in begin..end {
+//!     sums = 4 registers of zeros; rest = 0
+//!     for j in (0..992).step_by(16) { sums += 2 * x[1000 * i + j ..] }
+//!     for j in 992..1000 { rest += 2 * x[1000 * i + j] }
+//!     y[i] = lanes of sums, added up in a fixed order, + rest
+//! }
+//! ```
+//!
+//! An output may be the same memory as an input that is accessed at the same index: at every point, or bundle of points, all loads
+//! come before all stores, and no load moves over a store.
+
+use super::arithmetic::{memory_type, register_type};
+use super::lanes::MathStyle;
+use super::loops::{Access, Affine, Elem, Inst, Kernel, Store};
+use super::nest::{Cut, Nest};
+use super::reduction::Accumulator;
+use super::vector::{Bundle, Vector, int_of, memory};
+use crate::ops::elementwise::BinaryOp;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{AbiParam, Block, BlockArg, Function, InstBuilder, Signature, StackSlot};
+use cranelift_codegen::ir::{StackSlotData, StackSlotKind};
+use cranelift_codegen::ir::{Type, UserFuncName, Value};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use spmdc_runtime::abi::{DType, trap};
+
+/// What a kernel's code depends on besides the kernel.
+#[derive(Clone, Copy)]
+pub struct EmitOptions {
+    pub frontend: TargetFrontendConfig,
+    /// Math functions lie in the same object.
+    pub near: bool,
+}
+
+/// Points that are too few for inlining math functions.
+const FEW_POINTS: u64 = 64;
+
+/// The signature of every kernel.
+pub fn signature(convention: CallConv) -> Signature {
+    let mut signature = Signature::new(convention);
+    signature.params = vec![AbiParam::new(I64); 4];
+    signature.returns.push(AbiParam::new(I64));
+    signature
+}
+
+/// The function of a kernel, not yet compiled.
+pub fn emit(kernel: &Kernel, options: EmitOptions, context: &mut FunctionBuilderContext) -> Function {
+    let nest = Nest::new(kernel);
+    let mut function =
+        Function::with_name_signature(UserFuncName::default(), signature(options.frontend.default_call_conv));
+    let builder = FunctionBuilder::new(&mut function, context);
+    Emitter::new(kernel, &nest, builder, options).run(options.frontend);
+    function
+}
+
+pub(super) struct Emitter<'n, 'f> {
+    pub nest: &'n Nest,
+    pub builder: FunctionBuilder<'f>,
+    buffers: Vec<Value>,
+    scalars: Vec<Value>,
+    begin: Value,
+    end: Value,
+    /// The current index of each loop; that of the first lane in the vectorised one.
+    indices: Vec<Value>,
+    /// Lanes of values that vary: those of the current bundle, or 1.
+    lanes: u32,
+    values: Vec<Option<Bundle>>,
+    pub accumulators: Vec<Accumulator>,
+    math: MathStyle,
+    /// Where a division by zero goes.
+    trap: Option<Block>,
+    /// Memory for loads whose values do not matter.
+    scratch: Option<StackSlot>,
+}
+
+impl<'n, 'f> Emitter<'n, 'f> {
+    fn new(kernel: &Kernel, nest: &'n Nest, mut builder: FunctionBuilder<'f>, options: EmitOptions) -> Emitter<'n, 'f> {
+        let entry = builder.create_block();
+        builder.append_block_params_for_function_params(entry);
+        builder.switch_to_block(entry);
+        let params = builder.block_params(entry).to_vec();
+        let table = |builder: &mut FunctionBuilder<'f>, base: Value, len: usize| -> Vec<Value> {
+            (0..len).map(|i| builder.ins().load(I64, memory(), base, 8 * i as i32)).collect()
+        };
+        let buffers = table(&mut builder, params[0], kernel.buffers.len());
+        let scalars = table(&mut builder, params[1], kernel.scalars.len());
+        let points = nest.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(dim.length.max));
+        let few = points.is_some_and(|points| points <= FEW_POINTS);
+        Emitter {
+            nest,
+            builder,
+            buffers,
+            scalars,
+            begin: params[2],
+            end: params[3],
+            indices: vec![params[2]; nest.dims.len()],
+            lanes: 1,
+            values: vec![None; nest.insts.len()],
+            accumulators: Vec::new(),
+            math: MathStyle { call_scalars: few || nest.cut.is_some(), near: options.near },
+            trap: None,
+            scratch: None,
+        }
+    }
+
+    fn run(mut self, frontend: TargetFrontendConfig) {
+        let done = self.builder.create_block();
+        // An empty part of the range, also where there is no loop over it.
+        let work = self.builder.create_block();
+        let any = self.builder.ins().icmp(IntCC::SignedLessThan, self.begin, self.end);
+        self.builder.ins().brif(any, work, &[], done, &[]);
+        self.builder.switch_to_block(work);
+        self.level(0);
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(done);
+        let zero = self.builder.ins().iconst(I64, trap::NONE);
+        self.builder.ins().return_(&[zero]);
+        if let Some(block) = self.trap {
+            self.builder.switch_to_block(block);
+            let code = self.builder.ins().iconst(I64, trap::DIVISION_BY_ZERO);
+            self.builder.ins().return_(&[code]);
+        }
+        self.builder.seal_all_blocks();
+        self.builder.finalize(frontend);
+    }
+
+    pub fn vector(&mut self, lanes: u32) -> Vector<'_, 'f> {
+        Vector { builder: &mut self.builder, lanes }
+    }
+
+    /// What belongs inside `depth` loops, with all that is deeper.
+    fn level(&mut self, depth: usize) {
+        for at in 0..self.nest.order.len() {
+            let elem = self.nest.order[at];
+            if self.nest.levels[elem.0 as usize] == depth {
+                self.instruction(elem);
+            }
+        }
+        for at in 0..self.nest.stores.len() {
+            let store = &self.nest.stores[at];
+            if store.combine.is_none() && self.nest.store_level(store) == depth {
+                self.store_point(store);
+            }
+        }
+        let reduces_here = depth == self.nest.first_reduced() && self.nest.has_reduction();
+        if reduces_here {
+            self.start_reductions();
+        }
+        if depth < self.nest.dims.len() {
+            self.dimension(depth);
+        } else {
+            self.update_reductions();
+        }
+        if reduces_here {
+            self.finish_reductions();
+        }
+    }
+
+    // Loops.
+
+    /// The number of iterations of a loop at run time.
+    pub fn length(&mut self, dim: usize) -> Value {
+        let length = &self.nest.dims[dim].length;
+        match length.slot {
+            None => self.builder.ins().iconst(I64, length.factor as i64),
+            Some(slot) => self.builder.ins().imul_imm_s(self.scalars[slot], length.factor as i64),
+        }
+    }
+
+    fn dimension(&mut self, dim: usize) {
+        let (from, to, known) = match self.nest.range_scale {
+            Some(scale) if dim == 0 => {
+                let from = self.builder.ins().imul_imm_s(self.begin, scale);
+                (from, self.builder.ins().imul_imm_s(self.end, scale), None)
+            }
+            _ => {
+                let from = self.builder.ins().iconst(I64, 0);
+                (from, self.length(dim), self.nest.dims[dim].length.known())
+            }
+        };
+        let Some(cut) = self.nest.cut.as_ref().filter(|cut| cut.dim == dim) else {
+            return self.count(dim, from, to, 1, known != Some(0) && known.is_some());
+        };
+        self.cut(cut, from, to, known);
+        self.lanes = 1;
+    }
+
+    /// The loop over a dimension in bundles, each size of bundle going as far as it can.
+    fn cut(&mut self, cut: &Cut, from: Value, to: Value, known: Option<u64>) {
+        let (mut from, mut left) = (from, known);
+        for &lanes in &cut.lanes {
+            self.lanes = lanes;
+            if left == Some(0) {
+                return;
+            }
+            // Whole bundles only; the last size fits by construction.
+            let is_last = cut.lanes.last() == Some(&lanes);
+            let until = if is_last {
+                to
+            } else {
+                let count = self.builder.ins().isub(to, from);
+                let whole = self.builder.ins().band_imm_s(count, -i64::from(lanes));
+                self.builder.ins().iadd(from, whole)
+            };
+            let nonempty = left.is_some_and(|left| left >= u64::from(lanes));
+            self.count(cut.dim, from, until, lanes, nonempty);
+            left = left.map(|left| left % u64::from(lanes));
+            from = until;
+        }
+    }
+
+    /// `for index in (from..to).step_by(step)`, in whose body deeper levels are emitted. Accumulators pass through the loops over
+    /// reduced dimensions.
+    fn count(&mut self, dim: usize, from: Value, to: Value, step: u32, nonempty: bool) {
+        let (body, after) = (self.builder.create_block(), self.builder.create_block());
+        let index = self.builder.append_block_param(body, I64);
+        let carried = if self.nest.dims[dim].reduced { self.accumulator_values() } else { Vec::new() };
+        let mut inside = Vec::new();
+        let mut outside = Vec::new();
+        for &value in &carried {
+            let ty = self.builder.func.dfg.value_type(value);
+            inside.push(self.builder.append_block_param(body, ty));
+            outside.push(self.builder.append_block_param(after, ty));
+        }
+        let enter = arguments(Some(from), &carried);
+        if nonempty {
+            self.builder.ins().jump(body, &enter);
+        } else {
+            let any = self.builder.ins().icmp(IntCC::SignedLessThan, from, to);
+            self.builder.ins().brif(any, body, &enter, after, &arguments(None, &carried));
+        }
+        self.builder.switch_to_block(body);
+        if !carried.is_empty() {
+            self.set_accumulator_values(&inside);
+        }
+        self.indices[dim] = index;
+        self.level(dim + 1);
+        let carried = if carried.is_empty() { carried } else { self.accumulator_values() };
+        let next = self.builder.ins().iadd_imm_s(index, i64::from(step));
+        let again = self.builder.ins().icmp(IntCC::SignedLessThan, next, to);
+        self.builder.ins().brif(again, body, &arguments(Some(next), &carried), after, &arguments(None, &carried));
+        self.builder.switch_to_block(after);
+        if !carried.is_empty() {
+            self.set_accumulator_values(&outside);
+        }
+    }
+
+    // Affine values and addresses.
+
+    /// An affine value times `scale`, at the first lane.
+    fn affine(&mut self, affine: &Affine, scale: i64) -> Value {
+        let mut sum = None;
+        for &(slot, stride) in &affine.scalars {
+            sum = Some(self.add_product(sum, self.scalars[slot], stride * scale));
+        }
+        for &(elem, stride) in &affine.dynamic {
+            let value = self.values[elem.0 as usize].expect("dynamic indices come first").single();
+            sum = Some(self.add_product(sum, value, stride * scale));
+        }
+        for &(dim, stride) in &affine.terms {
+            sum = Some(self.add_product(sum, self.indices[dim], stride * scale));
+        }
+        match sum {
+            Some(sum) if affine.constant == 0 => sum,
+            Some(sum) => self.builder.ins().iadd_imm_s(sum, affine.constant * scale),
+            None => self.builder.ins().iconst(I64, affine.constant * scale),
+        }
+    }
+
+    fn add_product(&mut self, sum: Option<Value>, value: Value, factor: i64) -> Value {
+        let product = if factor == 1 {
+            value
+        } else if factor > 0 && factor.count_ones() == 1 {
+            self.builder.ins().ishl_imm_u(value, i64::from(factor.trailing_zeros()))
+        } else {
+            self.builder.ins().imul_imm_s(value, factor)
+        };
+        match sum {
+            Some(sum) => self.builder.ins().iadd(sum, product),
+            None => product,
+        }
+    }
+
+    /// The address of an element at the first lane: a pointer and a constant.
+    fn address(&mut self, access: &Access, dtype: DType) -> (Value, i32) {
+        let size = dtype.size() as i64;
+        let constant = access.address.constant * size;
+        // Vectors reach up to 256 bytes further.
+        let (offset, rest) = match i32::try_from(constant) {
+            Ok(offset) if offset.unsigned_abs() < 1 << 30 => (offset, 0),
+            _ => (0, access.address.constant),
+        };
+        let variable = Affine { constant: rest, ..access.address.clone() };
+        let base = self.buffers[access.buffer];
+        let mut pointer = base;
+        if variable.constant != 0 {
+            pointer = self.builder.ins().iadd_imm_s(pointer, variable.constant * size);
+        }
+        for &(slot, stride) in &variable.scalars {
+            pointer = self.add_product(Some(pointer), self.scalars[slot], stride * size);
+        }
+        for &(elem, stride) in &variable.dynamic {
+            let value = self.values[elem.0 as usize].expect("dynamic indices come first").single();
+            pointer = self.add_product(Some(pointer), value, stride * size);
+        }
+        for &(dim, stride) in &variable.terms {
+            pointer = self.add_product(Some(pointer), self.indices[dim], stride * size);
+        }
+        (pointer, offset)
+    }
+
+    /// The stride of an affine value along the lanes; 0 with one lane.
+    fn lane_stride(&self, affine: &Affine) -> i64 {
+        match self.nest.vector_dim() {
+            Some(dim) if self.lanes > 1 => Nest::stride(affine, dim),
+            _ => 0,
+        }
+    }
+
+    /// An affine value in `lanes` lanes, exact in 32 or 64 bits.
+    fn affine_lanes(&mut self, affine: &Affine, lanes: u32) -> Bundle {
+        let (fits, stride) = (self.nest.fits_i32(affine), self.lane_stride(affine));
+        let first = self.affine(affine, 1);
+        let lane = if fits { I32 } else { I64 };
+        let first = if fits { self.builder.ins().ireduce(I32, first) } else { first };
+        let mut v = self.vector(lanes);
+        let base = v.splat(lane, first);
+        if stride == 0 || lanes == 1 {
+            return base;
+        }
+        let steps = v.int_lanes(lane, |i| i64::from(i) * stride);
+        v.add(base, steps)
+    }
+
+    // Instructions.
+
+    /// An operand in as many lanes as its user has.
+    pub fn operand(&mut self, elem: Elem, lanes: u32) -> Bundle {
+        let at = elem.0 as usize;
+        let value = self.values[at].expect("operands come before their users");
+        if lanes == 1 || self.nest.varies[at] {
+            return value;
+        }
+        let is_bool = self.nest.dtype(elem) == DType::Bool;
+        let mut v = self.vector(lanes);
+        if is_bool { v.splat_mask(I32, value.single()) } else { v.splat(value.lane, value.single()) }
+    }
+
+    fn instruction(&mut self, elem: Elem) {
+        let at = elem.0 as usize;
+        let lanes = if self.nest.varies[at] { self.lanes } else { 1 };
+        let nest = self.nest;
+        let value = match &nest.insts[at] {
+            Inst::Load { access, dtype } => {
+                let guard = nest.guards[at].map(|guard| {
+                    let varies = nest.varies[guard.0 as usize] && lanes > 1;
+                    (varies, self.operand(guard, if varies { lanes } else { 1 }))
+                });
+                self.load(access, *dtype, lanes, guard)
+            }
+            Inst::Const { dtype, bits } => self.constant(*dtype, *bits),
+            Inst::Index { affine, dtype } => {
+                let index = self.affine_lanes(affine, lanes);
+                let from = if index.lane == I32 { DType::I32 } else { DType::I64 };
+                self.vector(lanes).cast(from, *dtype, index)
+            }
+            Inst::LoopInvariant { buffer } => {
+                let value = self.builder.ins().load(I64, memory(), self.buffers[*buffer], 0);
+                Bundle::new(I64, &[value])
+            }
+            Inst::Unary { op, dtype, arg } => {
+                let arg = self.operand(*arg, lanes);
+                let math = self.math;
+                self.vector(lanes).unary(*op, *dtype, arg, math)
+            }
+            Inst::Binary { op, dtype, lhs, rhs } => {
+                let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
+                if dtype.is_integer() && matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) {
+                    let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
+                    self.check_divisor(rhs, guard, lanes);
+                }
+                let math = self.math;
+                self.vector(lanes).binary(*op, *dtype, lhs, rhs, math)
+            }
+            Inst::Compare { op, dtype, lhs, rhs } => {
+                let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
+                self.vector(lanes).compare(*op, *dtype, lhs, rhs)
+            }
+            Inst::Select { dtype, cond, then, otherwise } => {
+                let (cond, then, otherwise) =
+                    (self.operand(*cond, lanes), self.operand(*then, lanes), self.operand(*otherwise, lanes));
+                self.vector(lanes).select_values(*dtype, cond, then, otherwise)
+            }
+            Inst::Cast { from, to, arg } => {
+                let arg = self.operand(*arg, lanes);
+                self.vector(lanes).cast(*from, *to, arg)
+            }
+            Inst::InRange { affine, low, high } => self.in_range(affine, low, high, lanes),
+        };
+        self.values[at] = Some(value);
+    }
+
+    /// A constant, as its scalar.
+    fn constant(&mut self, dtype: DType, bits: u64) -> Bundle {
+        let bits = match dtype {
+            DType::F16 => u64::from(half::f16::from_bits(bits as u16).to_f32().to_bits()),
+            DType::Bf16 => u64::from(half::bf16::from_bits(bits as u16).to_f32().to_bits()),
+            _ => bits,
+        };
+        self.vector(1).constant(register_type(dtype), bits)
+    }
+
+    fn in_range(&mut self, affine: &Affine, low: &Affine, high: &Affine, lanes: u32) -> Bundle {
+        let mut conditions = Vec::new();
+        // `affine - low >= 0` and `high - affine - 1 >= 0`, but for what the bounds already say.
+        for difference in [affine.plus(&low.times(-1)), high.plus(&affine.times(-1)).offset(-1)] {
+            if self.nest.bounds(&difference).is_some_and(|(least, _)| least >= 0) {
+                continue;
+            }
+            let value = self.affine_lanes(&difference, lanes);
+            let mut v = self.vector(lanes);
+            let zero = v.int(value.lane, 0);
+            conditions.push(v.compare_ints(IntCC::SignedGreaterThanOrEqual, value, zero));
+        }
+        let mut v = self.vector(lanes);
+        match conditions[..] {
+            [] => {
+                let truth = v.builder.ins().iconst(I8, 1);
+                v.splat_mask(I32, truth)
+            }
+            [one] => one,
+            _ => {
+                let (a, b) = v.align_masks(conditions[0], conditions[1]);
+                v.and(a, b)
+            }
+        }
+    }
+
+    /// Leaves the kernel if a divisor that matters is zero.
+    fn check_divisor(&mut self, divisor: Bundle, guard: Option<Bundle>, lanes: u32) {
+        let mut v = self.vector(lanes);
+        let zero = v.int(divisor.lane, 0);
+        let mut is_zero = v.compare_ints(IntCC::Equal, divisor, zero);
+        if let Some(guard) = guard {
+            let guard = v.mask_as(guard, is_zero.lane);
+            is_zero = v.and(is_zero, guard);
+        }
+        let any = v.any(is_zero);
+        let trap = match self.trap {
+            Some(block) => block,
+            None => {
+                let block = self.builder.create_block();
+                self.builder.set_cold_block(block);
+                *self.trap.insert(block)
+            }
+        };
+        let safe = self.builder.create_block();
+        self.builder.ins().brif(any, trap, &[], safe, &[]);
+        self.builder.switch_to_block(safe);
+    }
+
+    // Memory.
+
+    /// A load; under a guard (which varies along the lanes or not) from scratch memory where the value does not matter.
+    fn load(&mut self, access: &Access, dtype: DType, lanes: u32, guard: Option<(bool, Bundle)>) -> Bundle {
+        let (pointer, offset) = self.address(access, dtype);
+        let stride = self.lane_stride(&access.address);
+        let raw = match guard {
+            None => self.load_lanes(pointer, offset, stride, dtype, lanes),
+            Some((false, condition)) => {
+                let pointer = self.guarded(condition.single(), pointer, offset);
+                self.load_lanes(pointer, 0, stride, dtype, lanes)
+            }
+            Some((true, mask)) => self.load_masked(pointer, offset, stride, dtype, lanes, mask),
+        };
+        self.vector(lanes).decode_memory(dtype, raw)
+    }
+
+    /// The elements as they lie in memory.
+    fn load_lanes(&mut self, pointer: Value, offset: i32, stride: i64, dtype: DType, lanes: u32) -> Bundle {
+        let ty = memory_type(dtype);
+        let size = dtype.size() as i64;
+        match stride {
+            _ if lanes == 1 => self.vector(1).load(ty, pointer, offset),
+            1 => self.vector(lanes).load(ty, pointer, offset),
+            -1 => {
+                let back = offset - (i64::from(lanes - 1) * size) as i32;
+                let mut v = self.vector(lanes);
+                let forward = v.load(ty, pointer, back);
+                v.reverse(forward)
+            }
+            _ => {
+                let values: Vec<Value> = (0..lanes)
+                    .map(|i| {
+                        let (pointer, offset) = self.lane_address(pointer, offset, i64::from(i) * stride * size);
+                        self.builder.ins().load(ty, memory(), pointer, offset)
+                    })
+                    .collect();
+                self.vector(lanes).assemble(ty, &values)
+            }
+        }
+    }
+
+    fn lane_address(&mut self, pointer: Value, offset: i32, distance: i64) -> (Value, i32) {
+        match i32::try_from(i64::from(offset) + distance) {
+            Ok(offset) => (pointer, offset),
+            Err(_) => (self.builder.ins().iadd_imm_s(pointer, distance), offset),
+        }
+    }
+
+    /// The address, or scratch memory where the condition does not hold.
+    fn guarded(&mut self, condition: Value, pointer: Value, offset: i32) -> Value {
+        let scratch = self.scratch();
+        let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
+        self.builder.ins().select(condition, pointer, scratch)
+    }
+
+    /// Room for one bundle of the widest elements.
+    fn scratch(&mut self) -> Value {
+        let slot = match self.scratch {
+            Some(slot) => slot,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 128, 4);
+                *self.scratch.insert(self.builder.create_sized_stack_slot(data))
+            }
+        };
+        self.builder.ins().stack_addr(I64, slot, 0)
+    }
+
+    /// A bundle of which only the lanes under the mask may be touched: all, none, or each by itself.
+    fn load_masked(
+        &mut self,
+        pointer: Value,
+        offset: i32,
+        stride: i64,
+        dtype: DType,
+        lanes: u32,
+        mask: Bundle,
+    ) -> Bundle {
+        let ty = memory_type(dtype);
+        let mask = self.vector(lanes).mask_as(mask, ty);
+        let blocks: [Block; 4] = std::array::from_fn(|_| self.builder.create_block());
+        let [some, whole, single, after] = blocks;
+        let mut v = self.vector(lanes);
+        let zeros = v.int(ty, 0);
+        let results: Vec<Value> = zeros
+            .parts()
+            .iter()
+            .map(|&part| {
+                let ty = v.builder.func.dfg.value_type(part);
+                v.builder.append_block_param(after, ty)
+            })
+            .collect();
+        let any = v.any(mask);
+        v.builder.ins().brif(any, some, &[], after, &arguments(None, zeros.parts()));
+        v.builder.switch_to_block(some);
+        let unset = v.not_mask(mask);
+        let any_unset = v.any(unset);
+        v.builder.ins().brif(any_unset, single, &[], whole, &[]);
+
+        self.builder.switch_to_block(whole);
+        let value = self.load_lanes(pointer, offset, stride, dtype, lanes);
+        self.builder.ins().jump(after, &arguments(None, value.parts()));
+
+        self.builder.switch_to_block(single);
+        let scratch = self.scratch();
+        let size = dtype.size() as i64;
+        let values: Vec<Value> = (0..lanes)
+            .map(|i| {
+                let set = self.vector(lanes).extract(mask, i);
+                let distance = i64::from(offset) + i64::from(i) * stride * size;
+                let address = self.builder.ins().iadd_imm_s(pointer, distance);
+                let address = self.builder.ins().select(set, address, scratch);
+                self.builder.ins().load(ty, memory(), address, 0)
+            })
+            .collect();
+        let value = self.vector(lanes).assemble(ty, &values);
+        self.builder.ins().jump(after, &arguments(None, value.parts()));
+
+        self.builder.switch_to_block(after);
+        Bundle::new(ty, &results)
+    }
+
+    fn store_point(&mut self, store: &Store) {
+        let varies = self.nest.varies[store.value.0 as usize] || self.lane_stride(&store.access.address) != 0;
+        let lanes = if varies { self.lanes } else { 1 };
+        let value = self.operand(store.value, lanes);
+        self.store(&store.access, store.dtype, value, lanes);
+    }
+
+    /// Writes a value of `dtype`, which is the buffer's element type.
+    pub fn store(&mut self, access: &Access, dtype: DType, value: Bundle, lanes: u32) {
+        let raw = self.vector(lanes).encode_memory(dtype, value);
+        let (pointer, offset) = self.address(access, dtype);
+        let (stride, size) = (self.lane_stride(&access.address), dtype.size() as i64);
+        match stride {
+            _ if lanes == 1 => self.vector(1).store(raw, pointer, offset),
+            1 => self.vector(lanes).store(raw, pointer, offset),
+            -1 => {
+                let back = offset - (i64::from(lanes - 1) * size) as i32;
+                let mut v = self.vector(lanes);
+                let reversed = v.reverse(raw);
+                v.store(reversed, pointer, back);
+            }
+            _ => {
+                for i in 0..lanes {
+                    let value = self.vector(lanes).extract(raw, i);
+                    let (pointer, offset) = self.lane_address(pointer, offset, i64::from(i) * stride * size);
+                    self.builder.ins().store(memory(), value, pointer, offset);
+                }
+            }
+        }
+    }
+
+    /// The width at which a truth value comes out of its instruction, in lanes.
+    pub fn mask_lane(&self, elem: Elem) -> Type {
+        match &self.nest.insts[elem.0 as usize] {
+            _ if self.lanes == 1 => I8,
+            Inst::Compare { dtype, lhs, .. } => {
+                if *dtype == DType::Bool {
+                    self.mask_lane(*lhs)
+                } else {
+                    int_of(register_type(*dtype))
+                }
+            }
+            Inst::Load { .. } => I8,
+            _ => I32,
+        }
+    }
+
+    pub fn current_lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    pub fn index(&self, dim: usize) -> Value {
+        self.indices[dim]
+    }
+}
+
+fn arguments(first: Option<Value>, rest: &[Value]) -> Vec<BlockArg> {
+    first.into_iter().chain(rest.iter().copied()).map(BlockArg::from).collect()
+}

@@ -1,0 +1,279 @@
+//! Machine code of kernels: the processor it is for, and compiling many kernels at once.
+//!
+//! Code for x86-64 needs the level `x86-64-v3` (AVX2 and FMA): without fused multiply-add the math functions could not be exact.
+//! `run` uses what the machine at hand has; objects are for every machine of the level unless `native` code is asked for.
+
+use super::kernel::{self, EmitOptions};
+use super::lanes::{MathCall, MathStyle};
+use super::loops::Kernel;
+use super::vector::Vector;
+use cranelift_codegen::binemit::{Addend, CodeOffset, Reloc};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{ExternalName, Function, InstBuilder, LibCall, Type, UserFuncName};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, FinalizedRelocTarget};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Why there is no machine code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodegenError {
+    /// This machine cannot run what would be generated.
+    Machine(String),
+    /// The code generator failed, which is a defect of the compiler.
+    Internal(String),
+}
+
+impl std::fmt::Display for CodegenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CodegenError::Machine(reason) => write!(f, "this machine cannot run compiled programs: {reason}"),
+            CodegenError::Internal(reason) => write!(f, "internal error in code generation: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for CodegenError {}
+
+/// Where the code is going to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// In this process.
+    Memory,
+    /// In an object file, on any machine of the supported level, or (`native`) on machines like this one.
+    Object { native: bool },
+}
+
+/// The features of x86-64-v3 that Cranelift knows.
+const X86_64_V3: [&str; 11] = [
+    "has_sse3",
+    "has_ssse3",
+    "has_sse41",
+    "has_sse42",
+    "has_popcnt",
+    "has_avx",
+    "has_avx2",
+    "has_fma",
+    "has_bmi1",
+    "has_bmi2",
+    "has_lzcnt",
+];
+
+/// Cranelift's description of the machine.
+pub fn isa(destination: Destination) -> Result<OwnedTargetIsa, CodegenError> {
+    let internal = |error: &dyn std::fmt::Display| CodegenError::Internal(error.to_string());
+    let mut flags = settings::builder();
+    let is_pic = destination != Destination::Memory;
+    for (name, value) in [
+        ("opt_level", "speed"),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+        ("is_pic", if is_pic { "true" } else { "false" }),
+        ("unwind_info", "false"),
+    ] {
+        flags.set(name, value).map_err(|error| internal(&error))?;
+    }
+    let native = destination != Destination::Object { native: false };
+    if native {
+        check_host()?;
+    }
+    let mut builder =
+        cranelift_native::builder_with_options(native).map_err(|reason| CodegenError::Machine(reason.to_string()))?;
+    if cfg!(target_arch = "x86_64") && !native {
+        for feature in X86_64_V3 {
+            builder.enable(feature).map_err(|error| internal(&error))?;
+        }
+    }
+    builder.finish(settings::Flags::new(flags)).map_err(|error| internal(&error))
+}
+
+/// The level that generated code relies on.
+fn check_host() -> Result<(), CodegenError> {
+    #[cfg(target_arch = "x86_64")]
+    if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
+        let reason = "it lacks AVX2 or FMA; spmdc needs an x86-64-v3 processor (Intel Haswell, AMD Zen, or later)";
+        return Err(CodegenError::Machine(String::from(reason)));
+    }
+    if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
+        return Err(CodegenError::Machine(String::from("only x86-64 and aarch64 are supported")));
+    }
+    Ok(())
+}
+
+/// One compiled function.
+#[derive(Clone, Debug)]
+pub struct Code {
+    pub bytes: Vec<u8>,
+    pub alignment: u64,
+    pub relocations: Vec<Relocation>,
+    /// The machine instructions as text, if asked for.
+    pub listing: Option<String>,
+}
+
+/// A place in the code that holds an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Relocation {
+    pub offset: CodeOffset,
+    pub kind: Reloc,
+    pub addend: Addend,
+    pub symbol: Symbol,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Symbol {
+    /// A math function in scalars of the type.
+    Math(MathCall, Type),
+    Library(LibCall),
+    /// An offset into the function itself.
+    Inside(CodeOffset),
+}
+
+/// Which functions there are, and the kernel of each.
+pub struct Compiled {
+    /// Distinct functions.
+    pub functions: Vec<Code>,
+    /// For each kernel its function.
+    pub of_kernel: Vec<usize>,
+}
+
+/// Compiles kernels; equal ones once, on several threads where there are many.
+pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, CodegenError> {
+    let mut distinct: Vec<&Kernel> = Vec::new();
+    let of_kernel = kernels
+        .iter()
+        .map(|kernel| {
+            distinct.iter().position(|known| *known == kernel).unwrap_or_else(|| {
+                distinct.push(kernel);
+                distinct.len() - 1
+            })
+        })
+        .collect();
+    let functions = in_parallel(distinct.len(), |at, scratch| {
+        let function = kernel::emit(distinct[at], options(isa), &mut scratch.builder);
+        finish(isa, function, false, &mut scratch.control)
+    })?;
+    Ok(Compiled { functions, of_kernel })
+}
+
+/// A kernel's function in Cranelift's text form.
+pub fn clif_text(kernel: &Kernel) -> Result<String, CodegenError> {
+    let isa = isa(Destination::Memory)?;
+    let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
+    Ok(function.display().to_string())
+}
+
+/// A kernel's machine instructions.
+pub fn asm_text(kernel: &Kernel) -> Result<String, CodegenError> {
+    let isa = isa(Destination::Memory)?;
+    let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
+    let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
+    code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
+}
+
+/// The code of a math function that kernels call.
+pub fn math_function(isa: &dyn TargetIsa, call: MathCall, lane: Type) -> Result<Code, CodegenError> {
+    let signature = call.signature(lane, isa.default_call_conv());
+    let mut function = Function::with_name_signature(UserFuncName::default(), signature);
+    let mut context = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut function, &mut context);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    let args = builder.block_params(entry).to_vec();
+    let style = MathStyle { call_scalars: false, near: options(isa).near };
+    let result = Vector { builder: &mut builder, lanes: 1 }.math_body(call, &args, lane, style);
+    builder.ins().return_(&[result]);
+    builder.seal_all_blocks();
+    builder.finalize(isa.frontend_config());
+    guarded(|| finish(isa, function, false, &mut ControlPlane::default()))
+}
+
+fn options(isa: &dyn TargetIsa) -> EmitOptions {
+    EmitOptions { frontend: isa.frontend_config(), near: isa.flags().is_pic() }
+}
+
+/// What a compiling thread uses again and again.
+#[derive(Default)]
+struct Scratch {
+    builder: FunctionBuilderContext,
+    control: ControlPlane,
+}
+
+/// Below this number of functions another thread costs more than it saves.
+const FUNCTIONS_PER_THREAD: usize = 2;
+
+fn in_parallel(
+    count: usize,
+    work: impl Fn(usize, &mut Scratch) -> Result<Code, CodegenError> + Sync,
+) -> Result<Vec<Code>, CodegenError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(count.div_ceil(FUNCTIONS_PER_THREAD)).max(1);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Code, CodegenError>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let run = || {
+        let mut scratch = Scratch::default();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(slot) = results.get(at) else { return };
+            let result = guarded(|| work(at, &mut scratch));
+            if let Ok(mut slot) = slot.lock() {
+                *slot = Some(result);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let missing = || Err(CodegenError::Internal(String::from("a compiling thread was lost")));
+    results.into_iter().map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
+}
+
+/// A panic of the code generator as an error.
+fn guarded<T>(work: impl FnOnce() -> Result<T, CodegenError>) -> Result<T, CodegenError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(CodegenError::Internal(String::from(text.unwrap_or("the code generator stopped"))))
+    })
+}
+
+/// From Cranelift's IR to bytes.
+fn finish(
+    isa: &dyn TargetIsa,
+    function: Function,
+    listing: bool,
+    control: &mut ControlPlane,
+) -> Result<Code, CodegenError> {
+    let mut context = Context::for_function(function);
+    context.set_disasm(listing);
+    context.compile(isa, control).map_err(|error| CodegenError::Internal(format!("{:?}", error.inner)))?;
+    let names = context.func.params.user_named_funcs().clone();
+    let code = context.take_compiled_code().ok_or_else(|| CodegenError::Internal(String::from("no code was made")))?;
+    let relocations = code
+        .buffer
+        .relocs()
+        .iter()
+        .map(|relocation| {
+            let symbol = match &relocation.target {
+                FinalizedRelocTarget::Func(offset) => Some(Symbol::Inside(*offset)),
+                FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
+                    MathCall::from_external(&names[*name]).map(|(call, lane)| Symbol::Math(call, lane))
+                }
+                FinalizedRelocTarget::ExternalName(ExternalName::LibCall(call)) => Some(Symbol::Library(*call)),
+                FinalizedRelocTarget::ExternalName(_) => None,
+            };
+            let symbol = symbol.ok_or_else(|| CodegenError::Internal(String::from("an unknown symbol")))?;
+            Ok(Relocation { offset: relocation.offset, kind: relocation.kind, addend: relocation.addend, symbol })
+        })
+        .collect::<Result<_, CodegenError>>()?;
+    Ok(Code {
+        bytes: code.buffer.data().to_vec(),
+        alignment: u64::from(code.buffer.alignment).max(16),
+        relocations,
+        listing: code.vcode,
+    })
+}

@@ -1,0 +1,440 @@
+//! How a kernel is going to run: which loops it has, which of them is vectorised, and where each instruction belongs.
+//!
+//! - Neighbouring dimensions that every access walks through without a gap become one, so that a short inner dimension does not
+//!   keep a kernel from being vectorised: `f32[1000, 3]` plus itself is one loop over 3000 elements. The range of a kernel stays
+//!   in units of its first dimension, which [`Nest::range_scale`] says in units of the loop.
+//! - An instruction belongs to a *level*: 0 is before all loops, `k + 1` inside loop `k`, as deep as its operands ask for.
+//! - One dimension may be cut into bundles of lanes. Instructions that depend on its index *vary*; all others stay scalars.
+//! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
+
+use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, Store};
+use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use spmdc_runtime::abi::{DType, Scalar};
+
+/// The number of iterations of a loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Length {
+    /// The kernel's scalar that is multiplied by `factor`; None: 1.
+    pub slot: Option<usize>,
+    pub factor: u64,
+    /// The largest value it has on any device.
+    pub max: u64,
+}
+
+impl Length {
+    pub fn known(&self) -> Option<u64> {
+        if self.slot.is_none() { Some(self.factor) } else { None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestDim {
+    pub length: Length,
+    pub reduced: bool,
+}
+
+/// How a loop is cut into bundles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cut {
+    pub dim: usize,
+    /// Lanes of the bundles, widest first; 1 at the end if elements may be left over.
+    pub lanes: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Nest {
+    pub dims: Vec<NestDim>,
+    /// If the first loop runs over the kernel's range: iterations per unit of the range.
+    pub range_scale: Option<i64>,
+    pub insts: Vec<Inst>,
+    /// For each instruction the condition under which it is needed; None: always.
+    pub guards: Vec<Option<Elem>>,
+    pub stores: Vec<Store>,
+    /// The instructions that stores depend on, operands first.
+    pub order: Vec<Elem>,
+    pub levels: Vec<usize>,
+    pub varies: Vec<bool>,
+    pub cut: Option<Cut>,
+    /// Bounds of the kernel's scalars.
+    scalar_bounds: Vec<Option<(i64, i64)>>,
+}
+
+impl Nest {
+    pub fn new(kernel: &Kernel) -> Nest {
+        let dims =
+            kernel.dims.iter().map(|dim| NestDim { length: length(&dim.extent), reduced: dim.reduced }).collect();
+        let mut nest = Nest {
+            dims,
+            range_scale: kernel.range_dim.then_some(1),
+            insts: kernel.insts.clone(),
+            guards: Vec::new(),
+            stores: kernel.stores.clone(),
+            order: Vec::new(),
+            levels: Vec::new(),
+            varies: Vec::new(),
+            cut: None,
+            scalar_bounds: kernel.scalars.iter().map(scalar_bounds).collect(),
+        };
+        nest.collapse();
+        nest.guard();
+        nest.sort();
+        nest.place();
+        nest.cut = super::cut::choose(&nest);
+        nest.vary();
+        nest
+    }
+
+    /// The dimension that is vectorised.
+    pub fn vector_dim(&self) -> Option<usize> {
+        self.cut.as_ref().map(|cut| cut.dim)
+    }
+
+    /// The first reduced dimension, or the number of dimensions.
+    pub fn first_reduced(&self) -> usize {
+        self.dims.iter().position(|dim| dim.reduced).unwrap_or(self.dims.len())
+    }
+
+    pub fn has_reduction(&self) -> bool {
+        self.stores.iter().any(|store| store.combine.is_some())
+    }
+
+    /// The type of an instruction's result.
+    pub fn dtype(&self, elem: Elem) -> DType {
+        match &self.insts[elem.0 as usize] {
+            Inst::Load { dtype, .. }
+            | Inst::Const { dtype, .. }
+            | Inst::Index { dtype, .. }
+            | Inst::Binary { dtype, .. }
+            | Inst::Select { dtype, .. } => *dtype,
+            Inst::Unary { op: UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite, .. } => DType::Bool,
+            Inst::Unary { dtype, .. } => *dtype,
+            Inst::Cast { to, .. } => *to,
+            Inst::LoopInvariant { .. } => DType::I64,
+            Inst::Compare { .. } | Inst::InRange { .. } => DType::Bool,
+        }
+    }
+
+    /// The stride of an affine value along a dimension.
+    pub fn stride(affine: &Affine, dim: usize) -> i64 {
+        affine.terms.iter().find(|&&(d, _)| d == dim).map_or(0, |&(_, stride)| stride)
+    }
+
+    /// The smallest and largest value, if all parts are bounded.
+    pub fn bounds(&self, affine: &Affine) -> Option<(i64, i64)> {
+        if !affine.dynamic.is_empty() {
+            return None;
+        }
+        let mut bounds = (affine.constant, affine.constant);
+        let mut add = |range: (i64, i64), stride: i64| {
+            let ends = (range.0.checked_mul(stride)?, range.1.checked_mul(stride)?);
+            bounds = (bounds.0.checked_add(ends.0.min(ends.1))?, bounds.1.checked_add(ends.0.max(ends.1))?);
+            Some(())
+        };
+        for &(dim, stride) in &affine.terms {
+            add((0, self.dims[dim].length.max.max(1) as i64 - 1), stride)?;
+        }
+        for &(slot, stride) in &affine.scalars {
+            add(self.scalar_bounds[slot]?, stride)?;
+        }
+        Some(bounds)
+    }
+
+    pub fn fits_i32(&self, affine: &Affine) -> bool {
+        self.bounds(affine).is_some_and(|(low, high)| low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX))
+    }
+
+    /// Every affine value of the kernel.
+    fn affines_mut(&mut self) -> impl Iterator<Item = &mut Affine> {
+        let insts = self.insts.iter_mut().flat_map(|inst| match inst {
+            Inst::Load { access, .. } => vec![&mut access.address],
+            Inst::Index { affine, .. } => vec![affine],
+            Inst::InRange { affine, low, high } => vec![affine, low, high],
+            Inst::Const { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. } => Vec::new(),
+        });
+        insts.chain(self.stores.iter_mut().map(|store| &mut store.access.address))
+    }
+
+    /// Joins neighbouring dimensions wherever no access can tell the difference, and drops those of one iteration.
+    fn collapse(&mut self) {
+        let first = usize::from(self.range_scale.is_some());
+        for dim in (first..self.dims.len()).rev() {
+            if self.dims[dim].length.known() == Some(1) {
+                self.drop_dim(dim);
+            }
+        }
+        let mut dim = 0;
+        while dim + 1 < self.dims.len() {
+            if self.can_join(dim) {
+                self.join(dim);
+            } else {
+                dim += 1;
+            }
+        }
+    }
+
+    fn can_join(&mut self, outer: usize) -> bool {
+        let (a, b) = (&self.dims[outer], &self.dims[outer + 1]);
+        let inner = b.length.known().and_then(|inner| i64::try_from(inner).ok());
+        let (Some(inner), true) = (inner, a.reduced == b.reduced) else { return false };
+        // The only dimension of one iteration that is left is the range.
+        a.length.known() == Some(1)
+            || self
+                .affines_mut()
+                .all(|affine| Nest::stride(affine, outer) == Nest::stride(affine, outer + 1).wrapping_mul(inner))
+    }
+
+    /// Makes one dimension of two, with the strides of the inner one.
+    fn join(&mut self, outer: usize) {
+        let factor = self.dims[outer].length.clone();
+        let inner = self.dims[outer + 1].length.factor;
+        self.drop_dim(outer);
+        self.dims[outer].length = Length { factor: factor.factor * inner, max: factor.max * inner, ..factor };
+        if let (0, Some(scale)) = (outer, &mut self.range_scale) {
+            *scale *= inner as i64;
+        }
+    }
+
+    fn drop_dim(&mut self, dropped: usize) {
+        for affine in self.affines_mut() {
+            affine.terms.retain(|&(dim, _)| dim != dropped);
+            affine.terms.iter_mut().filter(|(dim, _)| *dim > dropped).for_each(|(dim, _)| *dim -= 1);
+        }
+        self.dims.remove(dropped);
+    }
+
+    /// Finds the loads and divisions that are needed only under conditions on indices.
+    fn guard(&mut self) {
+        let count = self.insts.len();
+        let on_indices = self.conditions_on_indices();
+        let mut needs = vec![Need::Never; count];
+        for store in &self.stores {
+            needs[store.value.0 as usize] = Need::Always;
+        }
+        for user in (0..count).rev() {
+            let need = needs[user];
+            let inst = self.insts[user].clone();
+            if let Inst::Select { cond, then, otherwise, .. } = inst
+                && on_indices[cond.0 as usize]
+                && then != otherwise
+            {
+                let not = Inst::Unary { op: UnaryOp::Not, dtype: DType::Bool, arg: cond };
+                let in_then = self.both(need, Need::When(cond));
+                let negated = Need::When(self.add(not));
+                let in_otherwise = self.both(need, negated);
+                for (operand, need) in [(cond, need), (then, in_then), (otherwise, in_otherwise)] {
+                    needs[operand.0 as usize] = self.either(needs[operand.0 as usize], need);
+                }
+                continue;
+            }
+            for operand in operands(&inst) {
+                needs[operand.0 as usize] = self.either(needs[operand.0 as usize], need);
+            }
+        }
+        self.guards = vec![None; self.insts.len()];
+        for (at, need) in needs.into_iter().enumerate() {
+            let matters = match &self.insts[at] {
+                Inst::Load { .. } => true,
+                Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } => dtype.is_integer(),
+                _ => false,
+            };
+            if let (true, Need::When(condition)) = (matters, need) {
+                self.guards[at] = Some(condition);
+            }
+        }
+    }
+
+    /// Which instructions are truth values that depend on indices alone.
+    fn conditions_on_indices(&self) -> Vec<bool> {
+        let mut on_indices: Vec<bool> = Vec::with_capacity(self.insts.len());
+        for inst in &self.insts {
+            let known = match inst {
+                Inst::InRange { .. } | Inst::Index { .. } | Inst::Const { .. } => true,
+                Inst::Load { .. } | Inst::LoopInvariant { .. } => false,
+                Inst::Unary { .. }
+                | Inst::Binary { .. }
+                | Inst::Compare { .. }
+                | Inst::Select { .. }
+                | Inst::Cast { .. } => operands(inst).all(|operand| on_indices[operand.0 as usize]),
+            };
+            on_indices.push(known);
+        }
+        on_indices
+    }
+
+    fn add(&mut self, inst: Inst) -> Elem {
+        let at = self.insts.iter().position(|known| *known == inst).unwrap_or_else(|| {
+            self.insts.push(inst);
+            self.insts.len() - 1
+        });
+        Elem(at as u32)
+    }
+
+    fn both(&mut self, a: Need, b: Need) -> Need {
+        match (a, b) {
+            (Need::Never, _) | (_, Need::Never) => Need::Never,
+            (Need::Always, need) | (need, Need::Always) => need,
+            (Need::When(a), Need::When(b)) if a == b => Need::When(a),
+            (Need::When(lhs), Need::When(rhs)) => {
+                Need::When(self.add(Inst::Binary { op: BinaryOp::And, dtype: DType::Bool, lhs, rhs }))
+            }
+        }
+    }
+
+    fn either(&mut self, a: Need, b: Need) -> Need {
+        match (a, b) {
+            (Need::Always, _) | (_, Need::Always) => Need::Always,
+            (Need::Never, need) | (need, Need::Never) => need,
+            (Need::When(a), Need::When(b)) if a == b => Need::When(a),
+            (Need::When(lhs), Need::When(rhs)) => {
+                if self.is_negation(lhs, rhs) {
+                    return Need::Always;
+                }
+                Need::When(self.add(Inst::Binary { op: BinaryOp::Or, dtype: DType::Bool, lhs, rhs }))
+            }
+        }
+    }
+
+    fn is_negation(&self, a: Elem, b: Elem) -> bool {
+        let negates = |a: Elem, b: Elem| matches!(self.insts[a.0 as usize], Inst::Unary { op: UnaryOp::Not, dtype: DType::Bool, arg } if arg == b);
+        negates(a, b) || negates(b, a)
+    }
+
+    /// What an instruction must come after: its operands, the dynamic indices of its address, its guard.
+    fn dependencies(&self, elem: Elem) -> Vec<Elem> {
+        let inst = &self.insts[elem.0 as usize];
+        let mut all: Vec<Elem> = operands(inst).collect();
+        for affine in affines(inst) {
+            all.extend(affine.dynamic.iter().map(|&(elem, _)| elem));
+        }
+        all.extend(self.guards[elem.0 as usize]);
+        all
+    }
+
+    fn sort(&mut self) {
+        self.order = Vec::with_capacity(self.insts.len());
+        let mut seen = vec![false; self.insts.len()];
+        // An explicit stack, as chains of fused operations may be long.
+        let mut stack: Vec<(Elem, bool)> = Vec::new();
+        for store in self.stores.iter().rev() {
+            stack.push((store.value, false));
+            stack.extend(store.access.address.dynamic.iter().map(|&(elem, _)| (elem, false)));
+        }
+        while let Some((elem, ready)) = stack.pop() {
+            if ready {
+                self.order.push(elem);
+            } else if !std::mem::replace(&mut seen[elem.0 as usize], true) {
+                stack.push((elem, true));
+                stack.extend(self.dependencies(elem).into_iter().rev().map(|operand| (operand, false)));
+            }
+        }
+    }
+
+    fn place(&mut self) {
+        self.levels = vec![0; self.insts.len()];
+        for at in 0..self.order.len() {
+            let elem = self.order[at];
+            let from_operands =
+                self.dependencies(elem).into_iter().map(|operand| self.levels[operand.0 as usize]).max().unwrap_or(0);
+            let from_indices = affines(&self.insts[elem.0 as usize]).map(deepest).max().unwrap_or(0);
+            self.levels[elem.0 as usize] = from_operands.max(from_indices);
+        }
+    }
+
+    fn vary(&mut self) {
+        self.varies = match self.vector_dim() {
+            Some(dim) => self.varying(dim),
+            None => vec![false; self.insts.len()],
+        };
+    }
+
+    /// Which instructions depend on the index of a dimension.
+    pub fn varying(&self, dim: usize) -> Vec<bool> {
+        let mut varies = vec![false; self.insts.len()];
+        for &elem in &self.order {
+            let by_operands = self.dependencies(elem).into_iter().any(|operand| varies[operand.0 as usize]);
+            let by_index = affines(&self.insts[elem.0 as usize]).any(|affine| Nest::stride(affine, dim) != 0);
+            varies[elem.0 as usize] = by_operands || by_index;
+        }
+        varies
+    }
+
+    /// The level of a store that happens at every point.
+    pub fn store_level(&self, store: &Store) -> usize {
+        let dynamic = store.access.address.dynamic.iter().map(|&(elem, _)| self.levels[elem.0 as usize]).max();
+        self.levels[store.value.0 as usize].max(deepest(&store.access.address)).max(dynamic.unwrap_or(0))
+    }
+}
+
+/// When the value of an instruction matters.
+#[derive(Clone, Copy, Debug)]
+enum Need {
+    Never,
+    Always,
+    When(Elem),
+}
+
+fn length(extent: &Extent) -> Length {
+    match *extent {
+        Extent::Static(n) => Length { slot: None, factor: n, max: n },
+        Extent::Scalar { slot, max } => Length { slot: Some(slot), factor: 1, max },
+    }
+}
+
+/// One more than the deepest loop that an affine value depends on.
+fn deepest(affine: &Affine) -> usize {
+    affine.terms.iter().map(|&(dim, _)| dim + 1).max().unwrap_or(0)
+}
+
+pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
+    let operands = match *inst {
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => [None; 3],
+        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => [Some(arg), None, None],
+        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
+        Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
+    };
+    operands.into_iter().flatten()
+}
+
+fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
+    let affines = match inst {
+        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
+        Inst::Index { affine, .. } => [Some(affine), None, None],
+        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
+        Inst::Const { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::Unary { .. }
+        | Inst::Binary { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Cast { .. } => [None; 3],
+    };
+    affines.into_iter().flatten()
+}
+
+fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
+    match scalar {
+        Scalar::Const(value) => Some((*value, *value)),
+        Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => Some((0, dim.size as i64)),
+        // Devices are numbered in 32 bits at most.
+        Scalar::Coordinate(_) => Some((0, i64::from(u16::MAX))),
+        Scalar::Add(a, b) => {
+            let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
+            Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?))
+        }
+        Scalar::Mul(a, b) => {
+            let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
+            let products = [a.0.checked_mul(b.0)?, a.0.checked_mul(b.1)?, a.1.checked_mul(b.0)?, a.1.checked_mul(b.1)?];
+            Some((*products.iter().min()?, *products.iter().max()?))
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Combining over the reduced dimensions.
+//!
+//! A reduction starts inside the loops over the dimensions that stay, passes its partial results through the loops over the
+//! reduced ones, and ends with a store. If the vectorised dimension is a reduced one, every lane has a partial result of its own,
+//! and so have the elements left over; they are put together in a fixed order, so that a result depends neither on the
+//! range of a call nor on the machine.
+
+use super::arithmetic::register_type;
+use super::kernel::Emitter;
+use super::loops::{Combine, Store};
+use super::vector::{Bundle, Vector};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use spmdc_runtime::abi::{DType, ReduceOp};
+
+/// The partial results of one store.
+#[derive(Clone, Debug)]
+pub struct Accumulator {
+    partials: Vec<Partial>,
+}
+
+/// What was combined in bundles of so many lanes.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    lanes: u32,
+    value: Bundle,
+    /// Where the value was found, in `I32` lanes.
+    position: Option<Bundle>,
+}
+
+impl Emitter<'_, '_> {
+    pub fn start_reductions(&mut self) {
+        let nest = self.nest;
+        let kinds: Vec<u32> = match &nest.cut {
+            Some(cut) if nest.dims[cut.dim].reduced => cut.lanes.clone(),
+            _ => vec![self.current_lanes()],
+        };
+        let stores: Vec<&Store> = nest.stores.iter().filter(|store| store.combine.is_some()).collect();
+        self.accumulators = Vec::with_capacity(stores.len());
+        for store in stores {
+            let combine = store.combine.expect("only combining stores were kept");
+            let partials = kinds
+                .iter()
+                .map(|&lanes| {
+                    let lane = self.accumulator_lane(store, lanes);
+                    let mut v = self.vector(lanes);
+                    let bits = neutral(combine, store_dtype(store), lane);
+                    // Truth in a scalar is 1.
+                    let is_truth = v.is_scalar() && store_dtype(store) == DType::Bool;
+                    let value = v.constant(lane, if is_truth { bits & 1 } else { bits });
+                    let position = is_position(combine).then(|| v.int(I32, 0));
+                    Partial { lanes, value, position }
+                })
+                .collect();
+            self.accumulators.push(Accumulator { partials });
+        }
+    }
+
+    fn accumulator_lane(&self, store: &Store, lanes: u32) -> Type {
+        match store_dtype(store) {
+            DType::Bool if lanes == 1 => I8,
+            DType::Bool => self.mask_lane(store.value),
+            dtype => register_type(dtype),
+        }
+    }
+
+    /// Takes the current point, or bundle of points, into account.
+    pub fn update_reductions(&mut self) {
+        let lanes = self.current_lanes();
+        let mut position = None;
+        let stores = self.nest.stores.iter().filter(|store| store.combine.is_some());
+        for (at, store) in stores.enumerate() {
+            let combine = store.combine.expect("only combining stores were kept");
+            let value = self.operand(store.value, lanes);
+            if is_position(combine) && position.is_none() {
+                position = Some(self.position(lanes));
+            }
+            let partials = &self.accumulators[at].partials;
+            let which = partials.iter().position(|partial| partial.lanes == lanes).expect("every size has its partial");
+            let old = partials[which];
+            let mut v = self.vector(lanes);
+            let value = v.mask_or_value(store_dtype(store), value, old.value.lane);
+            let new = Partial { lanes, value, position: position.filter(|_| is_position(combine)) };
+            self.accumulators[at].partials[which] = v.combine(combine, store_dtype(store), old, new, false);
+        }
+    }
+
+    /// The row-major position over the reduced dimensions.
+    fn position(&mut self, lanes: u32) -> Bundle {
+        let nest = self.nest;
+        let mut position = self.builder.ins().iconst(I64, 0);
+        for dim in nest.first_reduced()..nest.dims.len() {
+            let length = self.length(dim);
+            let outer = self.builder.ins().imul(position, length);
+            let index = self.index(dim);
+            position = self.builder.ins().iadd(outer, index);
+        }
+        let first = self.builder.ins().ireduce(I32, position);
+        let in_lanes = nest.cut.as_ref().is_some_and(|cut| nest.dims[cut.dim].reduced);
+        let mut v = self.vector(lanes);
+        let base = v.splat(I32, first);
+        if !in_lanes || lanes == 1 {
+            return base;
+        }
+        let steps = v.int_lanes(I32, i64::from);
+        v.add(base, steps)
+    }
+
+    /// Puts partial results together and stores them.
+    pub fn finish_reductions(&mut self) {
+        let nest = self.nest;
+        let accumulators = std::mem::take(&mut self.accumulators);
+        let stores = nest.stores.iter().filter(|store| store.combine.is_some());
+        for (accumulator, store) in accumulators.into_iter().zip(stores) {
+            let combine = store.combine.expect("only combining stores were kept");
+            let dtype = store_dtype(store);
+            let across = nest.cut.as_ref().is_some_and(|cut| nest.dims[cut.dim].reduced);
+            let result = if across {
+                let mut scalars = accumulator
+                    .partials
+                    .into_iter()
+                    .map(|partial| self.vector(partial.lanes).combine_lanes(combine, dtype, partial));
+                let first = scalars.next().expect("there is at least one partial");
+                let rest: Vec<Partial> = scalars.collect();
+                rest.into_iter().fold(first, |a, b| self.vector(1).combine(combine, dtype, a, b, true))
+            } else {
+                accumulator.partials[0]
+            };
+            let (value, dtype) = match result.position {
+                Some(position) => (position, DType::I32),
+                None => (self.vector(result.lanes).round_result(dtype, result.value), dtype),
+            };
+            self.store(&store.access, dtype, value, result.lanes);
+        }
+    }
+
+    /// What loops over reduced dimensions carry.
+    pub fn accumulator_values(&self) -> Vec<Value> {
+        let partials = self.accumulators.iter().flat_map(|accumulator| &accumulator.partials);
+        let bundles = partials.flat_map(|partial| std::iter::once(&partial.value).chain(&partial.position));
+        bundles.flat_map(|bundle| bundle.parts().iter().copied()).collect()
+    }
+
+    pub fn set_accumulator_values(&mut self, values: &[Value]) {
+        let mut rest = values;
+        let partials = self.accumulators.iter_mut().flat_map(|accumulator| &mut accumulator.partials);
+        for bundle in partials.flat_map(|partial| std::iter::once(&mut partial.value).chain(&mut partial.position)) {
+            let (parts, others) = rest.split_at(bundle.parts().len());
+            *bundle = Bundle::new(bundle.lane, parts);
+            rest = others;
+        }
+    }
+}
+
+impl Vector<'_, '_> {
+    /// `b` after `a`. Their positions are in order unless `unordered`.
+    fn combine(&mut self, combine: Combine, dtype: DType, a: Partial, b: Partial, unordered: bool) -> Partial {
+        match combine {
+            Combine::Reduce(op) => Partial { value: self.reduce(op, dtype, a.value, b.value), ..a },
+            Combine::ArgMax | Combine::ArgMin => {
+                let largest = combine == Combine::ArgMax;
+                let mut takes = self.is_better(largest, dtype, b.value, a.value);
+                let (position_a, position_b) =
+                    (a.position.expect("searches know positions"), b.position.expect("searches know positions"));
+                if unordered {
+                    // Equal values: the one that comes first.
+                    let keeps = self.is_better(largest, dtype, a.value, b.value);
+                    let earlier = self.compare_ints(IntCC::SignedLessThan, position_b, position_a);
+                    let worse = self.not_mask(keeps);
+                    let (worse, earlier) = self.align_masks(worse, earlier);
+                    let earlier = self.and(worse, earlier);
+                    let (first, second) = self.align_masks(takes, earlier);
+                    takes = self.or(first, second);
+                }
+                Partial {
+                    lanes: a.lanes,
+                    value: self.select_values(dtype, takes, b.value, a.value),
+                    position: Some(self.select(takes, position_b, position_a)),
+                }
+            }
+        }
+    }
+
+    fn reduce(&mut self, op: ReduceOp, dtype: DType, a: Bundle, b: Bundle) -> Bundle {
+        let (signed, bool) = (dtype.is_signed_integer(), dtype == DType::Bool);
+        match op {
+            ReduceOp::Sum | ReduceOp::Max | ReduceOp::Or if bool => self.or(a, b),
+            ReduceOp::Product | ReduceOp::Min | ReduceOp::And if bool => self.and(a, b),
+            ReduceOp::Sum => self.add(a, b),
+            ReduceOp::Product => self.mul(a, b),
+            ReduceOp::And => self.and(a, b),
+            ReduceOp::Or => self.or(a, b),
+            ReduceOp::Max if a.lane.is_float() => self.float_maximum(a, b),
+            ReduceOp::Min if a.lane.is_float() => self.float_minimum(a, b),
+            ReduceOp::Max if signed => self.zip(a, b, |v, x, y| v.builder.ins().smax(x, y)),
+            ReduceOp::Max => self.zip(a, b, |v, x, y| v.builder.ins().umax(x, y)),
+            ReduceOp::Min if signed => self.zip(a, b, |v, x, y| v.builder.ins().smin(x, y)),
+            ReduceOp::Min => self.zip(a, b, |v, x, y| v.builder.ins().umin(x, y)),
+        }
+    }
+
+    /// Whether `a` is strictly larger (or smaller) than `b`, where NaN is beyond everything.
+    fn is_better(&mut self, largest: bool, dtype: DType, a: Bundle, b: Bundle) -> Bundle {
+        if dtype == DType::Bool {
+            let (x, y) = if largest { (a, b) } else { (b, a) };
+            let not = self.not_mask(y);
+            return self.and(x, not);
+        }
+        if a.lane.is_float() {
+            let cc = if largest { FloatCC::UnorderedOrGreaterThan } else { FloatCC::UnorderedOrLessThan };
+            let beyond = self.compare_floats(cc, a, b);
+            let number = self.compare_floats(FloatCC::Ordered, b, b);
+            return self.and(beyond, number);
+        }
+        let cc = match (largest, dtype.is_signed_integer()) {
+            (true, true) => IntCC::SignedGreaterThan,
+            (true, false) => IntCC::UnsignedGreaterThan,
+            (false, true) => IntCC::SignedLessThan,
+            (false, false) => IntCC::UnsignedLessThan,
+        };
+        self.compare_ints(cc, a, b)
+    }
+
+    /// The lanes of a partial result: registers by halves, then one lane after the other.
+    fn combine_lanes(&mut self, combine: Combine, dtype: DType, partial: Partial) -> Partial {
+        let halves = |bundle: Bundle| {
+            let (low, high) = bundle.parts().split_at(bundle.parts().len() / 2);
+            (!low.is_empty() && low.len() == high.len())
+                .then(|| (Bundle::new(bundle.lane, low), Bundle::new(bundle.lane, high)))
+        };
+        if let Some((low, high)) = halves(partial.value)
+            && let positions = partial.position.map(halves)
+            && !matches!(positions, Some(None))
+        {
+            let positions = positions.flatten();
+            let lanes = partial.lanes / 2;
+            let a = Partial { lanes, value: low, position: positions.map(|(low, _)| low) };
+            let b = Partial { lanes, value: high, position: positions.map(|(_, high)| high) };
+            let mut v = Vector { builder: self.builder, lanes };
+            let half = v.combine(combine, dtype, a, b, true);
+            return v.combine_lanes(combine, dtype, half);
+        }
+        let lane = |v: &mut Self, i: u32| {
+            let value =
+                if dtype == DType::Bool { v.lane_truth(partial.value, i) } else { v.lane_value(partial.value, i) };
+            let position = partial.position.map(|position| v.lane_value(position, i));
+            Partial { lanes: 1, value, position }
+        };
+        let first = lane(self, 0);
+        (1..partial.lanes).fold(first, |sum, i| {
+            let next = lane(self, i);
+            Vector { builder: self.builder, lanes: 1 }.combine(combine, dtype, sum, next, true)
+        })
+    }
+
+    /// One lane as a bundle of its own.
+    fn lane_value(&mut self, a: Bundle, lane: u32) -> Bundle {
+        let value = self.extract(a, lane);
+        Bundle::new(a.lane, &[value])
+    }
+
+    fn lane_truth(&mut self, mask: Bundle, lane: u32) -> Bundle {
+        let value = self.extract(mask, lane);
+        let truth = self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0);
+        Bundle::new(I8, &[truth])
+    }
+
+    /// A reduced value must have the accumulator's width: masks come in any.
+    fn mask_or_value(&mut self, dtype: DType, value: Bundle, lane: Type) -> Bundle {
+        if dtype == DType::Bool { self.mask_as(value, lane) } else { value }
+    }
+
+    fn round_result(&mut self, dtype: DType, value: Bundle) -> Bundle {
+        if matches!(dtype, DType::F16 | DType::Bf16) { self.round_to_half(dtype, value) } else { value }
+    }
+}
+
+fn is_position(combine: Combine) -> bool {
+    matches!(combine, Combine::ArgMax | Combine::ArgMin)
+}
+
+fn store_dtype(store: &Store) -> DType {
+    store.dtype
+}
+
+/// The bits of what changes nothing, or loses against everything, in a lane of the accumulator.
+fn neutral(combine: Combine, dtype: DType, lane: Type) -> u64 {
+    let float = |value: f64| {
+        if lane.bits() == 32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+    };
+    let (all_ones, sign) = (u64::MAX, 1_u64 << (lane.bits() - 1));
+    let smallest = match () {
+        () if dtype == DType::Bool => 0,
+        () if dtype.is_float() => float(f64::NEG_INFINITY),
+        () if dtype.is_signed_integer() => sign,
+        () => 0,
+    };
+    let largest = match () {
+        () if dtype == DType::Bool => all_ones,
+        () if dtype.is_float() => float(f64::INFINITY),
+        () if dtype.is_signed_integer() => sign - 1,
+        () => all_ones,
+    };
+    match combine {
+        Combine::ArgMax | Combine::Reduce(ReduceOp::Max) => smallest,
+        Combine::ArgMin | Combine::Reduce(ReduceOp::Min) => largest,
+        Combine::Reduce(ReduceOp::Sum | ReduceOp::Or) => 0,
+        Combine::Reduce(ReduceOp::And) => all_ones,
+        Combine::Reduce(ReduceOp::Product) if dtype == DType::Bool => all_ones,
+        Combine::Reduce(ReduceOp::Product) if dtype.is_float() => float(1.0),
+        Combine::Reduce(ReduceOp::Product) => 1,
+    }
+}
