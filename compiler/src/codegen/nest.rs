@@ -427,6 +427,7 @@ fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
         Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => Some((0, dim.size as i64)),
         // Devices are numbered in 32 bits at most.
         Scalar::Coordinate(_) => Some((0, i64::from(u16::MAX))),
+        Scalar::Places { count, .. } => Some((0, *count)),
         Scalar::Add(a, b) => {
             let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
             Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?))
