@@ -3,8 +3,8 @@
 //! Each stage has a contract, which [`done`] holds a module to before it is handed on; whoever wants to see the program in between
 //! (`dump`, reports, tests) watches there. A dump is a program at its stage: compiling it begins behind that.
 
-use crate::check::check;
 pub use crate::check::CheckOptions;
+use crate::check::check;
 use crate::check::sources::SourceSet;
 use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;

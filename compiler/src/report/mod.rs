@@ -1,3 +1,5 @@
 //! What the compiler can say of a program: drawings, plans, JSON.
 
+pub mod json;
 pub mod layout;
+pub mod plan;

@@ -1,0 +1,145 @@
+//! What a program will cost, before it runs: memory, operations and communication of one device.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::types::{AxisSet, DType};
+use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ops::Op;
+use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::{CollectiveKind, Program};
+
+/// Everything that `spmdc plan` shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Largest first.
+    pub buffers: Vec<Holding>,
+    /// What one device sees; memory that devices share counts for each of them.
+    pub peak_bytes_per_device: u64,
+    /// Of the whole process.
+    pub process_bytes: u64,
+    /// Loops with an unknown number of trips count once.
+    pub flops_per_device: u64,
+    /// In program order.
+    pub collectives: Vec<Collective>,
+}
+
+/// A buffer and what lies in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holding {
+    pub name: String,
+    pub ty: String,
+    pub bytes: u64,
+    /// How many copies of it the process holds.
+    pub instances: usize,
+    pub line: u32,
+}
+
+/// A statement in which devices exchange data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collective {
+    pub kind: CollectiveKind,
+    pub axes: Vec<String>,
+    pub group_size: usize,
+    pub dtype: DType,
+    /// Of one device's operand, the largest.
+    pub local_shape: Vec<usize>,
+    pub bytes: u64,
+    /// How often it happens; None if that is not known before.
+    pub trips: Option<u64>,
+    pub span: Span,
+    pub reason: String,
+}
+
+impl Collective {
+    /// Bytes of one device's operands over the whole run.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.trips.map(|trips| trips.saturating_mul(self.bytes))
+    }
+}
+
+/// The costs of a partitioned module and the program that was made of it.
+pub fn plan(module: &Module, program: &Program) -> Plan {
+    let instances = |axes: AxisSet| module.mesh.size_of_set(axes);
+    let mut buffers: Vec<Holding> = program
+        .buffers
+        .iter()
+        .map(|buffer| Holding {
+            name: buffer.name.clone(),
+            ty: buffer.ty.clone(),
+            bytes: buffer.bytes,
+            instances: instances(program.arenas[buffer.place.arena as usize].axes),
+            line: buffer.site.line,
+        })
+        .collect();
+    buffers.sort_by_key(|buffer| std::cmp::Reverse(buffer.bytes));
+    Plan {
+        buffers,
+        peak_bytes_per_device: peak_bytes_per_device(program),
+        process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum(),
+        flops_per_device: flops_per_device(module),
+        collectives: collectives(module),
+    }
+}
+
+/// What one device sees of all arenas.
+pub fn peak_bytes_per_device(program: &Program) -> u64 {
+    program.arenas.iter().map(|arena| arena.bytes).sum()
+}
+
+/// All collectives, in program order.
+pub fn collectives(module: &Module) -> Vec<Collective> {
+    let mut found = Vec::new();
+    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
+        found.extend(collective(&module.func, &module.mesh, stmt, trips));
+    });
+    found
+}
+
+fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Option<Collective> {
+    if !stmt.blocks.is_empty() {
+        return None;
+    }
+    let types = |values: &[Value]| values.iter().map(|&value| func.ty(value)).collect::<Vec<_>>();
+    let (kind, group) = stmt.op.rules().collective(&types(&stmt.args), &types(&stmt.results), mesh)?;
+    let operand = func.ty(*stmt.args.first()?);
+    Some(Collective {
+        kind,
+        axes: group.iter().map(|axis| mesh.axes[axis].name.clone()).collect(),
+        group_size: mesh.size_of_set(group),
+        dtype: operand.dtype(),
+        local_shape: operand.block_shape(mesh),
+        bytes: operand.block_bytes(mesh) as u64,
+        trips,
+        span: stmt.origin.span,
+        reason: stmt.origin.reason.clone(),
+    })
+}
+
+/// Operations of one device.
+pub fn flops_per_device(module: &Module) -> u64 {
+    let mut sum = 0u64;
+    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
+        if !stmt.blocks.is_empty() {
+            return;
+        }
+        let values = || stmt.args.iter().chain(&stmt.results);
+        let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
+        let arrays = |values: &[Value]| values.iter().map(|&value| &module.func.ty(value).array).collect::<Vec<_>>();
+        let whole = stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results));
+        let own = whole.div_ceil(module.mesh.size_of_set(split) as u64);
+        sum = sum.saturating_add(own.saturating_mul(trips.unwrap_or(1)));
+    });
+    sum
+}
+
+/// Every statement, with how often it runs.
+fn each_stmt(block: &Block, trips: Option<u64>, visit: &mut dyn FnMut(&Stmt, Option<u64>)) {
+    for stmt in &block.stmts {
+        visit(stmt, trips);
+        let inside = match &stmt.op {
+            Op::For(op) => trips.zip(op.trips()).map(|(outer, inner)| outer.saturating_mul(inner)),
+            Op::While(_) => None,
+            _ => trips,
+        };
+        stmt.blocks.iter().for_each(|inner| each_stmt(inner, inside, visit));
+    }
+}
