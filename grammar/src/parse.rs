@@ -36,7 +36,7 @@ pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
     }
     let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);
     let (stage, header) = stage_header(source, &lexemes, file);
-    let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new() };
+    let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new(), is_whole: true };
     let mut items = Vec::new();
     let mut docs = docs.into_iter().peekable();
     for range in split_items(source, &lexemes, header) {
@@ -57,6 +57,7 @@ pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
     comments.extend(docs);
     comments.sort_by_key(|comment: &Comment| comment.span.start);
     diagnostics.append(&mut parser.diagnostics);
+    debug_assert!(parser.is_whole || !diagnostics.is_empty(), "something was left out without a report");
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     diagnostics.truncate(MAX_ERRORS);
     (Program { stage, items, comments }, diagnostics)
@@ -121,6 +122,8 @@ struct Parser<'s> {
     file: FileId,
     grammar: ItemParser,
     diagnostics: Vec<Diagnostic>,
+    /// Nothing was left out so far.
+    is_whole: bool,
 }
 
 impl<'s> Parser<'s> {
@@ -132,7 +135,8 @@ impl<'s> Parser<'s> {
             return None;
         }
         let mut has_header = true;
-        let mut is_first = unpaired.is_empty();
+        let has_unpaired = !unpaired.is_empty();
+        let mut is_first = !has_unpaired;
         self.diagnostics.extend(unpaired);
         for _ in 0..MAX_ERRORS_PER_ITEM {
             let stream = lexemes.iter().map(|lexeme| Ok((lexeme.start, lexeme.token, lexeme.end)));
@@ -154,8 +158,12 @@ impl<'s> Parser<'s> {
                     stop.explain()
                 }
             };
-            // An item that ends too early after something was taken out of it may have been whole before.
-            if is_first || at < lexemes.len() {
+            self.is_whole = false;
+            let statement = statement_around(&lexemes, at);
+            // An item that ends too early after something was taken out of it may have been whole before, and brackets
+            // that do not pair up leave nothing right of what is outside of a function's body.
+            let is_consequence = !is_first && at == lexemes.len() || has_unpaired && statement.is_none();
+            if !is_consequence {
                 self.diagnostics.extend(diagnostic);
             }
             is_first &= repair == Repair::InsertSemicolon;
@@ -165,7 +173,7 @@ impl<'s> Parser<'s> {
                     let end = lexemes[at - 1].end;
                     lexemes.insert(at, Lexeme { token: Token::Semicolon, start: end, end });
                 }
-                Repair::RemoveStatement => match statement_around(&lexemes, at) {
+                Repair::RemoveStatement => match statement {
                     Some(range) if range.is_empty() => return None,
                     Some(range) => {
                         lexemes.drain(range);
