@@ -16,6 +16,7 @@ pub mod loops;
 pub mod lower;
 pub mod machine;
 mod nest;
+pub mod object;
 mod reduction;
 pub mod schedule;
 mod split;

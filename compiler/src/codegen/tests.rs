@@ -695,3 +695,67 @@ fn float_sums_do_not_depend_on_the_range() {
         assert!((found - expected).abs() <= 1e-5 * expected.abs());
     }
 }
+
+/// What a C program sees of the object: the embedded program, and kernels that compute what the interpreter does.
+#[test]
+fn objects_link_and_run() {
+    const MAIN: &str = r#"
+        #include <stdio.h>
+        #include <stdint.h>
+        extern const char spmd_program[];
+        extern const uint64_t spmd_program_len, spmd_kernel_count;
+        extern int64_t (*const spmd_kernels[])(void **, int64_t *, int64_t, int64_t);
+        int main(void) {
+            printf("%.*s %d\n", (int)spmd_program_len, spmd_program, (int)spmd_kernel_count);
+            static float x[75], y[75];
+            static uint32_t z[75];
+            for (int i = 0; i < 75; i++) { x[i] = (float)(i - 30) * 1e4f; y[i] = 0.7f; }
+            void *buffers[] = { x, y, z };
+            for (uint64_t k = 0; k < spmd_kernel_count; k++) {
+                spmd_kernels[k](buffers, 0, 0, 75);
+                for (int i = 0; i < 75; i++) printf("%08x ", z[i]);
+            }
+        }"#;
+    let unary = |op| move |x: &[Elem]| vec![Inst::Unary { op, dtype: DType::F32, arg: x[0] }];
+    let remainder = |x: &[Elem]| vec![Inst::Binary { op: BinaryOp::Rem, dtype: DType::F32, lhs: x[0], rhs: x[1] }];
+    let inputs = [DType::F32, DType::F32];
+    let kernels = [
+        elementwise(75, &inputs, DType::F32, unary(UnaryOp::Sin)),
+        elementwise(75, &inputs, DType::F32, unary(UnaryOp::Tanh)),
+        elementwise(75, &inputs, DType::F32, remainder),
+        elementwise(75, &inputs, DType::F32, unary(UnaryOp::Sin)),
+    ];
+    let directory = std::env::temp_dir().join(format!("spmd-object-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("kernels.o"), super::object::emit(b"program", &kernels, false).unwrap()).unwrap();
+    std::fs::write(directory.join("main.c"), MAIN).unwrap();
+    let cc = |args: &[&str]| std::process::Command::new("cc").current_dir(&directory).args(args).output().unwrap();
+    let linked = cc(&["-o", "main", "main.c", "kernels.o", "-lm"]);
+    assert!(linked.status.success() && linked.stderr.is_empty(), "{}", String::from_utf8_lossy(&linked.stderr));
+    let output = std::process::Command::new(directory.join("main")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+
+    let (first, words) = text.split_once('\n').unwrap();
+    assert_eq!(first, "program 4");
+    let found: Vec<u64> = words.split_whitespace().map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
+    let x: Vec<u64> = (0..75).map(|i| u64::from(((i as f32 - 30.0) * 1e4).to_bits())).collect();
+    let y = vec![u64::from(0.7f32.to_bits()); 75];
+    let mut expected = Vec::new();
+    for kernel in &kernels {
+        let mut buffers = vec![bytes(DType::F32, &x), bytes(DType::F32, &y), vec![0; 300]];
+        interpret::run(kernel, &mut buffers, &[], 0, 75);
+        expected.extend(elements(DType::F32, &buffers[2]));
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn texts_show_vector_instructions() {
+    let kernel = elementwise(64, &[DType::F32], DType::F32, |x| {
+        vec![Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: x[0], rhs: x[0] }]
+    });
+    assert!(super::machine::clif_text(&kernel).unwrap().contains("fadd"));
+    let asm = super::machine::asm_text(&kernel).unwrap();
+    assert!(asm.contains(if cfg!(target_arch = "x86_64") { "vaddps" } else { "fadd" }), "{asm}");
+}
