@@ -8,6 +8,7 @@ use crate::check::check;
 use crate::check::sources::SourceSet;
 use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;
+use crate::ir::verify::verify;
 use crate::ir::{Module, Stage};
 use crate::passes::cse::cse;
 use crate::passes::dce::dce;
@@ -17,6 +18,7 @@ use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
 use crate::passes::propagate::propagate;
 use crate::passes::simplify::simplify;
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span, line_column};
 use spmdc_runtime::abi::{Program, Site};
@@ -120,6 +122,15 @@ impl Run<'_> {
 
     /// Checks the module against its stage's contract and keeps it; whether to stop here.
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
+        if cfg!(debug_assertions)
+            && let Err(violations) = verify(module)
+        {
+            let error = |text: String| {
+                let message = format!("the program at stage `{}` breaks its contract: {text}", module.stage.name());
+                Diagnostic::error(Code::E0999, Span::default(), message)
+            };
+            return Err(violations.into_iter().map(error).collect());
+        }
         self.out.stages.push(module.clone());
         Ok(self.options.stop_after == Some(module.stage))
     }

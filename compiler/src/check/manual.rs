@@ -367,7 +367,11 @@ impl Checker<'_> {
                 return None;
             }
             let inner = self.build.func.new_value(ty.clone(), Origin::at(span));
-            walk::replace(&mut region.block, outer, inner);
+            region.block.each_use_mut(&mut |value| {
+                if *value == outer {
+                    *value = inner;
+                }
+            });
             region.block.params.push(inner);
             region.operands.push(outer);
             region.inputs.push(Sharding::replicated(ty.rank()));

@@ -16,6 +16,7 @@ pub mod print;
 pub mod sharding;
 pub mod types;
 pub mod typing;
+pub mod verify;
 pub mod walk;
 
 use crate::ops::Op;

@@ -8,6 +8,7 @@
 //! first one's. Statements with an effect or with blocks are left alone.
 
 use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ops::Op;
 
 /// Replaces later equals by the first.
 pub fn cse(mut module: Module) -> Module {
@@ -31,7 +32,15 @@ impl Finder<'_> {
         let mut added = Vec::new();
         block.stmts.retain_mut(|stmt| {
             stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
-            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            match stmt.op {
+                // A region sees its operands only.
+                Op::Manual(_) => {
+                    let outside = std::mem::replace(&mut self.known, vec![Vec::new(); self.func.values.len() + 1]);
+                    stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+                    self.known = outside;
+                }
+                _ => stmt.blocks.iter_mut().for_each(|inner| self.block(inner)),
+            }
             if !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty() {
                 return true;
             }

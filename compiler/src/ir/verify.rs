@@ -1,0 +1,425 @@
+//! What every module must hold, and what it must hold at its stage.
+//!
+//! Always:
+//! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block sees its operands only;
+//! - element types, shapes and varying axes of results are those that the op infers from its operands;
+//! - no layout uses an axis twice, an axis that the mesh does not have, or one that is manual there; layouts have their value's rank;
+//! - what a loop carries, what branches give, and what enters and leaves a region has one element type and shape on both sides;
+//! - no collective of manual code stands under a condition that varies over its axes.
+//!
+//! From `propagated` on no dimension is open. From `partitioned` on the operands of every op agree with its factor rule and its results
+//! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
+//! without saying how it is made.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::sharding::Sharding;
+use crate::ir::types::{AxisSet, Type};
+use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::control::ManualRegion;
+use crate::ops::reshard::Step;
+use crate::passes::insert_reshards::natural;
+use crate::passes::propagate::{Assignment, Projection, factors_of};
+
+/// Every violation, each with its statement; a module that has any is a defect of the compiler.
+pub fn verify(module: &Module) -> Result<(), Vec<String>> {
+    let mut verifier = Verifier {
+        func: &module.func,
+        mesh: &module.mesh,
+        stage: module.stage,
+        visible: vec![false; module.func.values.len()],
+        defined: vec![false; module.func.values.len()],
+        manual: AxisSet::EMPTY,
+        conditions: AxisSet::EMPTY,
+        violations: Vec::new(),
+        place: "the function".to_string(),
+    };
+    let func = &module.func;
+    if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
+        verifier.violation("parameters or results and their values differ in number");
+    }
+    verifier.block(&func.body);
+    if verifier.violations.is_empty() { Ok(()) } else { Err(verifier.violations) }
+}
+
+struct Verifier<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    stage: Stage,
+    visible: Vec<bool>,
+    defined: Vec<bool>,
+    manual: AxisSet,
+    conditions: AxisSet,
+    violations: Vec<String>,
+    /// The statement that is being looked at.
+    place: String,
+}
+
+impl Verifier<'_> {
+    fn violation(&mut self, text: impl Into<String>) {
+        self.violations.push(format!("{}: {}", self.place, text.into()));
+    }
+
+    fn expect(&mut self, holds: bool, text: impl FnOnce(&Self) -> String) {
+        if !holds {
+            let text = text(self);
+            self.violation(text);
+        }
+    }
+
+    fn display(&self, value: Value) -> String {
+        format!("{value}: {}", self.func.ty(value).display(self.mesh))
+    }
+
+    /// Statements and results; what the block defines is visible in it only.
+    fn block(&mut self, block: &Block) {
+        let outer = self.visible.clone();
+        block.params.iter().for_each(|&param| self.define(param));
+        for stmt in &block.stmts {
+            self.place = describe(stmt, self.func, self.mesh);
+            stmt.args.iter().for_each(|&arg| self.used(arg));
+            self.stmt(stmt);
+            self.place = describe(stmt, self.func, self.mesh);
+            stmt.results.iter().for_each(|&result| self.define(result));
+        }
+        self.place = "the results of a block".to_string();
+        block.results.iter().for_each(|&result| self.used(result));
+        self.visible = outer;
+    }
+
+    fn used(&mut self, value: Value) {
+        let visible = self.visible.get(value.0 as usize).copied().unwrap_or(false);
+        self.expect(visible, |_| format!("{value} is used where it is not defined"));
+    }
+
+    fn define(&mut self, value: Value) {
+        let at = value.0 as usize;
+        if at >= self.defined.len() {
+            self.violation(format!("there is no value {value}"));
+            return;
+        }
+        if self.defined[at] {
+            self.violation(format!("{value} is defined twice"));
+        }
+        self.defined[at] = true;
+        self.visible[at] = true;
+        self.layout(value);
+    }
+
+    fn layout(&mut self, value: Value) {
+        let ty = self.func.ty(value);
+        let shown = self.display(value);
+        if ty.sharding.rank() != ty.rank() {
+            self.violation(format!("the layout of {shown} has another rank"));
+            return;
+        }
+        let axes = ty.sharding.used_axes().union(ty.sharding.unreduced);
+        let known = axes.union(ty.varying).is_subset_of(self.mesh.all());
+        self.expect(known, |_| format!("{shown} has an axis that the mesh does not have"));
+        self.expect(ty.sharding.repeated_axis().is_none(), |_| format!("{shown} has an axis twice"));
+        let manual = self.manual;
+        self.expect(axes.intersect(manual).is_empty(), |_| format!("the layout of {shown} names a manual axis"));
+        self.expect(ty.varying.is_subset_of(manual), |_| format!("{shown} varies over an axis that is not manual"));
+        let decided = self.stage < Stage::Propagated || ty.sharding.is_closed();
+        self.expect(decided, |_| format!("{shown} is still open"));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.op {
+            Op::For(op) => {
+                let (bounds, inits) = stmt.args.split_at(op.bounds().min(stmt.args.len()));
+                let [body] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
+                let carried = inits.len();
+                let sizes = (body.params.len(), body.results.len(), stmt.results.len());
+                if sizes != (carried + 1, carried + op.collected, carried + op.collected) {
+                    return self.violation("the numbers of carried and collected values differ");
+                }
+                let varies = bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.func.ty(bound).varying));
+                self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
+                for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
+                    let mut shape = vec![op.trips().unwrap_or(0) as usize];
+                    shape.extend(self.func.ty(value).shape());
+                    let stacked = self.func.ty(stack).shape() == shape;
+                    self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
+                }
+                self.under(varies, |verifier| verifier.block(body));
+            }
+            Op::While(_) => {
+                let [cond, body] = stmt.blocks.as_slice() else { return self.violation("has not two blocks") };
+                let sizes = [cond.params.len(), body.params.len(), body.results.len(), stmt.results.len()];
+                if sizes.iter().any(|&size| size != stmt.args.len()) || cond.results.len() != 1 {
+                    return self.violation("the numbers of carried values differ");
+                }
+                let varies = self.func.ty(cond.results[0]).varying;
+                self.carried(&stmt.args, &body.params, &body.results, &stmt.results, varies);
+                self.same_types(&cond.params, &body.params);
+                self.block(cond);
+                self.under(varies, |verifier| verifier.block(body));
+            }
+            Op::Branch(_) => {
+                if stmt.blocks.len() != 2 || stmt.args.len() != 1 {
+                    return self.violation("has not two branches and a condition");
+                }
+                let varies = self.func.ty(stmt.args[0]).varying;
+                for block in &stmt.blocks {
+                    if block.results.len() != stmt.results.len() {
+                        return self.violation("the branches give another number of results");
+                    }
+                    for (&value, &result) in block.results.iter().zip(&stmt.results) {
+                        self.flows(value, result);
+                        let varying = self.func.ty(result).varying;
+                        self.expect(varies.is_subset_of(varying), |_| {
+                            format!("{result} does not vary as the condition does")
+                        });
+                    }
+                    self.under(varies, |verifier| verifier.block(block));
+                }
+            }
+            Op::Manual(op) => self.region(op, stmt),
+            op => self.ordinary(op, stmt),
+        }
+    }
+
+    fn under(&mut self, varies: AxisSet, body: impl FnOnce(&mut Self)) {
+        let outer = self.conditions;
+        self.conditions = outer.union(varies);
+        body(self);
+        self.conditions = outer;
+    }
+
+    fn carried(&mut self, inits: &[Value], params: &[Value], next: &[Value], results: &[Value], varies: AxisSet) {
+        for (((&init, &param), &next), &result) in inits.iter().zip(params).zip(next).zip(results) {
+            self.flows(init, param);
+            self.flows(next, param);
+            self.flows(param, result);
+            let varying = self.func.ty(param).varying;
+            self.expect(varies.is_subset_of(varying), |_| {
+                format!("{param} does not vary as the loop's condition does")
+            });
+        }
+    }
+
+    fn same_types(&mut self, left: &[Value], right: &[Value]) {
+        for (&left, &right) in left.iter().zip(right) {
+            self.flows(left, right);
+        }
+    }
+
+    /// A value is handed on as another one.
+    fn flows(&mut self, from: Value, to: Value) {
+        if [from, to].iter().any(|value| value.0 as usize >= self.func.values.len()) {
+            return self.violation(format!("there is no value {from} or {to}"));
+        }
+        let (source, target) = (self.func.ty(from), self.func.ty(to));
+        let same = source.array == target.array
+            && source.varying.is_subset_of(target.varying)
+            && (self.stage < Stage::Partitioned || source.sharding == target.sharding);
+        self.expect(same, |it| format!("{} is handed on as {}", it.display(from), it.display(to)));
+    }
+
+    fn region(&mut self, op: &ManualRegion, stmt: &Stmt) {
+        let [block] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
+        let fits = block.params.len() == stmt.args.len()
+            && op.inputs.len() == stmt.args.len()
+            && block.results.len() == stmt.results.len()
+            && op.outputs.len() == stmt.results.len();
+        if !fits {
+            return self.violation("the numbers of operands or results differ");
+        }
+        self.expect(self.manual.is_empty(), |_| "a region inside a region".to_string());
+        let borders = stmt.args.iter().zip(&block.params).zip(&op.inputs);
+        let borders = borders.chain(stmt.results.iter().zip(&block.results).zip(&op.outputs));
+        for ((&outer, &inner), split) in borders {
+            self.border(outer, inner, split);
+        }
+        for (&inner, split) in block.params.iter().zip(&op.inputs) {
+            let split = split.used_axes().union(split.unreduced);
+            let varies = split.is_subset_of(self.func.ty(inner).varying);
+            self.expect(varies, |it| format!("{} does not vary as it is cut", it.display(inner)));
+        }
+        for (&inner, split) in block.results.iter().zip(&op.outputs) {
+            let split = split.used_axes().union(split.unreduced);
+            let varies = self.func.ty(inner).varying.is_subset_of(split);
+            self.expect(varies, |it| format!("{} varies over an axis along which it is not joined", it.display(inner)));
+        }
+        // Nothing from outside is visible in it.
+        let visible = std::mem::replace(&mut self.visible, vec![false; self.func.values.len()]);
+        self.manual = op.axes;
+        self.block(block);
+        self.manual = AxisSet::EMPTY;
+        self.visible = visible;
+    }
+
+    /// Shapes, and from `partitioned` on layouts, on both sides of a region's border.
+    fn border(&mut self, outer: Value, inner: Value, split: &Sharding) {
+        let (global, local) = (self.func.ty(outer), self.func.ty(inner));
+        let shapes = global.dtype() == local.dtype()
+            && global.rank() == local.rank()
+            && split.rank() == local.rank()
+            && global
+                .shape()
+                .iter()
+                .zip(local.shape())
+                .zip(&split.dims)
+                .all(|((&global, &local), dim)| global == local * self.mesh.size_of(&dim.axes));
+        if !shapes {
+            return self.violation(format!("{} does not cut into {}", self.display(outer), self.display(inner)));
+        }
+        let joined = global
+            .sharding
+            .dims
+            .iter()
+            .zip(split.dims.iter().zip(&local.sharding.dims))
+            .all(|(global, (split, local))| global.axes.iter().eq(split.axes.iter().chain(&local.axes)));
+        self.expect(self.stage < Stage::Partitioned || joined, |it| {
+            format!("{} does not lie as {} does inside", it.display(outer), it.display(inner))
+        });
+    }
+
+    fn ordinary(&mut self, op: &Op, stmt: &Stmt) {
+        let rules = op.rules();
+        if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
+            return;
+        }
+        self.expect(stmt.blocks.is_empty(), |_| "holds blocks".to_string());
+        let args: Vec<&Type> = stmt.args.iter().map(|&arg| self.func.ty(arg)).collect();
+        let inferred = match crate::ir::typing::shapes(op, &args, self.mesh) {
+            Ok(inferred) => inferred,
+            Err(mismatch) => return self.violation(mismatch.message),
+        };
+        if inferred.len() != stmt.results.len() {
+            return self.violation(format!("gives {} results", inferred.len()));
+        }
+        for (wanted, &result) in inferred.iter().zip(&stmt.results) {
+            let found = self.func.ty(result);
+            let same = found.array == wanted.array && found.varying == wanted.varying;
+            self.expect(same, |it| {
+                format!(
+                    "{} should be {}",
+                    it.display(result),
+                    Type { sharding: found.sharding.clone(), ..wanted.clone() }.display(it.mesh)
+                )
+            });
+        }
+        if let Some(group) = rules.group() {
+            let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
+            self.expect(axes.is_subset_of(self.manual), |_| "its axes are not manual here".to_string());
+            let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();
+            self.expect(reached, |_| "a condition around it varies over its axes".to_string());
+        }
+        if let Op::Reshard(reshard) = op {
+            let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
+            self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
+            let is_made = self.stage < Stage::Partitioned || !matches!(reshard.step, Step::Request | Step::Pin);
+            self.expect(is_made, |_| "no step makes this layout".to_string());
+            return;
+        }
+        if self.stage >= Stage::Partitioned {
+            self.local(stmt);
+        }
+    }
+
+    /// The op runs on blocks: operands are split alike along every factor, and the results follow.
+    fn local(&mut self, stmt: &Stmt) {
+        let projection = Projection::new(factors_of(self.func, stmt));
+        let mut assignment: Assignment = vec![Vec::new(); projection.rule.factors.len()];
+        let mut tensors = Vec::new();
+        for (&arg, dims) in stmt.args.iter().zip(&projection.rule.operands) {
+            let layout = &self.func.ty(arg).sharding;
+            self.expect(layout.unreduced.is_empty(), |it| format!("{} is a partial value", it.display(arg)));
+            let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
+            for (factor, axes) in projection.factors_of(dims, &axes, self.mesh).into_iter().enumerate() {
+                if let Some(axes) = axes.filter(|axes| !axes.is_empty()) {
+                    assignment[factor] = axes;
+                }
+            }
+            tensors.push((arg, dims));
+        }
+        // A factor that no operand has is split as the result is: each device makes its own part.
+        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
+            let layout = &self.func.ty(result).sharding;
+            let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
+            let of_operands = |factor: usize| projection.rule.operands.iter().flatten().flatten().any(|&f| f == factor);
+            for (factor, axes) in projection.factors_of(dims, &axes, self.mesh).into_iter().enumerate() {
+                if let Some(axes) = axes.filter(|_| !of_operands(factor)) {
+                    assignment[factor] = axes;
+                }
+            }
+        }
+        self.expect(projection.is_valid(&assignment, self.mesh), |_| {
+            "cannot run on blocks that are split so".to_string()
+        });
+        for (arg, dims) in tensors {
+            let wanted = projection.dims_of(dims, &assignment);
+            let layout = &self.func.ty(arg).sharding;
+            let agrees = layout.dims.iter().zip(&wanted).all(|(dim, wanted)| dim.axes == *wanted);
+            self.expect(agrees, |it| format!("{} does not agree with the other operands", it.display(arg)));
+        }
+        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
+            let wanted = natural(&projection, dims, &assignment);
+            let agrees = self.func.ty(result).sharding == wanted;
+            self.expect(agrees, |it| format!("{} should lie as {}", it.display(result), wanted.display(it.mesh)));
+        }
+    }
+}
+
+/// A statement in one line.
+fn describe(stmt: &Stmt, func: &Func, mesh: &Mesh) -> String {
+    let is_known = |value: &Value| (value.0 as usize) < func.values.len();
+    if !stmt.args.iter().chain(&stmt.results).all(is_known) {
+        return stmt.op.rules().name().to_string();
+    }
+    let args: Vec<String> = stmt.args.iter().map(Value::to_string).collect();
+    let text = match &stmt.op {
+        Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_) => {
+            format!("{}({})", stmt.op.rules().name(), args.join(", "))
+        }
+        op => op.rules().print(&args, mesh),
+    };
+    let results: Vec<String> =
+        stmt.results.iter().map(|&result| format!("{result}: {}", func.ty(result).display(mesh))).collect();
+    if results.is_empty() { format!("`{text}`") } else { format!("`{} = {text}`", results.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::check::sources::{NoSources, SourceSet};
+    use crate::check::{CheckOptions, check};
+
+    fn module() -> Module {
+        let text = "mesh (X = 2, Y = 2);
+            manual(X) fn f(x: f32[8@X]) -> f32[8@X] { x + psum(x, X)[0] }
+            fn main(x: f32[8], n: i32) -> f32[8] {
+              let mut y = f(x);
+              for i in 0..n { y = if i > 2 { sin(y) } else { 2 * y }; }
+              y
+            }";
+        let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+        check(&set, &CheckOptions::default()).unwrap().0
+    }
+
+    #[test]
+    fn what_the_checker_makes_verifies() {
+        assert_eq!(verify(&module()), Ok(()));
+    }
+
+    #[test]
+    fn violations_are_found() {
+        let broken = |change: fn(&mut Module)| {
+            let mut module = module();
+            change(&mut module);
+            verify(&module).unwrap_err().join("\n")
+        };
+        let late = broken(|module| module.func.body.stmts.reverse());
+        assert!(late.contains("is used where it is not defined"), "{late}");
+        let open = broken(|module| module.stage = Stage::Propagated);
+        assert!(open.contains("is still open"), "{open}");
+        let shape = broken(|module| {
+            let value = module.func.body.results[0];
+            module.func.info_mut(value).ty.array.shape = vec![9];
+        });
+        assert!(shape.contains("is handed on as"), "{shape}");
+    }
+}
