@@ -54,6 +54,27 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     fs::rename(at("executable"), output).map_err(failed)
 }
 
+/// Writes a static library of the program and its runtime; whatever is linked with it begins with the program's `main`.
+pub fn library(object: &[u8], output: &Path) -> Result<(), RunError> {
+    let failed = |error: io::Error| unwritable(output, &error);
+    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("program.o"), object).map_err(failed)?;
+    fs::write(at("library.a"), runtime()?).map_err(failed)?;
+    let done = Command::new("ar").arg("rs").arg(at("library.a")).arg(at("program.o")).output();
+    let done = done.map_err(|error| {
+        RunError::new("E0704", format!("`ar`, which makes libraries, could not be started: {}", describe(&error)))
+    })?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        return Err(RunError::new(
+            "E0704",
+            format!("`ar` could not make `{}`:\n{}", output.display(), said.trim_end()),
+        ));
+    }
+    fs::rename(at("library.a"), output).map_err(failed)
+}
+
 /// Writes a file under its name once it is complete.
 pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);

@@ -20,6 +20,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use spmdc_compiler::report::layout::Style;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::start::{Failure, unwritable_output, without_panic};
@@ -73,11 +74,15 @@ fn main() -> ExitCode {
 
 fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
     match &options.command {
-        Command::Run(_) | Command::Build(_) | Command::Viz(_) | Command::Plan(_) => {
-            Err(RunError::new("E0901", "this command is not supported yet").into())
-        }
+        Command::Run(command) => commands::run::run(command, options.messages.error_format, reporter, texts),
+        Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(program) => commands::check::check(program, reporter, texts),
         Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),
+        Command::Viz(command) => {
+            let style = if options.messages.ascii { Style::Ascii } else { Style::Unicode };
+            print(&commands::viz::viz(command, style, reporter, texts)?)
+        }
+        Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
         Command::Explain { code } => print(&commands::explain::explain(code.as_deref())?),
         Command::Completions { shell } => {
             let mut script = Vec::new();

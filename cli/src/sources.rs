@@ -41,10 +41,15 @@ impl SourceTexts {
         self.files.iter()
     }
 
+    /// The one-based line and column of a place; zeros where it is unknown.
+    pub fn line_column(&self, span: Span) -> (usize, usize) {
+        self.get(span.file).map_or((0, 0), |file| line_column(&file.text, span.start as usize))
+    }
+
     /// `line:column` of a place; with the file's name before it where that is not the program itself.
     pub fn place(&self, span: Span) -> Option<String> {
         let file = self.get(span.file)?;
-        let (line, column) = line_column(&file.text, span.start as usize);
+        let (line, column) = self.line_column(span);
         Some(match span.file {
             SourceSet::ROOT => format!("{line}:{column}"),
             _ => format!("{}:{line}:{column}", file.name),

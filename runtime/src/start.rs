@@ -101,6 +101,11 @@ impl JsonMessage<'_> {
     }
 }
 
+/// The bytes that [`start`] reads back.
+pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
+    postcard::to_stdvec(program).map_err(|error| RunError::internal(format!("the program cannot be encoded: {error}")))
+}
+
 /// Runs an encoded program with the words of the command line, the first of which is the command itself. Gives the exit
 /// status.
 pub fn start(program: &[u8], kernels: Kernels, words: impl Iterator<Item = OsString>) -> u8 {

@@ -9,7 +9,7 @@ use spmdc_runtime::abi::{
 };
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::io::npy::NpySource;
-use spmdc_runtime::start::{Failure, execute, start, without_panic};
+use spmdc_runtime::start::{Failure, encode, execute, start, without_panic};
 use spmdc_runtime::trap::RunError;
 
 /// `fn main(x: i32[5@X], i: i32) -> i32[5@X] { check i in 0..5; x }` on the mesh X = 2.
@@ -93,7 +93,7 @@ fn a_wrong_command_line_is_status_2() {
 
 #[test]
 fn an_encoded_program_starts() {
-    let bytes = postcard::to_stdvec(&program()).unwrap();
+    let bytes = encode(&program()).unwrap();
     let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>().into_iter();
     let folder = tempfile::tempdir().unwrap();
     let out = format!("--out={}", folder.path().join("y.npz").display());

@@ -1,27 +1,59 @@
 //! `spmdc dump`: the program after a stage of the compiler.
 
-use spmdc_compiler::check::check;
 use spmdc_compiler::check::sources::SourceSet;
+use spmdc_compiler::codegen::loops::Kernel;
+use spmdc_compiler::codegen::machine::{CodegenError, asm_text, clif_text};
+use spmdc_compiler::ir::Stage;
 use spmdc_compiler::ir::print::module_with_places;
-use spmdc_runtime::trap::RunError;
+use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::report::json::module_json;
 
 use crate::Stop;
-use crate::options::{DumpCommand, DumpStage};
+use crate::options::{DumpCommand, DumpStage, MessageFormat};
 use crate::render::Reporter;
 use crate::sources::{SourceTexts, load};
 
 /// The text of the program after the stage.
 pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
-    let loaded = load(&command.program, texts)?;
-    match command.stage {
-        DumpStage::Ast => Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program)),
-        DumpStage::Typed => {
-            let (module, warnings) = check(&loaded.set, &loaded.options).map_err(Stop::Program)?;
-            reporter.diagnostics(&warnings, texts);
-            Ok(module_with_places(&module, &|span| texts.place(span)))
+    let stage = match command.stage {
+        DumpStage::Ast => {
+            let loaded = load(&command.program, texts)?;
+            return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
         }
-        DumpStage::Propagated | DumpStage::Partitioned | DumpStage::Optimized | DumpStage::Clif | DumpStage::Asm => {
-            Err(RunError::new("E0901", "this stage is not supported yet").into())
-        }
+        DumpStage::Clif => return clif(&super::compile(&command.program, None, reporter, texts)?),
+        DumpStage::Asm => return asm(&super::compile(&command.program, None, reporter, texts)?),
+        DumpStage::Typed => Stage::Typed,
+        DumpStage::Propagated => Stage::Propagated,
+        DumpStage::Partitioned => Stage::Partitioned,
+        DumpStage::Optimized => Stage::Optimized,
+    };
+    // The summary has the memory that the whole program takes.
+    let is_json = command.format == MessageFormat::Json;
+    let compilation = super::compile(&command.program, Some(stage).filter(|_| !is_json), reporter, texts)?;
+    let module = compilation.stage(stage).ok_or_else(|| super::absent("such stage"))?;
+    if is_json {
+        let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+        return Ok(format!("{}\n", module_json(module, program, &|span| texts.line_column(span))));
     }
+    Ok(module_with_places(module, &|span| texts.place(span)))
+}
+
+/// The kernels in Cranelift's text form.
+pub fn clif(compilation: &Compilation) -> Result<String, Stop> {
+    listing(compilation, clif_text)
+}
+
+/// The kernels as instructions of this machine.
+pub fn asm(compilation: &Compilation) -> Result<String, Stop> {
+    listing(compilation, asm_text)
+}
+
+fn listing(compilation: &Compilation, text: fn(&Kernel) -> Result<String, CodegenError>) -> Result<String, Stop> {
+    let names = compilation.program.iter().flat_map(|program| &program.kernels);
+    let mut listing = String::new();
+    for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {
+        let text = text(kernel).map_err(|error| super::no_code(&error))?;
+        listing.push_str(&format!("; kernel {number}: {name}\n{}\n", text.trim_end()));
+    }
+    Ok(listing)
 }

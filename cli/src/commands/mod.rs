@@ -1,5 +1,48 @@
 //! The commands, each in its own file.
 
+pub mod build;
 pub mod check;
 pub mod dump;
 pub mod explain;
+pub mod plan;
+pub mod run;
+pub mod viz;
+
+use spmdc_compiler::codegen::machine::CodegenError;
+use spmdc_compiler::ir::Stage;
+use spmdc_compiler::pipeline::{self, Compilation, Options};
+use spmdc_runtime::start::Failure;
+use spmdc_runtime::trap::RunError;
+
+use crate::Stop;
+use crate::options::ProgramOptions;
+use crate::render::Reporter;
+use crate::sources::{SourceTexts, load};
+
+/// Reads and compiles the program, up to a stage or as far as there is no machine code yet; reports its warnings.
+fn compile(
+    options: &ProgramOptions,
+    stop_after: Option<Stage>,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<Compilation, Stop> {
+    let loaded = load(options, texts)?;
+    let options = Options { check: loaded.options, stop_after };
+    let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
+    reporter.diagnostics(&compilation.warnings, texts);
+    Ok(compilation)
+}
+
+/// What the compiler promised but did not give.
+fn absent(what: &str) -> Stop {
+    Stop::Failure(Failure::new(RunError::internal(format!("the compiler made no {what}"))))
+}
+
+/// Machine code cannot be made.
+fn no_code(error: &CodegenError) -> Stop {
+    let error = match error {
+        CodegenError::Machine(_) => RunError::new("E0901", error.to_string()),
+        CodegenError::Internal(_) => RunError::internal(error.to_string()),
+    };
+    Stop::Failure(Failure::new(error))
+}

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
-use spmdc_runtime::abi::KernelFn;
+use spmdc_runtime::abi::{KernelFn, Kernels};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -59,6 +59,14 @@ impl Jit {
     /// The function of each kernel, in the order they were given. They are valid as long as `self` is.
     pub fn functions(&self) -> &[KernelFn] {
         &self.functions
+    }
+
+    /// For the program that the kernels were made for. Their code stays in memory until the process ends.
+    pub fn into_kernels(mut self) -> Kernels {
+        std::mem::forget(self.module.take());
+        // SAFETY: the code is never freed. Kernels and program come from one compilation, which orders what touches the same
+        // memory and gives each kernel the buffers that it was made for.
+        unsafe { Kernels::new(std::mem::take(&mut self.functions)) }
     }
 }
 

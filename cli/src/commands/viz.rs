@@ -1,0 +1,59 @@
+//! `spmdc viz`: how parameters, results and named values lie on the devices.
+
+use std::fmt::Write as _;
+
+use spmdc_compiler::ir::{Module, Stage, Value};
+use spmdc_compiler::report::layout::{Style, draw};
+use spmdc_runtime::suggest;
+use spmdc_runtime::trap::RunError;
+
+use crate::Stop;
+use crate::options::VizCommand;
+use crate::render::Reporter;
+use crate::sources::SourceTexts;
+
+/// The drawings, each under its value's name and type.
+pub fn viz(command: &VizCommand, style: Style, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+    let compilation = super::compile(&command.program, Some(Stage::Propagated), reporter, texts)?;
+    let module = compilation.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
+    let values = named_values(module);
+    for wanted in &command.values {
+        if !values.iter().any(|(name, _)| name == wanted) {
+            return Err(unknown_value(&values, wanted).into());
+        }
+    }
+    let mut text = String::new();
+    let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
+    for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
+        let ty = module.func.ty(*value);
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{gap}{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style));
+    }
+    Ok(text)
+}
+
+/// Parameters, then the user's variables in the order of the program, then results.
+fn named_values(module: &Module) -> Vec<(String, Value)> {
+    let func = &module.func;
+    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
+    let mut values: Vec<(String, Value)> = params.collect();
+    func.body.walk(&mut |stmt| {
+        for &value in &stmt.results {
+            if let Some(name) = &func.info(value).name {
+                values.push((name.clone(), value));
+            }
+        }
+    });
+    let results = func.results.iter().zip(&func.body.results);
+    values.extend(results.map(|(result, &value)| (format!("result {}", result.name), value)));
+    values
+}
+
+fn unknown_value(values: &[(String, Value)], wanted: &str) -> RunError {
+    let error = RunError::new("E0702", format!("the program has no value called `{wanted}`"));
+    let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
+    match suggest::nearest(wanted, names.iter().copied()) {
+        Some(near) => error.with_help(format!("did you mean `{near}`?")),
+        None => error.with_help(format!("it has `{}`", names.join("`, `"))),
+    }
+}
