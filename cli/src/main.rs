@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 
 fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
     match &options.command {
-        Command::Run(command) => commands::run::run(command, options.messages.error_format, reporter, texts),
+        Command::Run(command) => commands::run::run(command, &options.messages, reporter, texts),
         Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(program) => commands::check::check(program, reporter, texts),
         Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),

@@ -108,6 +108,9 @@ pub struct RunCommand {
     /// Write a result to FILE.npy, or all of them to FILE.npz, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
+    /// First show memory, FLOPs and collectives, as `spmdc plan` does
+    #[arg(long)]
+    pub plan: bool,
     /// Run once to warm up, then N times, and report the times
     #[arg(long, value_name = "N")]
     pub bench: Option<String>,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use spmdc_compiler::ir::Stage;
+use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
 
 use crate::Stop;
@@ -17,6 +18,11 @@ const BUFFERS_SHOWN: usize = 12;
 /// The costs of the program, as tables.
 pub fn plan(command: &PlanCommand, ascii: bool, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
     let compilation = super::compile(&command.program, None, reporter, texts)?;
+    show(&compilation, ascii, texts)
+}
+
+/// The same for a program that has been compiled.
+pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Result<String, Stop> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let plan = costs(module, program);
@@ -39,7 +45,7 @@ pub fn plan(command: &PlanCommand, ascii: bool, reporter: &Reporter, texts: &mut
 
 fn table(titles: &[&str], ascii: bool) -> Table {
     let mut table = Table::new();
-    table.load_style(if ascii { presets::ASCII_BORDERS_ONLY_CONDENSED } else { presets::UTF8_HORIZONTAL_ONLY });
+    table.load_style(if ascii { presets::ASCII_BORDERS_ONLY_CONDENSED } else { presets::UTF8_BORDERS_ONLY });
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(titles);
     table

@@ -6,23 +6,27 @@ use spmdc_compiler::codegen::jit;
 use spmdc_runtime::start::execute;
 
 use crate::Stop;
-use crate::options::{MessageFormat, RunCommand};
+use crate::options::{MessageOptions, RunCommand};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
 /// Runs the program; its results are printed or written as the options say.
 pub fn run(
     command: &RunCommand,
-    format: MessageFormat,
+    messages: &MessageOptions,
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<(), Stop> {
     // A mistake in the options should not wait for the compiler.
-    let args = command.run_args(format)?;
+    let args = command.run_args(messages.error_format)?;
     let begin = Instant::now();
     let compilation = super::compile(&command.program, None, reporter, texts)?;
+    let plan = command.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
     let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
     let jit = jit::compile(&compilation.kernels).map_err(|error| super::no_code(&error))?;
     program.compile_ms = begin.elapsed().as_secs_f64() * 1e3;
+    if let Some(plan) = plan {
+        crate::print(&(plan + "\n"))?;
+    }
     Ok(execute(program, jit.into_kernels(), &args)?)
 }

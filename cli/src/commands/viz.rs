@@ -39,7 +39,12 @@ fn named_values(module: &Module) -> Vec<(String, Value)> {
     let mut values: Vec<(String, Value)> = params.collect();
     func.body.walk(&mut |stmt| {
         for &value in &stmt.results {
-            if let Some(name) = &func.info(value).name {
+            // An annotation makes a statement of its own, which has the variable's name too.
+            let is_last =
+                |(name, last): &(String, Value), now: &String| name == now && func.ty(*last) == func.ty(value);
+            if let Some(name) = &func.info(value).name
+                && !values.last().is_some_and(|last| is_last(last, name))
+            {
                 values.push((name.clone(), value));
             }
         }
