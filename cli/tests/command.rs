@@ -123,3 +123,75 @@ fn a_dump_is_a_program() {
     );
     folder.spmdc(&["dump", "p.spmd", "--stage", "typed"]).expect(0, "stage typed;\n", "");
 }
+
+#[test]
+fn a_program_runs_and_says_what_it_computed() {
+    let folder = Folder::with(&[("p.spmd", "fn main(x: i32[4], n: i32) { { y: x[n] * x, n: n } }\n")]);
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=[1,2,3,4]", "--arg", "n=-1"]).expect(
+        0,
+        "y: i32[4]\n[ 4  8 12 16]\nn: i32\n-1\n",
+        "",
+    );
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", "n=1", "--out", "all.npz"]).expect(0, "", "");
+    assert!(folder.path().join("all.npz").exists());
+    let said = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", "n=9"]);
+    said.expect(3, "", "p.spmd:1:");
+    said.expect(3, "", "x[n] * x");
+    let said = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", "n=9", "--error-format", "json"]);
+    let message = &said.messages()[0];
+    assert_eq!((&message["code"], &message["file"], &message["line"]), (&"E0801".into(), &"p.spmd".into(), &1.into()));
+    let said = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", "n=0", "--stats", "json", "--bench", "2"]);
+    said.expect(0, "2 runs: min", "");
+    assert_eq!(said.messages()[0]["run_ms"].as_array().unwrap().len(), 2);
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=iota"]).expect(2, "", "1 argument is missing: `n: i32`");
+}
+
+#[test]
+fn a_dump_runs_like_its_program() {
+    let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) -> f32 { sum(x * x) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let whole = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota"]);
+    whole.expect(0, "f32\n506.0\n", "");
+    for stage in ["typed", "propagated", "partitioned", "optimized"] {
+        let dump = folder.spmdc(&["dump", "p.spmd", "--stage", stage]);
+        fs::write(folder.path().join("dump.spmd"), &dump.out).unwrap();
+        let again = folder.spmdc(&["run", "dump.spmd", "--arg", "x=iota"]);
+        assert_eq!((again.status, &again.out), (0, &whole.out), "{stage}: {}\n{}", again.err, dump.out);
+    }
+    let json = folder.spmdc(&["dump", "p.spmd", "--stage", "partitioned", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["collectives"][0]["kind"], "all_reduce");
+}
+
+#[test]
+fn layouts_are_drawn_and_costs_are_planned() {
+    let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) -> f32 { let total = sum(x); total }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["viz", "p.spmd"]).expect(0, "x: f32[4@X,3]\n", "");
+    assert!(folder.spmdc(&["viz", "p.spmd", "--ascii"]).out.is_ascii());
+    folder.spmdc(&["viz", "p.spmd", "--value", "totl"]).expect(2, "", "did you mean `total`?");
+    assert!(!folder.spmdc(&["viz", "p.spmd", "--value", "total"]).out.contains("x: "));
+    folder.spmdc(&["plan", "p.spmd"]).expect(0, "all_reduce", "");
+}
+
+#[test]
+fn a_built_program_needs_nothing_else() {
+    let text = "mesh (X = 2, Y = 3);\nfn main(x: f32[5@X, 7@Y]) -> f32[5@X] { sum(exp(x / 8.0), axis=1) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["build", "p.spmd", "-o", "program"]).expect(0, "", "");
+    let executable = folder.path().join("program");
+    let run = |words: &[&str]| Said::of(Command::new(&executable).args(words).env_clear().output().unwrap());
+    let expected = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota"]).out;
+    let built = run(&["--arg", "x=iota"]);
+    assert_eq!((built.status, built.out), (0, expected), "{}", built.err);
+    run(&["--help"]).expect(0, "x: f32[5@X,7@Y]", "");
+    run(&["--arg", "x=[1]"]).expect(2, "", "`x` is f32[5@X,7@Y], but `[1]` is f32[1]");
+    assert!(fs::metadata(&executable).unwrap().len() < 3 << 20);
+    let said = Command::new(env!("CARGO_BIN_EXE_spmdc"))
+        .args(["build", "p.spmd", "-o", "other"])
+        .current_dir(folder.path())
+        .env("CC", "no-such-compiler")
+        .output();
+    Said::of(said.unwrap()).expect(2, "", "`no-such-compiler`, which links executables, could not be started");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+}
