@@ -15,6 +15,7 @@
 
 #[cfg(test)]
 mod accuracy;
+mod bundle;
 mod erf;
 mod exp;
 mod hyperbolic;
@@ -30,6 +31,7 @@ mod value;
 
 use std::cell::RefCell;
 
+pub use bundle::Bundle;
 pub use lanes::Lanes;
 pub use scalar::Scalar;
 use value::{Real, Value32, Value64};
