@@ -11,8 +11,8 @@ use crate::ir::types::AxisSet;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
-    Bound, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, PermuteStep, Place, PrintValue, ReduceStep, Scalar,
-    Shards, Site, Step,
+    Bound, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, PermuteStep, PrintValue, ReduceStep, Scalar, Shards,
+    Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -346,9 +346,4 @@ fn inst_cost(inst: &Inst) -> f64 {
             _ => 0.05,
         },
     }
-}
-
-/// The places of a value, for parameters and results.
-pub fn place_of(storage: &Storage, value: Value) -> Place {
-    storage.place(value)
 }

@@ -47,7 +47,7 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> V
 pub fn group(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
     let summed = from.unreduced.minus(to.unreduced);
     let summed = summed.iter().filter(|&axis| mesh.axes[axis].size > 1).collect();
-    exchange_axes(&array.shape, from, &without(to, summed), mesh).union(summed)
+    exchange_axes(&array.shape, from, to, mesh).union(summed)
 }
 
 /// Bytes that a device receives on the way, on average.
