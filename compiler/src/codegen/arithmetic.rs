@@ -2,7 +2,7 @@
 //!
 //! Results are those of `ops::number`, bit for bit but for NaNs. What has no vector instruction is done lane by lane.
 
-use super::lanes::MathStyle;
+use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
 use crate::math::{MathFn, MathFn2};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
@@ -358,7 +358,7 @@ impl Vector<'_, '_> {
         let large = self.compare_floats(FloatCC::UnorderedOrGreaterThanOrEqual, quotient, limit);
         let any = self.any(large);
         let results = self.rarely(any, common.parts(), |v| {
-            let exact = v.per_lane2(x.lane, x, y, |v, x, y| v.call_remainder(x, y, math));
+            let exact = v.call_bulk(MathCall::Remainder, &[x, y], math);
             v.select(large, exact, common).parts().to_vec()
         });
         Bundle::new(x.lane, &results)

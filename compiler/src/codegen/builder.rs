@@ -257,7 +257,9 @@ impl<'a> KernelBuilder<'a> {
             return slot;
         }
         self.values.push(value);
-        self.kernel.buffers.push(BufferSlot { dtype: self.context.ty(value).dtype(), written });
+        let ty = self.context.ty(value);
+        let len = ty.block_shape(self.context.mesh).iter().product();
+        self.kernel.buffers.push(BufferSlot { dtype: ty.dtype(), written, len });
         self.values.len() - 1
     }
 }

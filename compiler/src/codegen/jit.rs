@@ -1,8 +1,8 @@
 //! Kernels as functions in this process.
 
-use super::lanes::MathCall;
 use super::loops::Kernel;
 use super::machine::{self, Code, CodegenError, Destination, Symbol};
+use super::math_calls::{MathCall, MathSymbol};
 use crate::math::{self, MathFn, MathFn2, Rare, Scalar};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
@@ -21,27 +21,28 @@ pub fn compile(kernels: &[Kernel]) -> Result<Jit, CodegenError> {
     let isa = machine::isa(Destination::Memory)?;
     let compiled = machine::compile(&*isa, kernels)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
-    let calls = math_calls(&compiled.functions);
-    for &(call, lane) in &calls {
-        builder.symbol(call.symbol(lane), math_address(call, lane));
+    for symbol in compiled.scalar_functions() {
+        builder.symbol(symbol.name(), math_address(symbol.call, symbol.lane));
     }
     let mut jit = Jit { module: None, functions: Vec::new() };
     let module = jit.module.insert(JITModule::new(builder));
-    let imports = calls
-        .iter()
-        .map(|&(call, lane)| {
-            let signature = call.signature(lane, module.isa().default_call_conv());
-            module.declare_function(&call.symbol(lane), Linkage::Import, &signature).map_err(internal)
-        })
-        .collect::<Result<Vec<FuncId>, CodegenError>>()?;
-    let signature = super::kernel::signature(module.isa().default_call_conv());
+    let convention = module.isa().default_call_conv();
+    let mut known = Vec::new();
+    for symbol in compiled.scalar_functions() {
+        let id = module.declare_function(&symbol.name(), Linkage::Import, &symbol.signature(convention));
+        known.push((symbol, id.map_err(internal)?));
+    }
+    for (symbol, code) in &compiled.bulk {
+        let id = module.declare_function(&symbol.name(), Linkage::Local, &symbol.signature(convention));
+        let id = id.map_err(internal)?;
+        define(module, id, code, &known)?;
+        known.push((*symbol, id));
+    }
+    let signature = super::kernel::signature(convention);
     let mut ids = Vec::with_capacity(compiled.functions.len());
     for (at, code) in compiled.functions.iter().enumerate() {
         let id = module.declare_function(&format!("kernel{at}"), Linkage::Local, &signature).map_err(internal)?;
-        let relocations = relocations(code, id, |call, lane| {
-            calls.iter().position(|known| *known == (call, lane)).map(|at| imports[at])
-        })?;
-        module.define_function_bytes(id, code.alignment, &code.bytes, &relocations).map_err(internal)?;
+        define(module, id, code, &known)?;
         ids.push(id);
     }
     module.finalize_definitions().map_err(internal)?;
@@ -83,39 +84,30 @@ fn internal(error: ModuleError) -> CodegenError {
     CodegenError::Internal(error.to_string())
 }
 
-/// Every math function that the code calls, each once.
-pub(super) fn math_calls(functions: &[Code]) -> Vec<(MathCall, Type)> {
-    let mut calls = Vec::new();
-    for relocation in functions.iter().flat_map(|code| &code.relocations) {
-        if let Symbol::Math(call, lane) = relocation.symbol
-            && !calls.contains(&(call, lane))
-        {
-            calls.push((call, lane));
-        }
-    }
-    calls
-}
-
-/// A function's relocations in the terms of a module; `find` knows the ids of math functions.
-pub(super) fn relocations(
+/// Puts a function into a module; `known` are the math functions that the module has.
+pub(super) fn define(
+    module: &mut impl Module,
+    id: FuncId,
     code: &Code,
-    own: FuncId,
-    find: impl Fn(MathCall, Type) -> Option<FuncId>,
-) -> Result<Vec<ModuleReloc>, CodegenError> {
-    code.relocations
+    known: &[(MathSymbol, FuncId)],
+) -> Result<(), CodegenError> {
+    let relocations = code
+        .relocations
         .iter()
         .map(|relocation| {
             let name = match relocation.symbol {
-                Symbol::Math(call, lane) => {
-                    let missing = || CodegenError::Internal(format!("no function `{}`", call.symbol(lane)));
-                    ModuleRelocTarget::from(find(call, lane).ok_or_else(missing)?)
+                Symbol::Math(symbol) => {
+                    let found = known.iter().find(|(other, _)| *other == symbol);
+                    let missing = || CodegenError::Internal(format!("no function `{}`", symbol.name()));
+                    ModuleRelocTarget::from(found.ok_or_else(missing)?.1)
                 }
                 Symbol::Library(call) => ModuleRelocTarget::LibCall(call),
-                Symbol::Inside(offset) => ModuleRelocTarget::FunctionOffset(own, offset),
+                Symbol::Inside(offset) => ModuleRelocTarget::FunctionOffset(id, offset),
             };
             Ok(ModuleReloc { offset: relocation.offset, kind: relocation.kind, name, addend: relocation.addend })
         })
-        .collect()
+        .collect::<Result<Vec<ModuleReloc>, CodegenError>>()?;
+    module.define_function_bytes(id, code.alignment, &code.bytes, &relocations).map_err(internal)
 }
 
 /// Addresses of the math functions that this process has, for every variant of an enum.

@@ -17,8 +17,8 @@
 //! come before all stores, and no load moves over a store.
 
 use super::arithmetic::{memory_type, register_type};
-use super::lanes::MathStyle;
 use super::loops::{Access, Affine, Elem, Inst, Kernel, Store};
+use super::math_calls::MathStyle;
 use super::nest::{Cut, Nest};
 use super::reduction::Accumulator;
 use super::vector::{Bundle, Vector, int_of, memory};
@@ -105,7 +105,11 @@ impl<'n, 'f> Emitter<'n, 'f> {
             lanes: 1,
             values: vec![None; nest.insts.len()],
             accumulators: Vec::new(),
-            math: MathStyle { call_scalars: few || nest.cut.is_some(), near: options.near },
+            math: MathStyle {
+                call_scalars: few || nest.cut.is_some(),
+                near: options.near,
+                convention: options.frontend.default_call_conv,
+            },
             trap: None,
             scratch: None,
         }

@@ -2,96 +2,20 @@
 //!
 //! One register at a time: four lanes of `f32` (their `f64` then are two registers), two of `f64`, or one lane as scalars. A
 //! bundle of several registers runs the function on each of them, which keeps long polynomials within the machine's registers.
-//!
-//! Where there is little to gain from inlining, a scalar function is called instead ([`MathCall`]): for the rare arguments that
-//! a vector function jumps around, and for the few elements left over at the end of a vector loop.
 
-use super::vector::{Bundle, Vector, register_of};
+use super::math_calls::{MathCall, MathStyle};
+use super::vector::{Bundle, Vector};
 use crate::math::{self, Lanes, MathFn, MathFn2, Rare};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I32, I64};
-use cranelift_codegen::ir::{
-    AbiParam, Endianness, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, Signature, Type,
-    UserExternalName, Value,
-};
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_frontend::FuncInstBuilder;
-
-/// A scalar math function that kernels call: `extern "C" fn(f32) -> f32`, or with two operands, or of `f64`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MathCall {
-    One(MathFn),
-    Two(MathFn2),
-    Rare(Rare),
-    /// The C library's `fmod`.
-    Remainder,
-}
-
-/// The namespace of [`MathCall`]s among the external names of a kernel.
-pub const MATH_NAMESPACE: u32 = 1;
-
-const RARE: [Rare; 3] = [Rare::Sin, Rare::Cos, Rare::Tan];
-
-impl MathCall {
-    /// Every function that a kernel may call.
-    pub fn all() -> impl Iterator<Item = MathCall> {
-        let one = MathFn::ALL.iter().map(|&f| MathCall::One(f));
-        let two = MathFn2::ALL.iter().map(|&f| MathCall::Two(f));
-        one.chain(two).chain(RARE.into_iter().map(MathCall::Rare)).chain([MathCall::Remainder])
-    }
-
-    /// The function as an external name: its number, then its width.
-    fn external(self, lane: Type) -> UserExternalName {
-        let number = match self {
-            MathCall::One(f) => f as u32,
-            MathCall::Two(f) => 100 + f as u32,
-            MathCall::Rare(rare) => 200 + rare as u32,
-            MathCall::Remainder => 300,
-        };
-        UserExternalName::new(MATH_NAMESPACE, 2 * number + u32::from(lane == F64))
-    }
-
-    /// The function and its width behind an external name.
-    pub fn from_external(name: &UserExternalName) -> Option<(MathCall, Type)> {
-        let lane = if name.index.is_multiple_of(2) { F32 } else { F64 };
-        let call = MathCall::all().find(|call| call.external(lane) == *name)?;
-        Some((call, lane))
-    }
-
-    /// The symbol of the function in objects.
-    pub fn symbol(self, lane: Type) -> String {
-        let width = if lane == F32 { "f32" } else { "f64" };
-        match self {
-            MathCall::One(f) => format!("spmd_{}_{width}", f.name()),
-            MathCall::Two(f) => format!("spmd_{}_{width}", f.name()),
-            MathCall::Rare(rare) => format!("spmd_rare_{}_{width}", format!("{rare:?}").to_lowercase()),
-            MathCall::Remainder => String::from(if lane == F32 { "fmodf" } else { "fmod" }),
-        }
-    }
-
-    pub fn signature(self, lane: Type, convention: CallConv) -> Signature {
-        let mut signature = Signature::new(convention);
-        let count = if matches!(self, MathCall::Two(_) | MathCall::Remainder) { 2 } else { 1 };
-        signature.params = vec![AbiParam::new(lane); count];
-        signature.returns.push(AbiParam::new(lane));
-        signature
-    }
-}
-
-/// How math functions are emitted.
-#[derive(Clone, Copy, Debug)]
-pub struct MathStyle {
-    /// Scalars call; vectors are always inlined.
-    pub call_scalars: bool,
-    /// The functions lie in the same object as the kernels.
-    pub near: bool,
-}
 
 impl<'f> Vector<'_, 'f> {
     /// `f(x)` for `f32` or `f64` lanes.
     pub fn math(&mut self, f: MathFn, x: Bundle, style: MathStyle) -> Bundle {
         if self.is_scalar() && style.call_scalars && !is_one_instruction(f) {
-            return self.call(MathCall::One(f), &[x], style);
+            return self.call_scalar(MathCall::One(f), &[x], style);
         }
         self.map(x, |v, part| {
             let mut lanes = v.register_lanes(x.lane, style);
@@ -106,7 +30,7 @@ impl<'f> Vector<'_, 'f> {
     /// `f(x, y)` for `f32` or `f64` lanes.
     pub fn math2(&mut self, f: MathFn2, x: Bundle, y: Bundle, style: MathStyle) -> Bundle {
         if self.is_scalar() && style.call_scalars {
-            return self.call(MathCall::Two(f), &[x, y], style);
+            return self.call_scalar(MathCall::Two(f), &[x, y], style);
         }
         self.zip(x, y, |v, a, b| {
             let mut lanes = v.register_lanes(x.lane, style);
@@ -118,25 +42,20 @@ impl<'f> Vector<'_, 'f> {
         })
     }
 
-    /// `fmod(x, y)` of scalars.
-    pub fn call_remainder(&mut self, x: Value, y: Value, style: MathStyle) -> Value {
-        let lane = self.builder.func.dfg.value_type(x);
-        self.call_values(MathCall::Remainder, lane, &[x, y], style)
-    }
-
-    /// Emits the body of a [`MathCall`] on scalars.
-    pub fn math_body(&mut self, call: MathCall, args: &[Value], lane: Type, style: MathStyle) -> Value {
-        debug_assert!(self.is_scalar());
+    /// The function on scalars, inlined; the C library's own have no body here.
+    pub fn math_body(&mut self, call: MathCall, args: &[Bundle], style: MathStyle) -> Bundle {
         let inline = MathStyle { call_scalars: false, ..style };
-        let mut lanes = self.register_lanes(lane, inline);
-        match (call, lane == F32) {
-            (MathCall::Remainder, _) => unreachable!("the C library has it"),
-            (MathCall::One(f), true) => math::unary_f32(&mut lanes, f, args[0]),
-            (MathCall::One(f), false) => math::unary_f64(&mut lanes, f, [args[0]; 2])[0],
-            (MathCall::Two(f), true) => math::binary_f32(&mut lanes, f, args[0], args[1]),
-            (MathCall::Two(f), false) => math::binary_f64(&mut lanes, f, [args[0]; 2], [args[1]; 2])[0],
-            (MathCall::Rare(rare), true) => math::rare_f32(&mut lanes, rare, args[0]),
-            (MathCall::Rare(rare), false) => math::rare_f64(&mut lanes, rare, [args[0]; 2])[0],
+        let (lane, x) = (args[0].lane, args[0].single());
+        match call {
+            MathCall::One(f) => self.math(f, args[0], inline),
+            MathCall::Two(f) => self.math2(f, args[0], args[1], inline),
+            MathCall::Rare(rare) if lane == F32 => {
+                Bundle::new(lane, &[math::rare_f32(&mut self.register_lanes(lane, inline), rare, x)])
+            }
+            MathCall::Rare(rare) => {
+                Bundle::new(lane, &math::rare_f64(&mut self.register_lanes(lane, inline), rare, [x; 2])[..1])
+            }
+            MathCall::Remainder => self.call_scalar(call, args, inline),
         }
     }
 
@@ -148,40 +67,6 @@ impl<'f> Vector<'_, 'f> {
             (false, false) => (4, 2),
         };
         Registers { vector: Vector { builder: self.builder, lanes }, doubles, style }
-    }
-
-    fn call(&mut self, call: MathCall, args: &[Bundle], style: MathStyle) -> Bundle {
-        let lane = args[0].lane;
-        let args: Vec<Value> = args.iter().map(Bundle::single).collect();
-        let result = self.call_values(call, lane, &args, style);
-        Bundle::new(lane, &[result])
-    }
-
-    fn call_values(&mut self, call: MathCall, lane: Type, args: &[Value], style: MathStyle) -> Value {
-        let function = self.import(call, lane, style);
-        let inst = self.builder.ins().call(function, args);
-        self.builder.inst_results(inst)[0]
-    }
-
-    /// The reference to an external function, declared at its first use.
-    fn import(&mut self, call: MathCall, lane: Type, style: MathStyle) -> FuncRef {
-        let name = call.external(lane);
-        let known = self.builder.func.dfg.ext_funcs.iter().find(|(_, data)| match data.name {
-            ExternalName::User(user) => self.builder.func.params.user_named_funcs()[user] == name,
-            _ => false,
-        });
-        if let Some((function, _)) = known {
-            return function;
-        }
-        let convention = self.builder.func.signature.call_conv;
-        let signature = self.builder.import_signature(call.signature(lane, convention));
-        let name = ExternalName::user(self.builder.func.declare_imported_user_function(name));
-        self.builder.import_function(ExtFuncData {
-            name,
-            signature,
-            colocated: style.near && call != MathCall::Remainder,
-            patchable: false,
-        })
     }
 }
 
@@ -225,32 +110,22 @@ impl<'f> Registers<'_, 'f> {
         self.vector.constant(lane, bits).single()
     }
 
-    /// `mask ? rare(x) : common`, jumping around the calls when no lane needs them.
-    fn jump_around(&mut self, lane: Type, rare: Rare, any: Value, operands: [(Value, Value, Value); 2]) -> Pair {
-        let count = if lane == F64 { self.doubles } else { 1 };
+    /// `mask ? rare(x) : common`, jumping around the call when no lane needs it.
+    fn jump_around(&mut self, lane: Type, rare: Rare, mask: Bundle, common: Bundle, x: Bundle) -> Bundle {
+        let either = mask.parts()[1..].iter().fold(mask.single(), |any, &part| self.ins().bor(any, part));
+        let any = if self.vector.is_scalar() { either } else { self.ins().vany_true(either) };
         let style = self.style;
-        let common: Vec<Value> = operands[..count].iter().map(|&(_, common, _)| common).collect();
-        let results = self.vector.rarely(any, &common, |v| {
-            let selected = operands[..count].iter().map(|&(mask, common, x)| {
-                let lanes = if v.is_scalar() { 1 } else { 128 / lane.bits() };
-                let scalars: Vec<Value> = (0..lanes as u8)
-                    .map(|i| {
-                        let x = if lanes == 1 { x } else { v.builder.ins().extractlane(x, i) };
-                        v.call_values(MathCall::Rare(rare), lane, &[x], style)
-                    })
-                    .collect();
-                let value = if lanes == 1 {
-                    scalars[0]
-                } else {
-                    let first = v.builder.ins().scalar_to_vector(register_of(lane), scalars[0]);
-                    let rest = scalars.iter().enumerate().skip(1);
-                    rest.fold(first, |vector, (i, &value)| v.builder.ins().insertlane(vector, value, i as u8))
-                };
-                v.choose(mask, value, common)
-            });
-            selected.collect()
+        let results = self.vector.rarely(any, common.parts(), |v| {
+            let call = MathCall::Rare(rare);
+            let value = if v.is_scalar() { v.call_scalar(call, &[x], style) } else { v.call_bulk(call, &[x], style) };
+            v.select(mask, value, common).parts().to_vec()
         });
-        [results[0], results[results.len() - 1]]
+        Bundle::new(lane, &results)
+    }
+
+    /// A value of 64-bit lanes as a bundle.
+    fn doubles(&self, lane: Type, a: Pair) -> Bundle {
+        Bundle::new(lane, &a[..self.doubles])
     }
 }
 
@@ -451,12 +326,14 @@ impl Lanes for Registers<'_, '_> {
     }
 
     fn rarely_f32(&mut self, mask: Value, common: Value, rare: Rare, x: Value) -> Value {
-        let any = if self.vector.is_scalar() { mask } else { self.ins().vany_true(mask) };
-        self.jump_around(F32, rare, any, [(mask, common, x); 2])[0]
+        let mask = Bundle::new(self.vector.mask_type(F32), &[mask]);
+        let (common, x) = (Bundle::new(F32, &[common]), Bundle::new(F32, &[x]));
+        self.jump_around(F32, rare, mask, common, x).single()
     }
     fn rarely_f64(&mut self, mask: Pair, common: Pair, rare: Rare, x: Pair) -> Pair {
-        let either = if self.doubles == 2 { self.ins().bor(mask[0], mask[1]) } else { mask[0] };
-        let any = if self.vector.is_scalar() { either } else { self.ins().vany_true(either) };
-        self.jump_around(F64, rare, any, [(mask[0], common[0], x[0]), (mask[1], common[1], x[1])])
+        let mask = self.doubles(self.vector.mask_type(F64), mask);
+        let (common, x) = (self.doubles(F64, common), self.doubles(F64, x));
+        let result = self.jump_around(F64, rare, mask, common, x);
+        [result.parts()[0], result.parts()[self.doubles - 1]]
     }
 }

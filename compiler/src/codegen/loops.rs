@@ -45,6 +45,8 @@ pub struct LoopDim {
 pub struct BufferSlot {
     pub dtype: DType,
     pub written: bool,
+    /// Elements that it has room for: a load that cannot leave it needs no condition.
+    pub len: usize,
 }
 
 /// An element of a buffer: `address` counts elements from the start of the buffer.

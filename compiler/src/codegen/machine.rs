@@ -4,12 +4,12 @@
 //! `run` uses what the machine at hand has; objects are for every machine of the level unless `native` code is asked for.
 
 use super::kernel::{self, EmitOptions};
-use super::lanes::{MathCall, MathStyle};
 use super::loops::Kernel;
-use super::vector::Vector;
+use super::math_calls::{MathStyle, MathSymbol};
+use super::vector::{Bundle, Vector};
 use cranelift_codegen::binemit::{Addend, CodeOffset, Reloc};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{ExternalName, Function, InstBuilder, LibCall, Type, UserFuncName};
+use cranelift_codegen::ir::{ExternalName, Function, InstBuilder, LibCall, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, FinalizedRelocTarget};
@@ -123,19 +123,40 @@ pub struct Relocation {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol {
-    /// A math function in scalars of the type.
-    Math(MathCall, Type),
+    Math(MathSymbol),
     Library(LibCall),
     /// An offset into the function itself.
     Inside(CodeOffset),
 }
 
-/// Which functions there are, and the kernel of each.
+/// The functions of some kernels.
 pub struct Compiled {
-    /// Distinct functions.
+    /// Distinct ones.
     pub functions: Vec<Code>,
     /// For each kernel its function.
     pub of_kernel: Vec<usize>,
+    /// The bulk math functions that they call.
+    pub bulk: Vec<(MathSymbol, Code)>,
+}
+
+impl Compiled {
+    /// The scalar math functions that the others call, each once.
+    pub fn scalar_functions(&self) -> Vec<MathSymbol> {
+        math_symbols(self.functions.iter().chain(self.bulk.iter().map(|(_, code)| code)), false)
+    }
+}
+
+fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<MathSymbol> {
+    let mut symbols = Vec::new();
+    for relocation in codes.flat_map(|code| &code.relocations) {
+        if let Symbol::Math(symbol) = relocation.symbol
+            && symbol.bulk == bulk
+            && !symbols.contains(&symbol)
+        {
+            symbols.push(symbol);
+        }
+    }
+    symbols
 }
 
 /// Compiles kernels; equal ones once, on several threads where there are many.
@@ -154,7 +175,11 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, Code
         let function = kernel::emit(distinct[at], options(isa), &mut scratch.builder);
         finish(isa, function, false, &mut scratch.control)
     })?;
-    Ok(Compiled { functions, of_kernel })
+    let bulk = math_symbols(functions.iter(), true)
+        .into_iter()
+        .map(|symbol| Ok((symbol, math_function(isa, symbol)?)))
+        .collect::<Result<_, CodegenError>>()?;
+    Ok(Compiled { functions, of_kernel, bulk })
 }
 
 /// A kernel's function in Cranelift's text form.
@@ -172,19 +197,45 @@ pub fn asm_text(kernel: &Kernel) -> Result<String, CodegenError> {
     code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
 }
 
+/// Every math function that is reached from the code, each with its own; None for those of the C library.
+pub fn math_functions(
+    isa: &dyn TargetIsa,
+    compiled: &Compiled,
+) -> Result<Vec<(MathSymbol, Option<Code>)>, CodegenError> {
+    let mut functions: Vec<(MathSymbol, Option<Code>)> =
+        compiled.bulk.iter().map(|(symbol, code)| (*symbol, Some(code.clone()))).collect();
+    let mut wanted = compiled.scalar_functions();
+    while let Some(symbol) = wanted.pop() {
+        if functions.iter().any(|(known, _)| *known == symbol) {
+            continue;
+        }
+        let code = if symbol.is_external() { None } else { Some(math_function(isa, symbol)?) };
+        wanted.extend(math_symbols(code.iter(), false));
+        functions.push((symbol, code));
+    }
+    Ok(functions)
+}
+
 /// The code of a math function that kernels call.
-pub fn math_function(isa: &dyn TargetIsa, call: MathCall, lane: Type) -> Result<Code, CodegenError> {
-    let signature = call.signature(lane, isa.default_call_conv());
-    let mut function = Function::with_name_signature(UserFuncName::default(), signature);
+fn math_function(isa: &dyn TargetIsa, symbol: MathSymbol) -> Result<Code, CodegenError> {
+    let MathSymbol { call, lane, bulk } = symbol;
+    let convention = isa.default_call_conv();
+    let mut function = Function::with_name_signature(UserFuncName::default(), symbol.signature(convention));
     let mut context = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut function, &mut context);
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let args = builder.block_params(entry).to_vec();
-    let style = MathStyle { call_scalars: false, near: options(isa).near };
-    let result = Vector { builder: &mut builder, lanes: 1 }.math_body(call, &args, lane, style);
-    builder.ins().return_(&[result]);
+    let params = builder.block_params(entry).to_vec();
+    let style = MathStyle { call_scalars: false, near: options(isa).near, convention };
+    let mut scalars = Vector { builder: &mut builder, lanes: 1 };
+    if let (true, &[address, count]) = (bulk, &params[..]) {
+        scalars.bulk_body(call, lane, [address, count], style);
+    } else {
+        let args: Vec<Bundle> = params.iter().map(|&param| Bundle::new(lane, &[param])).collect();
+        let result = scalars.math_body(call, &args, style);
+        builder.ins().return_(&[result.single()]);
+    }
     builder.seal_all_blocks();
     builder.finalize(isa.frontend_config());
     guarded(|| finish(isa, function, false, &mut ControlPlane::default()))
@@ -261,7 +312,7 @@ fn finish(
             let symbol = match &relocation.target {
                 FinalizedRelocTarget::Func(offset) => Some(Symbol::Inside(*offset)),
                 FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
-                    MathCall::from_external(&names[*name]).map(|(call, lane)| Symbol::Math(call, lane))
+                    MathSymbol::from_external(&names[*name]).map(Symbol::Math)
                 }
                 FinalizedRelocTarget::ExternalName(ExternalName::LibCall(call)) => Some(Symbol::Library(*call)),
                 FinalizedRelocTarget::ExternalName(_) => None,

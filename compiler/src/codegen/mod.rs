@@ -15,6 +15,7 @@ mod lanes;
 pub mod loops;
 pub mod lower;
 pub mod machine;
+mod math_calls;
 mod nest;
 pub mod object;
 mod reduction;
@@ -22,4 +23,6 @@ pub mod schedule;
 mod split;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod throughput;
 mod vector;

@@ -76,7 +76,7 @@ impl Nest {
             scalar_bounds: kernel.scalars.iter().map(scalar_bounds).collect(),
         };
         nest.collapse();
-        nest.guard();
+        nest.guard(kernel);
         nest.sort();
         nest.place();
         nest.cut = super::cut::choose(&nest);
@@ -209,7 +209,7 @@ impl Nest {
     }
 
     /// Finds the loads and divisions that are needed only under conditions on indices.
-    fn guard(&mut self) {
+    fn guard(&mut self, kernel: &Kernel) {
         let count = self.insts.len();
         let on_indices = self.conditions_on_indices();
         let mut needs = vec![Need::Never; count];
@@ -239,7 +239,10 @@ impl Nest {
         self.guards = vec![None; self.insts.len()];
         for (at, need) in needs.into_iter().enumerate() {
             let matters = match &self.insts[at] {
-                Inst::Load { .. } => true,
+                Inst::Load { access, .. } => {
+                    let len = kernel.buffers[access.buffer].len as i64;
+                    !self.bounds(&access.address).is_some_and(|(first, last)| first >= 0 && last < len)
+                }
                 Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } => dtype.is_integer(),
                 _ => false,
             };

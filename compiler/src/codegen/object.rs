@@ -7,11 +7,10 @@
 //! | `spmd_kernels` | the addresses of the kernels, in order |
 //! | `spmd_kernel_count` | their number, a u64 |
 
-use super::jit::{math_calls, relocations};
-use super::lanes::MathCall;
+use super::jit::define;
 use super::loops::Kernel;
 use super::machine::{self, CodegenError, Destination};
-use cranelift_module::{DataDescription, FuncId, Linkage, Module, ModuleRelocTarget};
+use cranelift_module::{DataDescription, Linkage, Module, ModuleRelocTarget};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 
 /// Position-independent code for the kernels of a program; `native` code runs on machines like this one only.
@@ -23,29 +22,24 @@ pub fn emit(program: &[u8], kernels: &[Kernel], native: bool) -> Result<Vec<u8>,
     let mut module = ObjectModule::new(builder);
     let convention = module.isa().default_call_conv();
 
-    let calls = math_calls(&compiled.functions);
-    let mut math = Vec::with_capacity(calls.len());
-    for &(call, lane) in &calls {
-        let linkage = if call == MathCall::Remainder { Linkage::Import } else { Linkage::Local };
-        let signature = call.signature(lane, convention);
-        math.push(module.declare_function(&call.symbol(lane), linkage, &signature).map_err(internal)?);
+    // Math functions may call others: all are declared before any is defined.
+    let math = machine::math_functions(module.isa(), &compiled)?;
+    let mut known = Vec::new();
+    for (symbol, code) in &math {
+        let linkage = if code.is_some() { Linkage::Local } else { Linkage::Import };
+        let id = module.declare_function(&symbol.name(), linkage, &symbol.signature(convention)).map_err(internal)?;
+        known.push((*symbol, id));
     }
-    let find = |call, lane| calls.iter().position(|known| *known == (call, lane)).map(|at| math[at]);
-    let mut define = |module: &mut ObjectModule, id: FuncId, code: &machine::Code| {
-        let relocations = relocations(code, id, find)?;
-        module.define_function_bytes(id, code.alignment, &code.bytes, &relocations).map_err(internal)
-    };
-    for (&(call, lane), &id) in calls.iter().zip(&math) {
-        if call != MathCall::Remainder {
-            let code = machine::math_function(module.isa(), call, lane)?;
-            define(&mut module, id, &code)?;
+    for ((_, code), &(_, id)) in math.iter().zip(&known) {
+        if let Some(code) = code {
+            define(&mut module, id, code, &known)?;
         }
     }
     let signature = super::kernel::signature(convention);
     let mut functions = Vec::with_capacity(compiled.functions.len());
     for (at, code) in compiled.functions.iter().enumerate() {
         let id = module.declare_function(&format!("spmd_kernel_{at}"), Linkage::Local, &signature).map_err(internal)?;
-        define(&mut module, id, code)?;
+        define(&mut module, id, code, &known)?;
         functions.push(id);
     }
 

@@ -69,14 +69,14 @@ pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec
     }
 
     let at = |buffer, address| Access { buffer, address };
-    let slot = |written| BufferSlot { dtype: store.dtype, written };
+    let slot = |written, len| BufferSlot { dtype: store.dtype, written, len };
     let second = Kernel {
         dims: vec![
             LoopDim { extent: Extent::Static(elements as u64), reduced: false },
             LoopDim { extent: Extent::Static(parts), reduced: true },
         ],
         range_dim: true,
-        buffers: vec![slot(false), slot(true)],
+        buffers: vec![slot(false, parts as usize * elements as usize), slot(true, elements as usize)],
         scalars: Vec::new(),
         insts: vec![Inst::Load {
             access: at(0, Affine::dim(0).plus(&Affine::dim(1).times(elements))),

@@ -366,15 +366,20 @@ impl Vector<'_, '_> {
         self.bitcast(a.lane, signed)
     }
 
+    /// The type of the lanes of a mask from comparing lanes of a type.
+    pub fn mask_type(&self, lane: Type) -> Type {
+        if self.is_scalar() { I8 } else { int_of(lane) }
+    }
+
     pub fn compare_ints(&mut self, cc: IntCC, a: Bundle, b: Bundle) -> Bundle {
         let mut mask = self.zip(a, b, |v, x, y| v.builder.ins().icmp(cc, x, y));
-        mask.lane = if self.is_scalar() { I8 } else { a.lane };
+        mask.lane = self.mask_type(a.lane);
         mask
     }
 
     pub fn compare_floats(&mut self, cc: FloatCC, a: Bundle, b: Bundle) -> Bundle {
         let mut mask = self.zip(a, b, |v, x, y| v.builder.ins().fcmp(cc, x, y));
-        mask.lane = if self.is_scalar() { I8 } else { int_of(a.lane) };
+        mask.lane = self.mask_type(a.lane);
         mask
     }
 
