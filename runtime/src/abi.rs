@@ -311,6 +311,8 @@ pub enum Bound {
     Memory(Place, DType),
 }
 
+// Steps are made once and then only looked at; a box in each would cost more than the room.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
     Kernel(KernelStep),

@@ -5,17 +5,18 @@
 //! body is tried, and tried again with better types, until a trip keeps them.
 
 use super::Checker;
+use super::assigned::Assigned;
 use super::errors::control as errors;
 use super::scopes::Binding;
 use super::sizes::whole_number;
 use super::term::Term;
-use super::{names, trees};
+use super::trees;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ir::{Block as IrBlock, Stmt as IrStmt, Value};
 use crate::ops::Op;
 use crate::ops::control::{Branch, ForLoop, WhileLoop};
-use spmdc_grammar::ast::{Block, Expr, ExprKind, Index, Pattern, StmtKind};
+use spmdc_grammar::ast::{Block, Expr, Pattern};
 use spmdc_grammar::span::Span;
 
 /// A variable that a loop assigns to.
@@ -280,9 +281,10 @@ impl Checker<'_> {
                 self.report(errors::carried_type(&variable.name, &before, &now, span));
             }
             let count = leaf_count(&variable.term);
-            for position in 0..count {
+            let found = found.into_iter().map(|(_, leaf)| leaf.clone());
+            let found: Vec<Term> = if has_form { found.collect() } else { vec![Term::Poison; count] };
+            for next in found.into_iter().take(count) {
                 let leaf = &mut leaves[at];
-                let next = if has_form { found[position].1.clone() } else { Term::Poison };
                 at += 1;
                 if leaf.is_static {
                     if !same_static(&leaf.initial, &next) && !matches!(next, Term::Poison) {
@@ -837,116 +839,4 @@ fn leaf_count(term: &Term) -> usize {
     let mut leaves = Vec::new();
     trees::leaves(term, "", &mut leaves);
     leaves.len()
-}
-
-/// Which variables of outer scopes some code assigns to, in order of their first assignment.
-struct Assigned {
-    scopes: Vec<Vec<String>>,
-    names: Vec<String>,
-}
-
-impl Assigned {
-    fn block(&mut self, block: &Block) {
-        self.scopes.push(Vec::new());
-        for stmt in &block.stmts {
-            match &stmt.kind {
-                StmtKind::Let { pattern, value, .. } => {
-                    self.expr(value);
-                    let mut bound = Vec::new();
-                    names::pattern_names(pattern, &mut bound);
-                    if let Some(scope) = self.scopes.last_mut() {
-                        scope.append(&mut bound);
-                    }
-                }
-                StmtKind::Assign { target, value, .. } => {
-                    self.expr(value);
-                    self.target(target);
-                }
-                StmtKind::Expr(expr) => self.expr(expr),
-            }
-        }
-        if let Some(value) = &block.value {
-            self.expr(value);
-        }
-        self.scopes.pop();
-    }
-
-    fn target(&mut self, target: &Expr) {
-        match &target.kind {
-            ExprKind::Name(name) => {
-                let is_inner = self.scopes.iter().flatten().any(|inner| inner == name);
-                if !is_inner && !self.names.contains(name) {
-                    self.names.push(name.clone());
-                }
-            }
-            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } | ExprKind::Index { base, .. } => {
-                self.target(base);
-            }
-            ExprKind::Tuple(parts) => parts.iter().for_each(|part| self.target(part)),
-            _ => {}
-        }
-    }
-
-    /// Blocks inside expressions may assign, too. A lambda cannot assign to what is outside of it.
-    fn expr(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Name(_)
-            | ExprKind::Wildcard
-            | ExprKind::None
-            | ExprKind::Lambda { .. }
-            | ExprKind::Sharding(_)
-            | ExprKind::Type(_) => {}
-            ExprKind::Unary { arg, .. } => self.expr(arg),
-            ExprKind::Binary { lhs, rhs, .. } => {
-                self.expr(lhs);
-                self.expr(rhs);
-            }
-            ExprKind::Call { callee, args } => {
-                self.expr(callee);
-                args.iter().for_each(|arg| self.expr(&arg.value));
-            }
-            ExprKind::Index { base, indices } => {
-                self.expr(base);
-                for index in indices {
-                    match index {
-                        Index::Expr(expr) => self.expr(expr),
-                        Index::Slice { start, stop, step, .. } => {
-                            [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
-                        }
-                        Index::Ellipsis(_) => {}
-                    }
-                }
-            }
-            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => self.expr(base),
-            ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().for_each(|part| self.expr(part)),
-            ExprKind::Struct(fields) => {
-                fields.iter().filter_map(|(_, value)| value.as_ref()).for_each(|v| self.expr(v))
-            }
-            ExprKind::Block(block) => self.block(block),
-            ExprKind::If { cond, then, otherwise } => {
-                self.expr(cond);
-                self.block(then);
-                if let Some(otherwise) = otherwise {
-                    self.expr(otherwise);
-                }
-            }
-            ExprKind::For { pattern, start, end, body, .. } => {
-                self.expr(start);
-                self.expr(end);
-                let mut bound = Vec::new();
-                names::pattern_names(pattern, &mut bound);
-                self.scopes.push(bound);
-                self.block(body);
-                self.scopes.pop();
-            }
-            ExprKind::While { cond, body } => {
-                self.expr(cond);
-                self.block(body);
-            }
-        }
-    }
 }

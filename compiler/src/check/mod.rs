@@ -8,6 +8,7 @@
 //! mistakes are reported in one run, each once.
 
 pub mod args;
+mod assigned;
 mod calls;
 mod constants;
 mod control;

@@ -30,7 +30,7 @@ impl<'a> KernelContext<'a> {
     /// The length of this device's block along a dimension, as the loader resolves it.
     pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
-        if ty.shape()[dim] % self.mesh.size_of(&layout.axes) == 0 {
+        if ty.shape()[dim].is_multiple_of(self.mesh.size_of(&layout.axes)) {
             Scalar::Const((ty.shape()[dim] / self.mesh.size_of(&layout.axes)) as i64)
         } else {
             Scalar::BlockLen(layout)

@@ -21,6 +21,8 @@ use crate::ops::elementwise::BinaryOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 
 /// One entry of the schedule.
+// Tasks are made once and then only looked at.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     Work(Work),

@@ -164,7 +164,8 @@ impl Evaluator<'_> {
 
     /// Each lane on its own; lanes that share their operands share the work.
     fn local(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
-        let mut last: Option<(Vec<Rc<Array>>, Vec<Rc<Array>>)> = None;
+        type Known = (Vec<Rc<Array>>, Vec<Rc<Array>>);
+        let mut last: Option<Known> = None;
         for &lane in active {
             let args: Vec<Rc<Array>> = stmt.args.iter().map(|&arg| self.get(arg, lane)).collect();
             let same = |known: &Vec<Rc<Array>>| known.iter().zip(&args).all(|(a, b)| Rc::ptr_eq(a, b));

@@ -441,7 +441,7 @@ fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mes
             if rest == 1 && size > 1 {
                 break;
             }
-            if rest % size != 0 {
+            if !rest.is_multiple_of(size) {
                 return None;
             }
             rest /= size;
@@ -466,7 +466,7 @@ fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Me
             return None;
         }
         // Uneven blocks of a major factor are no even blocks of the whole.
-        if position + 1 < factors.len() && size % blocks != 0 {
+        if position + 1 < factors.len() && !size.is_multiple_of(blocks) {
             return None;
         }
         merged.extend(&axes[factor]);

@@ -137,14 +137,10 @@ impl Call for Pad {
         let (dtype, rank) = (build.ty(value).dtype(), build.ty(value).rank());
         let given = args.required("pad_width")?;
         let widths = widths(&given.term, rank, args)?;
-        if let Some(mode) = args.take("mode") {
-            if !matches!(&mode.term, Term::Str(mode) if mode == "constant") {
-                return Err(Diagnostic::error(
-                    Code::E0901,
-                    mode.span,
-                    "`pad` knows the mode \"constant\" only, so far",
-                ));
-            }
+        if let Some(mode) = args.take("mode")
+            && !matches!(&mode.term, Term::Str(mode) if mode == "constant")
+        {
+            return Err(Diagnostic::error(Code::E0901, mode.span, "`pad` knows the mode \"constant\" only, so far"));
         }
         let number = match (args.take_named("bits"), args.take_named("constant_values")) {
             // In dumps: any number, NaN included.

@@ -2,12 +2,12 @@
 
 use super::{Op, builtin};
 use crate::check::args::{Arg, Args};
-use crate::check::term::{Term, TypeTerm};
+use crate::check::term::Term;
 use crate::ir::build::Builder;
 use crate::ir::eval::Array;
 use crate::ir::mesh::{Axis, AxisKind, Mesh};
 use crate::ir::origin::Origin;
-use crate::ir::types::{ArrayType, AxisSet, DType, Type};
+use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Func, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -98,10 +98,6 @@ pub fn int(value: i64) -> Term {
 
 pub fn ints(values: &[i64]) -> Term {
     Term::Tuple(values.iter().map(|&value| int(value)).collect())
-}
-
-pub fn ty(dtype: DType, shape: &[usize]) -> Term {
-    Term::Type(TypeTerm { array: ArrayType::new(dtype, shape), sharding: None, varying: AxisSet::EMPTY })
 }
 
 pub fn floats(shape: &[usize], values: &[f64]) -> Array {

@@ -169,10 +169,8 @@ impl<'a> Merger<'a> {
             return false;
         }
         let (reads, writes) = (work.reads(), work.writes());
-        let (reads, writes): (Vec<(Value, usize)>, Vec<(Value, usize)>) = (
-            reads.into_iter().map(|value| (value, self.class(value))).collect(),
-            writes.into_iter().map(|value| (value, self.class(value))).collect(),
-        );
+        let reads: Vec<(Value, usize)> = reads.into_iter().map(|value| (value, self.class(value))).collect();
+        let writes: Vec<(Value, usize)> = writes.into_iter().map(|value| (value, self.class(value))).collect();
         let pairs = reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write)));
         let mut found = false;
         for (read, write) in pairs {
@@ -208,9 +206,9 @@ impl<'a> Merger<'a> {
     fn place(mut self) -> Storage {
         let mut kept = Vec::new();
         let mut number = vec![None; self.buffers.len()];
-        for class in 0..self.buffers.len() {
+        for (class, number) in number.iter_mut().enumerate() {
             if self.root[class] == class && !self.buffers[class].spans.is_empty() {
-                number[class] = Some(kept.len());
+                *number = Some(kept.len());
                 kept.push(self.buffers[class].clone());
             }
         }

@@ -282,7 +282,7 @@ fn cross(slots: &mut [Slot], outside: usize, inside: usize, manual: &[Vec<u8>], 
     for (dim, manual) in manual.iter().enumerate() {
         let local = slots[inside].dims[dim].size;
         // Blocks of blocks are those of the whole array only where they are even.
-        let even = |axes: &[u8]| manual.is_empty() || local % mesh.size_of(axes) == 0;
+        let even = |axes: &[u8]| manual.is_empty() || local.is_multiple_of(mesh.size_of(axes));
         let given: AxisSet = manual.iter().map(|&axis| axis as usize).collect();
         let mut wanted = manual.clone();
         wanted.extend(&slots[inside].dims[dim].axes);

@@ -99,7 +99,7 @@ impl Projection {
         for (factor, axes) in assignment.iter().enumerate() {
             let blocks = mesh.size_of(axes);
             if !axes.is_empty() && self.whole[factor]
-                || self.even[factor] && self.rule.factors[factor].size % blocks != 0
+                || self.even[factor] && !self.rule.factors[factor].size.is_multiple_of(blocks)
             {
                 return false;
             }

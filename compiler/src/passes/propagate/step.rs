@@ -192,7 +192,9 @@ impl Node {
         let assignment = self.factors_of(tensor, slots, mesh);
         for end in (1..=wanted.len()).rev() {
             let wanted = &wanted[..end];
-            if self.projection.even[factor] && self.projection.rule.factors[factor].size % mesh.size_of(wanted) != 0 {
+            if self.projection.even[factor]
+                && !self.projection.rule.factors[factor].size.is_multiple_of(mesh.size_of(wanted))
+            {
                 continue;
             }
             // The axes of the whole dimension with this factor split so.

@@ -1,0 +1,116 @@
+//! Which outer variables blocks assign to: a loop carries these.
+
+use super::names;
+use spmdc_grammar::ast::{Block, Expr, ExprKind, Index, StmtKind};
+
+/// Which variables of outer scopes some code assigns to, in order of their first assignment.
+pub(super) struct Assigned {
+    pub(super) scopes: Vec<Vec<String>>,
+    pub(super) names: Vec<String>,
+}
+
+impl Assigned {
+    pub(super) fn block(&mut self, block: &Block) {
+        self.scopes.push(Vec::new());
+        for stmt in &block.stmts {
+            match &stmt.kind {
+                StmtKind::Let { pattern, value, .. } => {
+                    self.expr(value);
+                    let mut bound = Vec::new();
+                    names::pattern_names(pattern, &mut bound);
+                    if let Some(scope) = self.scopes.last_mut() {
+                        scope.append(&mut bound);
+                    }
+                }
+                StmtKind::Assign { target, value, .. } => {
+                    self.expr(value);
+                    self.target(target);
+                }
+                StmtKind::Expr(expr) => self.expr(expr),
+            }
+        }
+        if let Some(value) = &block.value {
+            self.expr(value);
+        }
+        self.scopes.pop();
+    }
+
+    fn target(&mut self, target: &Expr) {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                let is_inner = self.scopes.iter().flatten().any(|inner| inner == name);
+                if !is_inner && !self.names.contains(name) {
+                    self.names.push(name.clone());
+                }
+            }
+            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } | ExprKind::Index { base, .. } => {
+                self.target(base);
+            }
+            ExprKind::Tuple(parts) => parts.iter().for_each(|part| self.target(part)),
+            _ => {}
+        }
+    }
+
+    /// Blocks inside expressions may assign, too. A lambda cannot assign to what is outside of it.
+    pub(super) fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Wildcard
+            | ExprKind::None
+            | ExprKind::Lambda { .. }
+            | ExprKind::Sharding(_)
+            | ExprKind::Type(_) => {}
+            ExprKind::Unary { arg, .. } => self.expr(arg),
+            ExprKind::Binary { lhs, rhs, .. } => {
+                self.expr(lhs);
+                self.expr(rhs);
+            }
+            ExprKind::Call { callee, args } => {
+                self.expr(callee);
+                args.iter().for_each(|arg| self.expr(&arg.value));
+            }
+            ExprKind::Index { base, indices } => {
+                self.expr(base);
+                for index in indices {
+                    match index {
+                        Index::Expr(expr) => self.expr(expr),
+                        Index::Slice { start, stop, step, .. } => {
+                            [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
+                        }
+                        Index::Ellipsis(_) => {}
+                    }
+                }
+            }
+            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => self.expr(base),
+            ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().for_each(|part| self.expr(part)),
+            ExprKind::Struct(fields) => {
+                fields.iter().filter_map(|(_, value)| value.as_ref()).for_each(|v| self.expr(v))
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::If { cond, then, otherwise } => {
+                self.expr(cond);
+                self.block(then);
+                if let Some(otherwise) = otherwise {
+                    self.expr(otherwise);
+                }
+            }
+            ExprKind::For { pattern, start, end, body, .. } => {
+                self.expr(start);
+                self.expr(end);
+                let mut bound = Vec::new();
+                names::pattern_names(pattern, &mut bound);
+                self.scopes.push(bound);
+                self.block(body);
+                self.scopes.pop();
+            }
+            ExprKind::While { cond, body } => {
+                self.expr(cond);
+                self.block(body);
+            }
+        }
+    }
+}
