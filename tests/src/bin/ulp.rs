@@ -26,6 +26,8 @@ const THREADS: usize = 2;
 mod reference {
     use std::ffi::c_int;
 
+    // A build script's libraries reach a package's library only, and the sweep is a program.
+    #[link(name = "reference", kind = "static")]
     unsafe extern "C" {
         pub fn reference_unary_f32(f: c_int, n: usize, x: *const f32, y: *mut f64);
         pub fn reference_unary_f64(f: c_int, n: usize, x: *const f64, high: *mut f64, low: *mut f64);
@@ -189,12 +191,12 @@ impl Sweep {
         let interval = self.function.interval();
         let (x, mut y) = (sample(interval, i, 1), sample(interval, i, 2));
         // Most random powers overflow; half the time the exponent is chosen to avoid that.
-        if f == MathFn2::Pow && i % 2 == 0 {
+        if f == MathFn2::Pow && i.is_multiple_of(2) {
             let limit = if self.wide { 745.0 } else { 104.0 };
             y = (2.0 * unit(random(i, 3)) - 1.0) * limit / x.abs().ln();
         }
         // Half the time the two are of one size, where hypot and logaddexp have something to do.
-        if f != MathFn2::Pow && i % 2 == 0 {
+        if f != MathFn2::Pow && i.is_multiple_of(2) {
             y = x * (1.0 + unit(random(i, 3)) - unit(random(i, 4)));
         }
         if self.wide { (x, y) } else { (f64::from(x as f32), f64::from(y as f32)) }

@@ -1,0 +1,98 @@
+//! Comparing arrays: integers and bools exactly, floats within a tolerance that fits how they were computed.
+
+use half::{bf16, f16};
+use spmdc_runtime::abi::DType;
+use spmdc_runtime::array::HostArray;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// Equal values; NaN equals NaN, and zeros of either sign are equal.
+    Exact,
+    /// `|a - b| <= relative * max(|a|, |b|, scale)`, where the scale is the largest magnitude of the expected array
+    /// times `relative` once more, or that magnitude itself for sums, whose terms may cancel.
+    Relative { relative: f64, of_largest: bool },
+}
+
+impl Tolerance {
+    pub const ELEMENTWISE: Tolerance = Tolerance::Relative { relative: 2e-6, of_largest: false };
+    pub const REDUCTION: Tolerance = Tolerance::Relative { relative: 1e-5, of_largest: true };
+
+    /// What suits an element type when sums may be taken in another order.
+    pub fn reassociated(dtype: DType) -> Tolerance {
+        let relative = match dtype {
+            DType::F64 => 1e-12,
+            DType::F32 => 1e-5,
+            DType::F16 => 4e-3,
+            DType::Bf16 => 3e-2,
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key => return Tolerance::Exact,
+        };
+        Tolerance::Relative { relative, of_largest: true }
+    }
+}
+
+/// The elements as numbers; 64-bit integers beyond 2^53 are compared as bits before this.
+pub fn numbers(array: &HostArray) -> Vec<f64> {
+    let size = array.dtype.size();
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+    let number = |bytes: &[u8]| {
+        let bits = word(bytes);
+        match array.dtype {
+            DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Key => bits as f64,
+            DType::I8 => f64::from(bits as i8),
+            DType::I16 => f64::from(bits as i16),
+            DType::I32 => f64::from(bits as i32),
+            DType::I64 => bits as i64 as f64,
+            DType::F16 => f16::from_bits(bits as u16).to_f64(),
+            DType::Bf16 => bf16::from_bits(bits as u16).to_f64(),
+            DType::F32 => f64::from(f32::from_bits(bits as u32)),
+            DType::F64 => f64::from_bits(bits),
+        }
+    };
+    array.bytes.chunks_exact(size).map(number).collect()
+}
+
+/// Why two arrays differ; None if they agree.
+pub fn difference(expected: &HostArray, actual: &HostArray, tolerance: Tolerance) -> Option<String> {
+    if (expected.dtype, &expected.shape) != (actual.dtype, &actual.shape) {
+        return Some(format!(
+            "expected {}{:?}, found {}{:?}",
+            expected.dtype.name(),
+            expected.shape,
+            actual.dtype.name(),
+            actual.shape
+        ));
+    }
+    if expected.bytes == actual.bytes {
+        return None;
+    }
+    let (want, have) = (numbers(expected), numbers(actual));
+    let largest = want.iter().filter(|x| x.is_finite()).fold(0.0f64, |largest, x| largest.max(x.abs()));
+    let agree = |a: f64, b: f64| {
+        if a == b || (a.is_nan() && b.is_nan()) {
+            return true;
+        }
+        match tolerance {
+            Tolerance::Exact => false,
+            Tolerance::Relative { relative, of_largest } => {
+                let scale = if of_largest { largest } else { relative * largest };
+                (a - b).abs() <= relative * a.abs().max(b.abs()).max(scale)
+            }
+        }
+    };
+    let exact_words = expected.dtype.is_integer() && expected.dtype.size() == 8;
+    let at = (0..want.len()).find(|&i| {
+        let word = i * 8..i * 8 + 8;
+        if exact_words { expected.bytes[word.clone()] != actual.bytes[word] } else { !agree(want[i], have[i]) }
+    })?;
+    let bad = (0..want.len()).filter(|&i| !agree(want[i], have[i])).count();
+    Some(format!("element {at} of {:?}: expected {:?}, found {:?} ({bad} differ)", expected.shape, want[at], have[at]))
+}

@@ -1,0 +1,153 @@
+//! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
+
+use spmdc_compiler::check::sources::{NoSources, SourceSet};
+use spmdc_compiler::check::{CheckOptions, MeshOverride};
+use spmdc_compiler::codegen::jit;
+use spmdc_compiler::ir::eval::{Array, evaluate};
+use spmdc_compiler::ir::types::{ArrayType, DType};
+use spmdc_compiler::ir::{Module, Stage};
+use spmdc_compiler::pipeline::{Compilation, Options, compile};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::{Span, line_column};
+use spmdc_runtime::abi::Kernels;
+use spmdc_runtime::array::HostArray;
+use spmdc_runtime::inputs::{Argument, bind};
+use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::session::Session;
+use std::path::Path;
+use std::time::Duration;
+
+/// Why a program did not give results: a code, where, and the message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub code: String,
+    /// One-based; 0 where there is no place.
+    pub line: usize,
+    pub message: String,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub results: Vec<HostArray>,
+    pub printed: String,
+}
+
+fn failures(text: &str, diagnostics: &[Diagnostic]) -> Vec<Failure> {
+    let line = |span: Span| if span == Span::default() { 0 } else { line_column(text, span.start as usize).0 };
+    let message = |d: &Diagnostic| format!("{} {}", d.message, d.help.as_deref().unwrap_or_default());
+    let failure = |d: &Diagnostic| Failure { code: d.code.to_string(), line: line(d.span), message: message(d) };
+    diagnostics.iter().map(failure).collect()
+}
+
+/// Compiles a text for a mesh (`""`: the program's own), as far as asked.
+pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Failure>> {
+    let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
+    if !diagnostics.is_empty() {
+        return Err(failures(text, &diagnostics));
+    }
+    let mesh = match mesh {
+        "" => None,
+        mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
+    };
+    let check = CheckOptions { mesh, ..CheckOptions::default() };
+    compile(&set, &Options { check, stop_after }).map_err(|diagnostics| failures(text, &diagnostics))
+}
+
+/// Runs a compiled program by the JIT.
+pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
+    let internal = |message: String| Failure { code: "E0999".to_string(), line: 0, message };
+    let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
+    let jit = jit::compile(&compilation.kernels).map_err(|error| internal(format!("{error:?}")))?;
+    // SAFETY: these are the kernels of this very program, and `jit` outlives the session.
+    let kernels = unsafe { Kernels::new(jit.functions().to_vec()) };
+    let stopped = |error: spmdc_runtime::trap::RunError| Failure {
+        code: error.code.to_string(),
+        line: error.site.map_or(0, |site| site.line as usize),
+        message: error.message,
+    };
+    let options = RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() };
+    let mut session = Session::load(program, kernels, options).map_err(stopped)?;
+    for (index, input) in inputs.iter().enumerate() {
+        session.write_param(index, &mut input.clone()).map_err(stopped)?;
+    }
+    let mut printed = Vec::new();
+    session.run(&mut printed).map_err(stopped)?;
+    let count = session.program().results.len();
+    let results = (0..count).map(|index| session.read_result(index)).collect::<Result<Vec<_>, _>>().map_err(stopped)?;
+    drop(session);
+    drop(jit);
+    Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
+}
+
+/// What the evaluator says of a module.
+pub fn evaluated(text: &str, module: &Module, inputs: &[HostArray]) -> Result<Vec<HostArray>, Failure> {
+    let args: Vec<Array> = inputs.iter().map(to_array).collect();
+    match evaluate(module, &args) {
+        Ok(output) => Ok(output.results.iter().map(to_host).collect()),
+        Err(stopped) => Err(Failure {
+            code: stopped.trap.code.to_string(),
+            line: line_column(text, stopped.span.start as usize).0,
+            message: stopped.trap.message,
+        }),
+    }
+}
+
+/// The arguments that a case names, and for its other parameters generated values: normal floats, small integers, bools.
+pub fn inputs(compilation: &Compilation, args: &[String], root: &Path) -> Result<Vec<HostArray>, String> {
+    let program = compilation.program.as_ref().ok_or("no program was made")?;
+    let mut arguments = Vec::new();
+    for arg in args {
+        let arg = arg.replace("=@", &format!("=@{}/", root.display()));
+        arguments.push(Argument::parse(&arg).map_err(|error| error.message)?);
+    }
+    let mut arrays = Vec::new();
+    for (index, param) in program.params.iter().enumerate() {
+        let named = args.iter().position(|arg| arg.split('=').next() == Some(param.name.as_str()));
+        let sizes: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
+        let mut array = HostArray::zeros(param.layout.dtype, &sizes);
+        if let Some(named) = named {
+            let source = bind(std::slice::from_ref(param), std::slice::from_ref(&arguments[named]));
+            let mut source = source.map_err(|error| error.message)?.remove(0);
+            let start = vec![0; sizes.len()];
+            source.read_block(&start, &sizes, &mut array.bytes).map_err(|error| error.message)?;
+        } else {
+            generate(&mut array, index as u64);
+        }
+        arrays.push(array);
+    }
+    Ok(arrays)
+}
+
+/// Reproducible values for an array: floats between -2 and 2, integers from 0 to 6, bools.
+pub fn generate(array: &mut HostArray, seed: u64) {
+    let dtype = array.dtype;
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d);
+    for element in array.bytes.chunks_exact_mut(dtype.size()) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
+        let bits = match dtype {
+            DType::Bool => u64::from(unit < 0.5),
+            dtype if dtype.is_float() => spmdc_compiler::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
+            _ => (unit * 7.0) as u64,
+        };
+        element.copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);
+    }
+}
+
+pub fn to_array(host: &HostArray) -> Array {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+    let bits = host.bytes.chunks_exact(host.dtype.size()).map(word).collect();
+    Array::new(ArrayType::new(host.dtype, &host.shape), bits)
+}
+
+pub fn to_host(array: &Array) -> HostArray {
+    let mut host = HostArray::zeros(array.dtype(), array.shape());
+    let size = array.dtype().size();
+    for (element, word) in host.bytes.chunks_exact_mut(size).zip(&array.bits) {
+        element.copy_from_slice(&word.to_le_bytes()[..size]);
+    }
+    host
+}

@@ -1,0 +1,150 @@
+//! Small programs with expectations, and the examples: on every mesh the answer is the evaluator's, types and collectives are those
+//! that the comments say, and a program that must fail fails where it says.
+
+#![allow(clippy::unwrap_used)]
+
+use spmdc_compiler::ir::Stage;
+use spmdc_compiler::report::plan;
+use spmdc_runtime::array::HostArray;
+use spmdc_tests::case::{Case, programs};
+use spmdc_tests::compare::{Tolerance, difference};
+use spmdc_tests::engine::{self, Failure};
+use spmdc_tests::root;
+use std::collections::BTreeMap;
+
+/// Everything that is wrong with a case.
+fn check(case: &Case, stages: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !case.errors.is_empty() {
+        errors_stand_where_expected(case, &mut wrong);
+        return wrong;
+    }
+    let mut expected = None;
+    // What devices do with their own position depends on how many there are.
+    let by_position = ["pshift", "ppermute", "axis_index"].iter().any(|name| case.text.contains(name));
+    for mesh in case.meshes_to_run() {
+        if by_position {
+            expected = None;
+        }
+        if let Err(text) = answers_agree(case, &mesh, &mut expected, stages) {
+            wrong.push(format!("on {mesh}: {text}"));
+        }
+    }
+    if let Err(text) = types_and_collectives(case) {
+        wrong.push(text);
+    }
+    wrong
+}
+
+fn errors_stand_where_expected(case: &Case, wrong: &mut Vec<String>) {
+    let failures: Vec<Failure> = match engine::compiled("case.spmd", &case.text, "", None) {
+        Err(failures) => failures,
+        Ok(compilation) => {
+            let inputs = engine::inputs(&compilation, &case.args, &root()).unwrap();
+            match engine::run(&compilation, &inputs, None) {
+                Err(failure) => vec![failure],
+                Ok(_) => Vec::new(),
+            }
+        }
+    };
+    for expected in &case.errors {
+        let mut words = expected.text.split_whitespace();
+        let code = words.next().unwrap_or_default();
+        let rest: Vec<&str> = words.collect();
+        let found = failures.iter().any(|failure| {
+            failure.line == expected.line
+                && failure.code == code
+                && rest.iter().all(|word| failure.message.contains(word))
+        });
+        if !found {
+            wrong.push(format!("line {} should raise {}; found {failures:?}", expected.line, expected.text));
+        }
+    }
+    if failures.len() > case.errors.len() {
+        wrong.push(format!("more errors than expected: {failures:?}"));
+    }
+}
+
+/// The evaluator's answer is computed once: it does not depend on the mesh, which is what is being tested.
+fn answers_agree(case: &Case, mesh: &str, expected: &mut Option<Vec<HostArray>>, stages: bool) -> Result<(), String> {
+    let text = |failures: Vec<Failure>| format!("{failures:?}");
+    let compilation = engine::compiled("case.spmd", &case.text, mesh, None).map_err(text)?;
+    let inputs = engine::inputs(&compilation, &case.args, &root())?;
+    let evaluate =
+        |module| engine::evaluated(&case.text, module, &inputs).map_err(|failure| format!("evaluator: {failure:?}"));
+    let expected = match expected {
+        Some(known) => known,
+        None => expected.insert(evaluate(&compilation.stages[0])?),
+    };
+    let agree = |what: &str, actual: &[HostArray]| {
+        for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+            if let Some(text) = difference(expected, actual, Tolerance::reassociated(expected.dtype)) {
+                return Err(format!("{what}, result {index}: {text}"));
+            }
+        }
+        Ok(())
+    };
+    let actual = engine::run(&compilation, &inputs, None).map_err(|failure| format!("{failure:?}"))?;
+    agree("run", &actual.results)?;
+    let again = engine::run(&compilation, &inputs, Some(1)).map_err(|failure| format!("{failure:?}"))?;
+    if again.results != actual.results {
+        return Err("one worker gives other bits".to_string());
+    }
+    if stages {
+        for module in &compilation.stages {
+            agree(module.stage.name(), &evaluate(module)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn types_and_collectives(case: &Case) -> Result<(), String> {
+    let own = case.meshes.as_ref().map_or("", |meshes| meshes.last().map_or("", String::as_str));
+    let own = if case.meshes.is_some() { own } else { "" };
+    let compilation = engine::compiled("case.spmd", &case.text, own, None).map_err(|f| format!("{f:?}"))?;
+    let propagated = compilation.stage(Stage::Propagated).ok_or("no propagated stage")?;
+    for expected in &case.types {
+        let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
+        let types = propagated.func.values.iter().filter(|value| value.name.is_some());
+        let types = types.filter(|value| line(value.origin.span.start) == expected.line);
+        let types: Vec<String> = types.map(|value| value.ty.display(&propagated.mesh)).collect();
+        if !types.contains(&expected.text) {
+            return Err(format!("line {}: expected {}, found {types:?}", expected.line, expected.text));
+        }
+    }
+    if let Some(expected) = &case.collectives {
+        let partitioned = compilation.stage(Stage::Partitioned).ok_or("no partitioned stage")?;
+        let mut found: BTreeMap<String, usize> = BTreeMap::new();
+        for collective in plan::collectives(partitioned) {
+            *found.entry(collective.kind.name().to_string()).or_default() += 1;
+        }
+        if found != *expected {
+            return Err(format!("expected the collectives {expected:?}, found {found:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn run_all(folder: &str, stages: bool) {
+    let only = std::env::var("CASE").unwrap_or_default();
+    let mut wrong = Vec::new();
+    let paths = programs(&root().join(folder));
+    assert!(!paths.is_empty());
+    for path in paths.iter().filter(|path| path.to_string_lossy().contains(&only)) {
+        let case = Case::read(path).unwrap();
+        for text in check(&case, stages) {
+            wrong.push(format!("{}: {text}", path.strip_prefix(root()).unwrap().display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn cases_hold() {
+    run_all("tests/cases", true);
+}
+
+#[test]
+fn examples_hold() {
+    run_all("examples", false);
+}
