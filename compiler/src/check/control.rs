@@ -59,7 +59,7 @@ struct Mark {
     blocks: usize,
     stmts: usize,
     diagnostics: usize,
-    conditions: AxisSet,
+    conditions: usize,
 }
 
 impl Checker<'_> {
@@ -165,9 +165,10 @@ impl Checker<'_> {
         // Every round gives at least one leaf another element type or more varying axes.
         let rounds = 2 + leaves.len() * (2 + self.build.mesh.axes.len());
         let mark = self.mark();
+        let mut varies = AxisSet::EMPTY;
         for round in 0..rounds {
             let is_last = round + 1 == rounds;
-            match self.try_loop(kind, body, &carried, &mut leaves, span, is_last) {
+            match self.try_loop(kind, body, &carried, &mut leaves, &mut varies, span, is_last) {
                 Trial::Done(term) => return term,
                 Trial::Again => self.roll_back(&mark, &carried),
             }
@@ -181,7 +182,7 @@ impl Checker<'_> {
             blocks: self.build.blocks.len(),
             stmts: self.build.innermost().stmts.len(),
             diagnostics: self.diagnostics.len(),
-            conditions: self.build.conditions,
+            conditions: self.build.conditions.len(),
         }
     }
 
@@ -189,19 +190,22 @@ impl Checker<'_> {
         self.build.blocks.truncate(mark.blocks);
         self.build.innermost().stmts.truncate(mark.stmts);
         self.build.func.values.truncate(mark.values);
-        self.build.conditions = mark.conditions;
+        self.build.conditions.truncate(mark.conditions);
         self.diagnostics.truncate(mark.diagnostics);
         for variable in carried {
             self.set_variable(&variable.name, variable.term.clone());
         }
     }
 
+    /// `varies` are the axes along which the loop's condition is known to vary.
+    #[allow(clippy::too_many_arguments)]
     fn try_loop(
         &mut self,
         kind: &LoopKind,
         body: &Block,
         carried: &[Carried],
         leaves: &mut [Leaf],
+        varies: &mut AxisSet,
         span: Span,
         is_last: bool,
     ) -> Trial {
@@ -219,8 +223,13 @@ impl Checker<'_> {
             }
         }
 
-        // `while`: the condition's own block.
+        // `while`: the condition's own block. Devices leave the loop when it fails, so it stands under itself.
         let mut blocks = Vec::new();
+        let condition_place = match kind {
+            LoopKind::While { cond } => cond.span,
+            LoopKind::For { .. } => span,
+        };
+        self.build.conditions.push((*varies, condition_place));
         let mut condition_varies = AxisSet::EMPTY;
         if let LoopKind::While { cond } = kind {
             let params = self.open_block(&param_types, span);
@@ -237,20 +246,17 @@ impl Checker<'_> {
             condition_varies =
                 bounds.iter().fold(condition_varies, |set, &bound| set.union(self.build.ty(bound).varying));
         }
-        if !condition_varies.is_empty() {
-            let mut changed = false;
+        if !condition_varies.is_subset_of(*varies) {
+            *varies = varies.union(condition_varies);
             for leaf in leaves.iter_mut().filter(|leaf| !leaf.is_static) {
-                changed |= !condition_varies.is_subset_of(leaf.varying);
-                leaf.varying = leaf.varying.union(condition_varies);
+                leaf.varying = leaf.varying.union(*varies);
             }
-            if changed && !is_last {
+            if !is_last {
                 return Trial::Again;
             }
         }
 
         // The body.
-        let outer_conditions = self.build.conditions;
-        self.build.conditions = outer_conditions.union(condition_varies);
         let mut types = param_types.clone();
         if let LoopKind::For { .. } = kind {
             let counter = self.build.replicated(ArrayType::scalar(DType::I32));
@@ -317,7 +323,7 @@ impl Checker<'_> {
             collected = self.collected(&value, body, &mut results);
         }
         blocks.push(self.close_block(params, results));
-        self.build.conditions = outer_conditions;
+        self.build.conditions.truncate(mark.conditions);
         let term = self.emit_loop(kind, inits, blocks, &param_types, collected, carried, leaves, span);
         for name in failed {
             self.set_variable(&name, Term::Poison);
@@ -508,7 +514,7 @@ impl Checker<'_> {
 
     fn abandon(&mut self, mark: &Mark, carried: &[Carried]) {
         self.build.blocks.truncate(mark.blocks);
-        self.build.conditions = mark.conditions;
+        self.build.conditions.truncate(mark.conditions);
         self.poison(carried);
     }
 
@@ -592,16 +598,16 @@ impl Checker<'_> {
             .collect();
         let Some(flag) = self.condition(&term, cond.span) else {
             // The branches are looked at all the same.
-            self.expand_branch(&variables, AxisSet::EMPTY, |checker| checker.block(then));
+            self.expand_branch(&variables, AxisSet::EMPTY, cond.span, |checker| checker.block(then));
             if let Some(otherwise) = otherwise {
-                self.expand_branch(&variables, AxisSet::EMPTY, |checker| checker.expr(otherwise));
+                self.expand_branch(&variables, AxisSet::EMPTY, cond.span, |checker| checker.expr(otherwise));
             }
             self.poison(&variables);
             return Term::Poison;
         };
         let varies = self.build.ty(flag).varying;
-        let mut first = self.expand_branch(&variables, varies, |checker| checker.block(then));
-        let mut second = self.expand_branch(&variables, varies, |checker| match otherwise {
+        let mut first = self.expand_branch(&variables, varies, cond.span, |checker| checker.block(then));
+        let mut second = self.expand_branch(&variables, varies, cond.span, |checker| match otherwise {
             Some(otherwise) => checker.expr(otherwise),
             None => Term::Tuple(Vec::new()),
         });
@@ -619,14 +625,14 @@ impl Checker<'_> {
         &mut self,
         variables: &[Carried],
         varies: AxisSet,
+        cond: Span,
         expand: impl FnOnce(&mut Self) -> Term,
     ) -> Expanded {
-        let conditions = self.build.conditions;
-        self.build.conditions = conditions.union(varies);
+        self.build.conditions.push((varies, cond));
         self.build.blocks.push(IrBlock::default());
         let value = expand(self);
         let block = self.build.blocks.pop().unwrap_or_default();
-        self.build.conditions = conditions;
+        self.build.conditions.pop();
         let finals = variables
             .iter()
             .map(|variable| self.local(&variable.name).map_or(Term::Poison, |binding| binding.term.clone()))
@@ -741,17 +747,30 @@ impl Checker<'_> {
             self.exact.is_some() || self.build.explicit_part(&left_ty) == self.build.explicit_part(&right_ty);
         if left_ty.array != right_ty.array || !same_layout {
             let (left, right) = (self.build.display_closed(&left_ty), self.build.display_closed(&right_ty));
-            first.block.results.push(left_value);
-            second.block.results.push(right_value);
-            first.block.results.pop();
-            second.block.results.pop();
             return JoinedLeaf::Same(self.report(errors::branch_types(what, &left, &right, span)));
         }
+        let varying = left_ty.varying.union(right_ty.varying).union(varies);
+        let left_value = self.varying_in(&mut first.block, left_value, varying);
+        let right_value = self.varying_in(&mut second.block, right_value, varying);
+        let (Some(left_value), Some(right_value)) = (left_value, right_value) else {
+            return JoinedLeaf::Same(Term::Poison);
+        };
         first.block.results.push(left_value);
         second.block.results.push(right_value);
-        let ty = self.build.carried_type(left_value);
-        types.push(Type { varying: left_ty.varying.union(right_ty.varying).union(varies), ..ty });
+        types.push(self.build.carried_type(left_value));
         JoinedLeaf::Result(types.len() - 1)
+    }
+
+    /// The value, marked inside a finished block as varying.
+    fn varying_in(&mut self, block: &mut IrBlock, value: Value, axes: AxisSet) -> Option<Value> {
+        // A dump has the marks that it needs.
+        if self.exact.is_some() {
+            return Some(value);
+        }
+        self.build.blocks.push(std::mem::take(block));
+        let value = self.build.vary(value, axes);
+        *block = self.build.blocks.pop().unwrap_or_default();
+        value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
     /// The type that literals take in a branch: that of the other branch.

@@ -2,8 +2,9 @@
 
 use super::Checker;
 use super::calls::Callable;
+use super::errors::items;
 use super::errors::types as errors;
-use super::names::Entity;
+use super::names::{Entity, is_builtin};
 use super::sizes::whole_number;
 use super::term::{Term, TypeTerm};
 use crate::ir::Value;
@@ -13,6 +14,16 @@ use spmdc_grammar::span::{FileId, Span};
 
 impl Checker<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Term {
+        if self.depth >= super::MAX_DEPTH {
+            return self.report(items::too_many_calls(expr.span));
+        }
+        self.depth += 1;
+        let term = self.any_expr(expr);
+        self.depth -= 1;
+        term
+    }
+
+    fn any_expr(&mut self, expr: &Expr) -> Term {
         match &expr.kind {
             ExprKind::Int(number) => Term::Int(i128::from(*number)),
             ExprKind::Float(digits) => Term::Float(digits.parse().unwrap_or(f64::NAN)),
@@ -154,6 +165,10 @@ impl Checker<'_> {
             "dtype" => {
                 let array = ArrayType::scalar(array.dtype);
                 Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+            }
+            field if is_builtin(field) || self.names.find(self.file(), field).is_some() => {
+                let error = errors::unknown_field(field, &[], "an array", name.span);
+                self.report(error.help(format!("`{field}` is a function; call it: `x.{field}()`")))
             }
             field => {
                 let error =

@@ -55,8 +55,11 @@ pub struct CheckOptions {
     pub sets: Vec<(String, String)>,
 }
 
-/// Trees are at most a thousand operators deep, and so may be the functions that are being expanded; each takes some stack.
-const STACK_BYTES: usize = 1 << 30;
+/// Expressions within expressions, through all functions that are being expanded.
+const MAX_DEPTH: usize = 3000;
+
+/// Enough stack for that depth.
+const STACK_BYTES: usize = 256 << 20;
 
 /// The typed program and warnings, or everything that is wrong with it.
 pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -88,6 +91,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         expanded: BTreeSet::new(),
         lambdas: BTreeMap::new(),
         exact: None,
+        depth: 0,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
         Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
@@ -122,6 +126,8 @@ struct Checker<'a> {
     lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
     /// The program is a dump of this stage: its types are given.
     exact: Option<Stage>,
+    /// How many expressions are around the one that is being looked at.
+    depth: usize,
 }
 
 impl Checker<'_> {

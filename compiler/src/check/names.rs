@@ -25,17 +25,14 @@ pub enum Entity {
     Module(FileId),
 }
 
-/// Functions that the checker itself knows, as their arguments are functions or trees of arrays.
-pub const SPECIAL: &[&str] = &["tree_map"];
-
+/// Whether a shipped function has this name.
 pub fn is_builtin(name: &str) -> bool {
-    ops::builtin(name).is_some() || SPECIAL.contains(&name)
+    ops::builtin(name).is_some()
 }
 
 /// The names that each file may use, without those of its functions' insides.
 pub struct Names {
     files: Vec<BTreeMap<String, Entity>>,
-    prelude: BTreeMap<String, Entity>,
 }
 
 impl Names {
@@ -52,16 +49,15 @@ impl Names {
                 }
             }
         }
-        let prelude = own.get(set.prelude.0 as usize).cloned().unwrap_or_default();
-        Names { files, prelude }
+        Names { files }
     }
 
     pub fn find(&self, file: FileId, name: &str) -> Option<Entity> {
-        self.files[file.0 as usize].get(name).or_else(|| self.prelude.get(name)).copied()
+        self.files[file.0 as usize].get(name).copied()
     }
 
     pub fn of_file(&self, file: FileId) -> impl Iterator<Item = &str> {
-        self.files[file.0 as usize].keys().chain(self.prelude.keys()).map(String::as_str)
+        self.files[file.0 as usize].keys().map(String::as_str)
     }
 }
 
@@ -409,7 +405,7 @@ impl Resolver<'_> {
         candidates.extend(self.names.of_file(self.file));
         candidates.extend(self.axes.iter().map(String::as_str));
         // Not `extend`: it would make all names live as long as these.
-        ops::builtin_names().chain(SPECIAL.iter().copied()).for_each(|name| candidates.push(name));
+        ops::builtin_names().for_each(|name| candidates.push(name));
         let unknown = errors::names::unknown(name, span, &candidates);
         self.diagnostics.push(unknown);
     }

@@ -31,13 +31,7 @@ impl Sources for NoSources {
 }
 
 /// The files that are part of the compiler.
-const SHIPPED: &[(&str, &str)] = &[
-    ("std/prelude.spmd", include_str!("../../prelude/prelude.spmd")),
-    ("std/nn.spmd", include_str!("../../prelude/nn.spmd")),
-];
-
-/// Its functions are visible everywhere, as if they were ops.
-const PRELUDE: &str = "std/prelude.spmd";
+const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../../prelude/nn.spmd"))];
 
 #[derive(Clone, Debug)]
 pub struct SourceFile {
@@ -54,7 +48,6 @@ pub struct SourceFile {
 #[derive(Clone, Debug)]
 pub struct SourceSet {
     pub files: Vec<SourceFile>,
-    pub prelude: FileId,
 }
 
 impl SourceSet {
@@ -62,18 +55,16 @@ impl SourceSet {
 
     /// Reads the program's main file and everything that it imports. All syntax errors of all files are given.
     pub fn load(name: &str, text: &str, sources: &dyn Sources) -> (SourceSet, Vec<Diagnostic>) {
-        let mut set = SourceSet { files: Vec::new(), prelude: FileId(1) };
+        let mut set = SourceSet { files: Vec::new() };
         let mut diagnostics = Vec::new();
         set.add(name.to_string(), text.to_string(), false, &mut diagnostics);
-        if let Some(text) = shipped(PRELUDE) {
-            set.prelude = set.add(PRELUDE.to_string(), text.to_string(), true, &mut diagnostics);
-        }
         // Files are appended while this goes through them.
         let mut at = 0;
         while at < set.files.len() {
             set.follow_imports(FileId(at as u16), sources, &mut diagnostics);
             at += 1;
         }
+        set.refuse_cycles(&mut diagnostics);
         (set, diagnostics)
     }
 
@@ -122,6 +113,38 @@ impl SourceSet {
             self.files[from.0 as usize].imports.insert(at, id);
         }
     }
+}
+
+impl SourceSet {
+    /// A file that imports itself, perhaps through others, is an error at the import that closes the circle.
+    fn refuse_cycles(&self, diagnostics: &mut Vec<Diagnostic>) {
+        let mut state = vec![Visit::New; self.files.len()];
+        self.visit(Self::ROOT, &mut state, diagnostics);
+    }
+
+    fn visit(&self, file: FileId, state: &mut [Visit], diagnostics: &mut Vec<Diagnostic>) {
+        state[file.0 as usize] = Visit::Open;
+        for (at, imported) in &self.file(file).imports {
+            match state[imported.0 as usize] {
+                Visit::New => self.visit(*imported, state, diagnostics),
+                Visit::Open => {
+                    if let ItemKind::Import { path, path_span, .. } = &self.file(file).program.items[*at].kind {
+                        diagnostics.push(errors::items::import_cycle(path, *path_span));
+                    }
+                }
+                Visit::Done => {}
+            }
+        }
+        state[file.0 as usize] = Visit::Done;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    New,
+    /// Its imports are being followed.
+    Open,
+    Done,
 }
 
 fn shipped(path: &str) -> Option<&'static str> {

@@ -349,3 +349,157 @@ fn ambiguous_products_name_the_choices() {
     let printed = typed(&kept);
     assert!(printed.contains(": f32[8,8]{U:X} = c + c;"), "{printed}");
 }
+
+#[test]
+fn constants_are_set_from_outside() {
+    let text = "
+        const N = 8;
+        const HALF = N / 2;
+        const RATE = 0.5;
+        mesh (X = N);
+        fn main(x: f32[N]) -> f32[HALF] { RATE * x[:HALF] }";
+    let set = |pairs: &[(&str, &str)]| CheckOptions {
+        sets: pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        ..options()
+    };
+    let (sources, _) = SourceSet::load("test.spmd", text, &NoSources);
+    let (module, _) = check(&sources, &set(&[("N", "12"), ("RATE", "2")])).unwrap();
+    let printed = print::module(&module);
+    assert!(printed.contains("mesh (X = 12);") && printed.contains("-> f32[6]"), "{printed}");
+    assert!(printed.contains("f32(2.0)"), "{printed}");
+    assert_eq!(errors_with(text, &set(&[("M", "1")])), ["E0107 1: --set: the program has no constant `M`"]);
+    assert!(errors_with(text, &set(&[("N", "1.5")]))[0].starts_with("E0107 2"));
+    assert!(
+        errors_with(text, &set(&[("N", "9")]))[0].starts_with("E0208"),
+        "{:?}",
+        errors_with(text, &set(&[("N", "9")]))
+    );
+    assert_errors("const A = B; const B = A; fn main() -> i32 { A }", &["E0218 1"]);
+}
+
+#[test]
+fn the_mesh_comes_from_the_program_and_the_command_line() {
+    let mesh = |text: &str, given: &str| {
+        let (sources, _) = SourceSet::load("test.spmd", text, &NoSources);
+        let mesh = Some(super::MeshOverride::parse(given).unwrap());
+        match check(&sources, &CheckOptions { mesh, ..options() }) {
+            Ok((module, _)) => module.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect(),
+            Err(diagnostics) => diagnostics.iter().map(|d| d.code.to_string()).collect::<Vec<_>>(),
+        }
+    };
+    let declared = "mesh (data = 4, model = 2); fn main() -> i32 { 1 }";
+    assert_eq!(mesh(declared, "3x5"), ["data=3", "model=5"]);
+    assert_eq!(mesh(declared, "model=8"), ["data=4", "model=8"]);
+    assert_eq!(mesh(declared, "2x2x2"), ["E0601"]);
+    assert_eq!(mesh(declared, "x=2"), ["E0601"]);
+    assert_eq!(mesh(declared, "0x2"), ["E0601"]);
+    assert_eq!(mesh("fn main(x: f32[8@Y]) -> f32[8] { x }", "2x4"), ["X=2", "Y=4"]);
+    assert!(super::MeshOverride::parse("2xtwo").is_err());
+}
+
+struct Files(&'static [(&'static str, &'static str)]);
+
+impl super::sources::Sources for Files {
+    fn read(&self, path: &str, _: &str) -> Result<super::sources::Source, String> {
+        let file = self.0.iter().find(|(name, _)| *name == path);
+        let (name, text) = file.ok_or_else(|| "no such file".to_string())?;
+        Ok(super::sources::Source { name: name.to_string(), text: text.to_string() })
+    }
+}
+
+#[test]
+fn names_come_from_imported_files() {
+    let files = Files(&[
+        ("a.spmd", "import \"b.spmd\"; const N = 3; type V<M> = f32[M]; fn f(x) { g(x) + N }"),
+        ("b.spmd", "fn g(x) { 2 * x } fn broken(x: f32[2]) -> f32[2] { nothing }"),
+        ("c.spmd", "import \"c.spmd\"; fn h(x) { x }"),
+    ]);
+    let checked = |text: &str| {
+        let (set, diagnostics) = SourceSet::load("main.spmd", text, &files);
+        if !diagnostics.is_empty() {
+            return Err(diagnostics);
+        }
+        check(&set, &options()).map(|(module, _)| print::module(&module))
+    };
+    let errors = checked("import \"a.spmd\" as a; fn main(x: a.V<a.N>) -> f32[a.N] { a.f(x) + a.q(x) }").unwrap_err();
+    let codes: Vec<(u16, &str)> = errors.iter().map(|d| (d.span.file.0, d.code.name())).collect();
+    assert_eq!(codes, [(0, "E0101"), (2, "E0101")]);
+    assert_eq!(checked("import \"c.spmd\"; fn main() -> i32 { 1 }").unwrap_err()[0].code.name(), "E0104");
+    assert_eq!(checked("import \"d.spmd\"; fn main() -> i32 { 1 }").unwrap_err()[0].code.name(), "E0104");
+    let nn = "import \"std/nn.spmd\" as nn;
+        fn main(x: f32[2, 8], p: nn.Dense<8, 4>, labels: i32[2], g: f32[4]) -> (f32, f32, f32, f32[2, 4]) {
+          let y = nn.layer_norm(nn.dense(x, p), g, 0);
+          (nn.cross_entropy(y, labels), nn.accuracy(y, labels), nn.mse(y, 1), nn.attention(y, y, y))
+        }";
+    checked(nn).unwrap();
+}
+
+#[test]
+fn functions_are_values() {
+    let text = "
+        fn twice(f, x) { f(f(x)) }
+        fn main(p: { w: f32[2], b: f32 }, q: { w: f32[2], b: f32 }) -> { w: f32[2], b: f32 } {
+          let rate = 0.1;
+          let step = |a, g| a - rate * twice(|z| z + g, g);
+          let r = tree_map(step, p, q);
+          tree_map(sin, r)
+        }";
+    let printed = typed(text);
+    assert!(printed.contains("{ w: v"), "{printed}");
+    assert_errors("fn f(x) { g(x) } fn g(x) { f(x) } fn main(x: f32) -> f32 { f(x) }", &["E0103 1"]);
+    assert_errors("fn main(x: f32) -> f32 { let f = |g| g(g); f(f) }", &["E0103 1"]);
+    assert_errors("fn main(x: f32) -> f32 { (|a, b| a)(x) }", &["E0201 1"]);
+}
+
+#[test]
+fn a_known_condition_chooses_while_compiling() {
+    let text = "
+        const DEEP = false;
+        fn main(x: f32[4]) -> f32[4] { if DEEP && x.shape[0] > 2 { concatenate([x, x]) } else { x } }";
+    let printed = typed(text);
+    assert!(!printed.contains("if"), "{printed}");
+}
+
+#[test]
+fn the_entry_can_be_manual() {
+    let text = "
+        mesh (X = 2);
+        manual(X) fn main(p: { a: f32[8@X], b: f32 }) -> { s: f32, y: f32[8@X] } { { s: psum(sum(p.a), X), y: p.a * p.b } }";
+    let printed = typed(text);
+    assert!(printed.contains("fn main(p: { a: f32[8@X], b: f32 }) -> { s: f32, y: f32[8@X] } {"), "{printed}");
+    assert_round_trip(text);
+}
+
+#[test]
+fn a_loop_left_by_some_devices_has_no_collective_in_its_condition() {
+    let text = "
+        mesh (X = 2);
+        manual(X) fn f(x: i32[2@X]) -> i32[2@X] {
+          let mut n = x;
+          while psum(n[0], X) < n[0] { n += 1; }
+          n
+        }
+        fn main(x: i32[2]) -> i32[2] { f(x) }";
+    assert_errors(text, &["E0502 5"]);
+}
+
+#[test]
+fn dimensions_that_an_op_cuts_or_joins_keep_explicit_axes() {
+    let text = "
+        mesh (X: explicit = 2);
+        fn main(x: f32[8@X, 3]) -> (f32[6@X, 3], f32[16@X, 3], f32[8@X, 3], f32[3], f32[9@X, 3]) {
+          (x[1:7], concatenate([x, x]), roll(x, 1, axis=0), x[2], pad(x, ((0, 1), (0, 0))))
+        }";
+    typed(text);
+    assert_errors("mesh (X: explicit = 2); fn main(x: f32[8@X], i: i32) -> f32 { x[i] }", &["E0301 1"]);
+    let merged = "mesh (X: explicit = 2); fn main(x: f32[4, 6@X]) -> f32[24] { reshape(x, (24,)) }";
+    assert_errors(merged, &["E0301 1"]);
+}
+
+#[test]
+fn long_chains_and_deep_calls_do_not_overflow() {
+    let sum = vec!["x"; 400].join(" + ");
+    typed(&format!("fn main(x: f32) -> f32 {{ {sum} }}"));
+    let calls = (0..150).map(|n| format!("fn g{n}_(x) {{ g{}_(x) + ((((((((x)))))))) }}", n + 1)).collect::<String>();
+    typed(&format!("{calls} fn g150_(x) {{ x }} fn main(x: f32) -> f32 {{ g0_(x) }}"));
+}

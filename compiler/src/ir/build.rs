@@ -24,8 +24,9 @@ pub struct Builder {
     pub blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
     pub manual: AxisSet,
-    /// Axes along which a condition around may differ between devices; no collective can span them here.
-    pub conditions: AxisSet,
+    /// The conditions around that may differ between devices, the axes along which they do, and where they stand; no collective can
+    /// span these axes here.
+    pub conditions: Vec<(AxisSet, Span)>,
     /// Where statements come from that are emitted now: the expression being checked.
     pub span: Span,
     /// Types are given: a dump is being read.
@@ -41,7 +42,7 @@ impl Builder {
             func,
             blocks: vec![Block::default()],
             manual: AxisSet::EMPTY,
-            conditions: AxisSet::EMPTY,
+            conditions: Vec::new(),
             span: Span::default(),
             exact: false,
             conflict: None,
@@ -80,18 +81,16 @@ impl Builder {
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let Some(group) = op.rules().group().filter(|group| group.communicates()) else { return Ok(()) };
         let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
-        let split = axes.intersect(self.conditions);
-        if split.is_empty() {
-            return Ok(());
-        }
-        let axes = self.mesh.display_set(split);
+        let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
+        let Some((varies, place)) = blocking else { return Ok(()) };
+        let axes = self.mesh.display_set(varies.intersect(axes));
         let message = format!(
             "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
             op.rules().name()
         );
-        Err(Diagnostic::error(Code::E0502, self.span, message).help(
-            "some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it",
-        ))
+        Err(Diagnostic::error(Code::E0502, self.span, message)
+            .label(*place, format!("this may differ between devices along {axes}"))
+            .help("some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it"))
     }
 
     /// As [`Builder::emit`], for ops with one result.

@@ -61,6 +61,7 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
         let none = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
         return Ok(results.iter().map(none).collect());
     }
+    context.check_gather(&operands)?;
     let shares = context.shares(&rule, &operands)?;
     let joined = context.joined(&rule, &shares)?;
     let out = op.rules().out();
@@ -126,6 +127,20 @@ impl Context<'_> {
             }
         }
         Ok(shares)
+    }
+
+    /// One place of a split dimension, found while running: the device that holds it is not known.
+    fn check_gather(&self, operands: &[Vec<Vec<u8>>]) -> Result<(), Mismatch> {
+        let Op::Index(index) = self.op else { return Ok(()) };
+        let Some(&dim) = index.dims.iter().find(|&&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
+        let axes = self.mesh.display_axes(&operands[0][dim]);
+        let message = format!(
+            "dimension {dim} of `{}` is indexed while it is split over {axes}: the element is on one device along {axes}",
+            self.display(0)
+        );
+        let mut to = self.args[0].sharding.close();
+        to.dims[dim].axes.clear();
+        Err(Mismatch::new(Code::E0301, message).choices(vec![self.reshard(0, to)]))
     }
 
     /// The operands that split a factor agree on how.

@@ -153,7 +153,7 @@ impl Verifier<'_> {
                 let varies = self.func.ty(cond.results[0]).varying;
                 self.carried(&stmt.args, &body.params, &body.results, &stmt.results, varies);
                 self.same_types(&cond.params, &body.params);
-                self.block(cond);
+                self.under(varies, |verifier| verifier.block(cond));
                 self.under(varies, |verifier| verifier.block(body));
             }
             Op::Branch(_) => {

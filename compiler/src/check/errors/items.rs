@@ -44,6 +44,12 @@ pub fn unreadable_import(path: &str, reason: &str, shipped: &[&str], span: Span)
     }
 }
 
+/// E0104
+pub fn import_cycle(path: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0104, span, format!("`{path}` is what leads to this import, so it would import itself"))
+        .help("move what both files need into a third one")
+}
+
 /// E0105
 pub fn no_entry(entry: &str, span: Span, functions: &[&str]) -> Diagnostic {
     let error = Diagnostic::error(Code::E0105, span, format!("the program has no function `{entry}` to begin with"));
