@@ -146,3 +146,38 @@ fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affine) {
     }
     kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full reduction of `extent` elements.
+    fn total(extent: u64) -> Kernel {
+        let address = Affine::dim(0);
+        Kernel {
+            dims: vec![LoopDim { extent: Extent::Static(extent), reduced: true }],
+            buffers: vec![
+                BufferSlot { dtype: DType::F32, written: false },
+                BufferSlot { dtype: DType::F32, written: true },
+            ],
+            insts: vec![Inst::Load { access: Access { buffer: 0, address }, dtype: DType::F32 }],
+            stores: vec![Store {
+                access: Access { buffer: 1, address: Affine::default() },
+                dtype: DType::F32,
+                value: Elem(0),
+                combine: Some(Combine::Reduce(spmdc_runtime::abi::ReduceOp::Sum)),
+            }],
+            ..Kernel::default()
+        }
+    }
+
+    #[test]
+    fn parts_cover_the_whole() {
+        assert!(Cut::choose(&total(65536)).is_none());
+        for extent in [65537, 100_003, 1 << 20] {
+            let cut = Cut::choose(&total(extent)).expect("it is long");
+            assert_eq!(cut.full * cut.part + cut.rest, extent);
+            assert!(cut.rest < cut.part && cut.part >= PART);
+        }
+    }
+}

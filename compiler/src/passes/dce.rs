@@ -34,3 +34,20 @@ fn sweep(block: &mut Block, needed: &mut [bool]) {
 fn has_effect(stmt: &Stmt) -> bool {
     stmt.op.rules().has_effect() || stmt.blocks.iter().any(|block| block.stmts.iter().any(has_effect))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::ir::print::module;
+    use crate::passes::testing::typed;
+
+    #[test]
+    fn only_what_is_needed_or_has_an_effect_stays() {
+        let before = typed(
+            "fn main(x: f32[4]) { let a = exp(x); let b = x + x; print(\"{}\", sum(x)); for i in 0..3 { let c = sin(x); } b }",
+        );
+        let text = module(&super::dce(before));
+        assert!(!text.contains("exp") && !text.contains("for"), "{text}");
+        assert!(text.contains("print") && text.contains("sum"), "{text}");
+    }
+}

@@ -198,3 +198,42 @@ fn is_aligned(rule: &Factors, operand: usize) -> bool {
     };
     rule.results.iter().all(|result| *result == rule.operands[operand]) && passes(&rule.operands[operand])
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::check::sources::{NoSources, SourceSet};
+    use crate::pipeline::{Options, compile};
+
+    /// How many loop nests a program has.
+    fn kernels(source: &str) -> usize {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        compile(&set, &Options::default()).unwrap().kernels.len()
+    }
+
+    #[test]
+    fn a_chain_ends_in_the_reduction_that_consumes_it() {
+        assert_eq!(kernels("fn main(x: f32[64, 8]) { sum(exp(x.T * 2) + 1, axis=0) }"), 1);
+    }
+
+    #[test]
+    fn what_is_used_twice_at_one_index_is_computed_once() {
+        assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / (1 + e) * e }"), 1);
+    }
+
+    #[test]
+    fn work_is_not_repeated() {
+        // For each row, and for the sum.
+        assert_eq!(kernels("fn main(x: f32[64], y: f32[100, 64]) { y * exp(x) }"), 2);
+        assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / sum(e) }"), 3);
+        // Scalars are computed before the loops.
+        assert_eq!(kernels("fn main(x: f32[64], a: f32, b: f32) { x * (a + b) }"), 1);
+    }
+
+    #[test]
+    fn long_chains_are_cut() {
+        let steps = "y = sin(y) + x; ".repeat(60);
+        assert!(kernels(&format!("fn main(x: f32[64]) {{ let mut y = x; {steps} y }}")) > 1);
+    }
+}

@@ -16,3 +16,18 @@ pub mod plan_memory;
 pub mod propagate;
 pub mod reshard;
 pub mod simplify;
+
+#[cfg(test)]
+pub(crate) mod testing {
+    #![allow(clippy::unwrap_used)]
+    use crate::check::sources::{NoSources, SourceSet};
+    use crate::check::{CheckOptions, check};
+    use crate::ir::Module;
+
+    /// A program as the checker leaves it.
+    pub fn typed(source: &str) -> Module {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        check(&set, &CheckOptions::default()).unwrap().0
+    }
+}

@@ -22,6 +22,8 @@ mod lifetimes;
 mod steps;
 mod storage;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use crate::codegen::loops::Kernel;
 use crate::codegen::lower::layout_of;

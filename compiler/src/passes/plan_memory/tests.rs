@@ -1,0 +1,98 @@
+//! Programs whose memory and meetings are known.
+#![allow(clippy::unwrap_used)]
+
+use crate::check::sources::{NoSources, SourceSet};
+use crate::pipeline::{Options, compile};
+use spmdc_runtime::abi::{AxisSet, Program, Step};
+
+fn program(source: &str) -> Program {
+    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    compile(&set, &Options::default()).unwrap().program.unwrap()
+}
+
+/// The steps by kind, loops and branches in brackets.
+fn shape(steps: &[Step]) -> String {
+    let shapes = steps.iter().map(|step| match step {
+        Step::Kernel(_) => "kernel".to_string(),
+        Step::Gemm(_) => "product".to_string(),
+        Step::Exchange(_) => "exchange".to_string(),
+        Step::Reduce(_) => "reduce".to_string(),
+        Step::Permute(_) => "permute".to_string(),
+        Step::Sync { .. } => "sync".to_string(),
+        Step::Copy { .. } => "copy".to_string(),
+        Step::CheckIndex { .. } => "check".to_string(),
+        Step::For { body, .. } => format!("for[{}]", shape(body)),
+        Step::While { cond, body, .. } => format!("while[{}][{}]", shape(cond), shape(body)),
+        Step::If { then, otherwise, .. } => format!("if[{}][{}]", shape(then), shape(otherwise)),
+        Step::Print { .. } => "print".to_string(),
+    });
+    shapes.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_loop_computes_in_place() {
+    let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = 2 * u + 1; } u }");
+    // The parameter is kept for the next run; everything else happens in one buffer.
+    assert_eq!(shape(&program.body), "copy for[kernel]");
+    assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
+}
+
+#[test]
+fn neighbours_are_read_before_they_are_overwritten() {
+    let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = u + flip(u); } u }");
+    assert_eq!(shape(&program.body), "copy for[kernel copy]");
+}
+
+#[test]
+fn carried_values_change_places() {
+    let source = "fn main(x: f32[1000], y: f32[1000]) {
+        let mut a = x; let mut b = y;
+        for i in 0..3 { let t = a; a = b; b = t; }
+        (a, b)
+    }";
+    assert_eq!(shape(&program(source).body), "copy copy for[copy copy copy]");
+}
+
+#[test]
+fn a_dying_operand_gives_its_place() {
+    let program = program("fn main(x: f32[1000]) { let s = sort_free(x); s * sum(s) }\nfn sort_free(x) { exp(x) }");
+    // exp, its sum, and the product in the place of exp.
+    assert_eq!(shape(&program.body), "kernel kernel kernel");
+    assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
+}
+
+#[test]
+fn devices_meet_where_they_share_memory() {
+    let source = |size: usize| {
+        format!("mesh (X = 2);\nfn main(x: f32[{size}]) {{ let s = exp(x); s * sum(s, axis=0, keepdims=true) }}")
+    };
+    // Small values exist on every device.
+    let small = program(&source(1000));
+    assert_eq!(shape(&small.body), "kernel kernel kernel");
+    // Both devices fill halves of `s`, and then read all of it.
+    let large = program(&source(100_000));
+    assert_eq!(large.arenas[0].axes, AxisSet::EMPTY);
+    assert!(shape(&large.body).starts_with("kernel sync kernel"), "{}", shape(&large.body));
+}
+
+#[test]
+fn what_a_trip_leaves_is_met_before_the_next() {
+    let source = "mesh (X = 2);
+        fn main(x: f32[200, 200]) { let mut u = x; for i in 0..3 { u = u @ u; } u }";
+    let program = program(source);
+    // Everyone has read the factors before the copy overwrites them, and the copy is done before they are read again.
+    assert_eq!(shape(&program.body), "copy for[sync product sync copy]");
+}
+
+#[test]
+fn what_varies_is_not_shared() {
+    let source = "mesh (X = 2, Y = 2);
+        manual(X) fn f(x: f32[20000@X]) -> f32[20000@X] { let mut u = x; while max(u) > 1.0 { u = u * 0.5; } u }
+        fn main(x: f32[20000]) { f(x) }";
+    let program = program(source);
+    let result = &program.results[0];
+    assert_eq!(program.arenas[result.place.arena as usize].axes, AxisSet::of(0));
+    // Devices along Y go the same way and divide the work.
+    assert!(shape(&program.body).contains("while["), "{}", shape(&program.body));
+}
