@@ -5,6 +5,7 @@
 
 use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest};
+use super::tile;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_runtime::abi::DType;
 
@@ -26,13 +27,40 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
             if lanes > preferred_lanes(nest) || nest.dims[dim].length.max < u64::from(lanes) {
                 continue;
             }
-            let cost = cost(nest, Some(dim), lanes);
+            let cut = Cut { dim, rows: None, lanes: steps(nest, dim, lanes) };
+            let cost = cost(nest, Some(&cut), lanes);
             if cost < best.0 {
-                best = (cost, Some(Cut { dim, lanes: steps(nest, dim, lanes) }));
+                best = (cost, Some(cut));
+            }
+        }
+        for rows in (0..nest.dims.len()).filter(|&rows| rows != dim && is_tile(nest, rows, dim)) {
+            let lanes = (tile::SIDE * tile::SIDE) as u32;
+            let cut = Cut { dim, rows: Some(rows), lanes: vec![lanes, 1] };
+            let cost = cost(nest, Some(&cut), lanes);
+            if cost < best.0 {
+                best = (cost, Some(cut));
             }
         }
     }
     best.1
+}
+
+/// Whether tiles pay: some accesses are contiguous along the columns, others along the rows.
+fn is_tile(nest: &Nest, rows: usize, columns: usize) -> bool {
+    let is_long = |dim: usize| nest.dims[dim].length.max >= 2 * tile::SIDE as u64;
+    if nest.dims.iter().any(|dim| dim.reduced) || !is_long(rows) || !is_long(columns) {
+        return false;
+    }
+    let strides = |access: &Access| (Nest::stride(&access.address, rows), Nest::stride(&access.address, columns));
+    let stores: Vec<(i64, i64)> = nest.stores.iter().map(|store| strides(&store.access)).collect();
+    let loads = nest.order.iter().filter_map(|elem| match &nest.insts[elem.0 as usize] {
+        Inst::Load { access, .. } => Some(strides(access)),
+        _ => None,
+    });
+    let all: Vec<(i64, i64)> = loads.chain(stores.iter().copied()).collect();
+    stores.iter().all(|&(row, column)| row != 0 && column != 0)
+        && all.iter().any(|&(row, column)| row == 1 && column != 0)
+        && all.iter().any(|&(row, column)| column == 1 && row != 0)
 }
 
 /// Bundles of `lanes`, then smaller ones for what is left over.
@@ -55,8 +83,8 @@ fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
 
 /// What the number of iterations is surely a multiple of.
 fn granularity(nest: &Nest, dim: usize) -> u64 {
-    match nest.range_scale {
-        Some(scale) if dim == 0 => scale as u64,
+    match &nest.range {
+        Some(range) if range.dim == dim => range.scale as u64,
         _ => nest.dims[dim].length.factor,
     }
 }
@@ -74,7 +102,7 @@ fn preferred_lanes(nest: &Nest) -> u32 {
 }
 
 fn is_possible(nest: &Nest, dim: usize) -> bool {
-    let varies = nest.varying(dim);
+    let varies = nest.varying(std::iter::once(dim));
     nest.stores.iter().all(|store| {
         let moves = Nest::stride(&store.access.address, dim) != 0;
         match store.combine {
@@ -87,9 +115,10 @@ fn is_possible(nest: &Nest, dim: usize) -> bool {
     })
 }
 
-/// The cost of the whole nest, if `dim` is cut into bundles of `lanes`.
-fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
-    let varies = dim.map(|dim| nest.varying(dim));
+/// The cost of the whole nest, if it is cut into bundles of `lanes`.
+fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
+    let dim = cut.map(|cut| cut.dim);
+    let varies = cut.map(|cut| nest.varying(cut.dims()));
     // How often what is at each level happens.
     let mut trips = vec![1.0];
     for (at, loop_dim) in nest.dims.iter().enumerate() {
@@ -97,16 +126,12 @@ fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
         let outer = trips[at];
         trips.push(outer * length);
     }
-    // Of the points along `dim`, those in bundles share their cost; the rest are scalars.
-    let (in_bundles, left_over) = match dim {
-        None => (0.0, 1.0),
-        Some(dim) => {
-            let length = nest.dims[dim].length.max.max(1);
-            let rest =
-                if granularity(nest, dim).is_multiple_of(u64::from(lanes)) { 0 } else { length % u64::from(lanes) };
-            (1.0 - rest as f64 / length as f64, rest as f64 / length as f64)
-        }
-    };
+    // Points in bundles share their cost; the rest are scalars.
+    let in_bundles = cut.map_or(0.0, |cut| {
+        let side = if cut.rows.is_some() { tile::SIDE as u64 } else { u64::from(lanes) };
+        cut.dims().map(|dim| whole_part(nest, dim, side)).product()
+    });
+    let left_over = 1.0 - in_bundles;
     let share = |scalar: f64, bundle: f64| left_over * scalar + in_bundles * bundle;
     let mut total = 0.0;
     for &elem in &nest.order {
@@ -114,7 +139,7 @@ fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
         let work = work(inst);
         let each = match &varies {
             Some(varies) if varies[elem.0 as usize] => match inst {
-                Inst::Load { access, dtype } => share(1.0, access_cost(access, *dtype, dim)),
+                Inst::Load { access, dtype } => share(1.0, access_cost(access, *dtype, cut)),
                 _ => share(work, bundle_work(inst, work)),
             },
             _ => work,
@@ -126,14 +151,14 @@ fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
         match store.combine {
             None => {
                 let at = nest.store_level(store);
-                total += share(1.0, access_cost(&store.access, store.dtype, dim)) * trips[at];
+                total += share(1.0, access_cost(&store.access, store.dtype, cut)) * trips[at];
             }
             Some(_) => {
                 total += share(1.0, 1.0 / registers_ratio(store.dtype)) * trips[nest.dims.len()];
                 // Lanes of a reduced dimension must be put together for every result.
                 let finish = match dim {
                     Some(dim) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),
-                    _ => share(1.0, access_cost(&store.access, store.dtype, dim)),
+                    _ => share(1.0, access_cost(&store.access, store.dtype, cut)),
                 };
                 total += finish * trips[first_reduced];
             }
@@ -148,22 +173,35 @@ fn cost(nest: &Nest, dim: Option<usize>, lanes: u32) -> f64 {
     total + loops
 }
 
+/// The part of a dimension that is whole steps.
+fn whole_part(nest: &Nest, dim: usize, step: u64) -> f64 {
+    let length = nest.dims[dim].length.max.max(1);
+    let rest = if granularity(nest, dim).is_multiple_of(step) { 0 } else { length % step };
+    (length - rest) as f64 / length as f64
+}
+
 /// How many lanes share one instruction.
 fn registers_ratio(dtype: DType) -> f64 {
     match dtype.size() {
         8 => 2.0,
-        1 | 2 if dtype.is_integer() => 8.0,
+        1 => 8.0,
+        2 if dtype.is_integer() => 8.0,
         _ => 4.0,
     }
 }
 
-/// The cost of one element of an access in bundles along `dim`.
-fn access_cost(access: &Access, dtype: DType, dim: Option<usize>) -> f64 {
-    match dim.map(|dim| Nest::stride(&access.address, dim)) {
-        None | Some(0) => 1.0,
-        Some(1) => 1.0 / registers_ratio(dtype),
-        Some(-1) => 2.0 / registers_ratio(dtype),
-        Some(_) => STRIDED,
+/// The cost of one element of an access in bundles.
+fn access_cost(access: &Access, dtype: DType, cut: Option<&Cut>) -> f64 {
+    let Some(cut) = cut else { return 1.0 };
+    let ratio = registers_ratio(dtype);
+    let column = Nest::stride(&access.address, cut.dim);
+    match (column, cut.rows.map(|rows| Nest::stride(&access.address, rows))) {
+        (0, None) => 1.0,
+        (1, _) => 1.0 / ratio,
+        // Transposing takes about two moves a register.
+        (_, Some(1)) => 3.0 / ratio,
+        (-1, None) => 2.0 / ratio,
+        _ => STRIDED,
     }
 }
 

@@ -16,8 +16,8 @@
 //! An output may be the same memory as an input that is accessed at the same index: at every point, or bundle of points, all loads
 //! come before all stores, and no load moves over a store.
 
-use super::arithmetic::{memory_type, register_type};
-use super::loops::{Access, Affine, Elem, Inst, Kernel, Store};
+use super::arithmetic::register_type;
+use super::loops::{Affine, Elem, Inst, Kernel};
 use super::math_calls::MathStyle;
 use super::nest::{Cut, Nest};
 use super::reduction::Accumulator;
@@ -26,7 +26,6 @@ use crate::ops::elementwise::BinaryOp;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{AbiParam, Block, BlockArg, Function, InstBuilder, Signature, StackSlot};
-use cranelift_codegen::ir::{StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -64,21 +63,21 @@ pub fn emit(kernel: &Kernel, options: EmitOptions, context: &mut FunctionBuilder
 pub(super) struct Emitter<'n, 'f> {
     pub nest: &'n Nest,
     pub builder: FunctionBuilder<'f>,
-    buffers: Vec<Value>,
-    scalars: Vec<Value>,
+    pub buffers: Vec<Value>,
+    pub scalars: Vec<Value>,
     begin: Value,
     end: Value,
     /// The current index of each loop; that of the first lane in the vectorised one.
-    indices: Vec<Value>,
+    pub indices: Vec<Value>,
     /// Lanes of values that vary: those of the current bundle, or 1.
-    lanes: u32,
-    values: Vec<Option<Bundle>>,
+    pub lanes: u32,
+    pub values: Vec<Option<Bundle>>,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
     /// Where a division by zero goes.
     trap: Option<Block>,
     /// Memory for loads whose values do not matter.
-    scratch: Option<StackSlot>,
+    pub scratch: Option<StackSlot>,
 }
 
 impl<'n, 'f> Emitter<'n, 'f> {
@@ -140,14 +139,19 @@ impl<'n, 'f> Emitter<'n, 'f> {
         Vector { builder: &mut self.builder, lanes }
     }
 
-    /// What belongs inside `depth` loops, with all that is deeper.
-    fn level(&mut self, depth: usize) {
+    /// The instructions that belong inside `depth` loops and no deeper.
+    pub fn instructions(&mut self, depth: usize) {
         for at in 0..self.nest.order.len() {
             let elem = self.nest.order[at];
             if self.nest.levels[elem.0 as usize] == depth {
                 self.instruction(elem);
             }
         }
+    }
+
+    /// What belongs inside `depth` loops, with all that is deeper.
+    pub fn level(&mut self, depth: usize) {
+        self.instructions(depth);
         for at in 0..self.nest.stores.len() {
             let store = &self.nest.stores[at];
             if store.combine.is_none() && self.nest.store_level(store) == depth {
@@ -179,54 +183,73 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    fn dimension(&mut self, dim: usize) {
-        let (from, to, known) = match self.nest.range_scale {
-            Some(scale) if dim == 0 => {
-                let from = self.builder.ins().imul_imm_s(self.begin, scale);
-                (from, self.builder.ins().imul_imm_s(self.end, scale), None)
-            }
-            _ => {
-                let from = self.builder.ins().iconst(I64, 0);
-                (from, self.length(dim), self.nest.dims[dim].length.known())
-            }
-        };
-        let Some(cut) = self.nest.cut.as_ref().filter(|cut| cut.dim == dim) else {
-            return self.count(dim, from, to, 1, known != Some(0) && known.is_some());
-        };
-        self.cut(cut, from, to, known);
-        self.lanes = 1;
+    /// Where a loop begins and ends, and how many iterations it has if that is known.
+    pub fn bounds(&mut self, dim: usize) -> (Value, Value, Option<u64>) {
+        if let Some(range) = self.nest.range.as_ref().filter(|range| range.dim == dim) {
+            let from = self.builder.ins().imul_imm_s(self.begin, range.scale);
+            return (from, self.builder.ins().imul_imm_s(self.end, range.scale), None);
+        }
+        let from = self.builder.ins().iconst(I64, 0);
+        (from, self.length(dim), self.nest.dims[dim].length.known())
     }
 
-    /// The loop over a dimension in bundles, each size of bundle going as far as it can.
-    fn cut(&mut self, cut: &Cut, from: Value, to: Value, known: Option<u64>) {
-        let (mut from, mut left) = (from, known);
-        for &lanes in &cut.lanes {
-            self.lanes = lanes;
-            if left == Some(0) {
-                return;
+    fn dimension(&mut self, dim: usize) {
+        match &self.nest.cut {
+            Some(Cut { dim: column, rows: Some(row), .. }) if *row == dim => self.tiles(*row, *column),
+            Some(cut) if cut.dim == dim => self.bundles(cut),
+            _ => {
+                let (from, to, known) = self.bounds(dim);
+                let nonempty = known.is_some_and(|known| known > 0);
+                self.count(from, to, 1, nonempty, self.nest.dims[dim].reduced, |e, index| {
+                    e.indices[dim] = index;
+                    e.level(dim + 1);
+                });
             }
-            // Whole bundles only; the last size fits by construction.
-            let is_last = cut.lanes.last() == Some(&lanes);
-            let until = if is_last {
-                to
-            } else {
-                let count = self.builder.ins().isub(to, from);
-                let whole = self.builder.ins().band_imm_s(count, -i64::from(lanes));
-                self.builder.ins().iadd(from, whole)
-            };
-            let nonempty = left.is_some_and(|left| left >= u64::from(lanes));
-            self.count(cut.dim, from, until, lanes, nonempty);
-            left = left.map(|left| left % u64::from(lanes));
-            from = until;
         }
     }
 
-    /// `for index in (from..to).step_by(step)`, in whose body deeper levels are emitted. Accumulators pass through the loops over
-    /// reduced dimensions.
-    fn count(&mut self, dim: usize, from: Value, to: Value, step: u32, nonempty: bool) {
+    /// The loop over a dimension in bundles, each size of bundle going as far as it can.
+    fn bundles(&mut self, cut: &Cut) {
+        let (mut from, to, mut left) = self.bounds(cut.dim);
+        for &lanes in &cut.lanes {
+            if left == Some(0) {
+                break;
+            }
+            // Whole bundles only; the last size fits by construction.
+            let is_last = cut.lanes.last() == Some(&lanes);
+            let until = if is_last { to } else { self.whole(from, to, lanes) };
+            let nonempty = left.is_some_and(|left| left >= u64::from(lanes));
+            self.lanes = lanes;
+            self.count(from, until, lanes, nonempty, self.nest.dims[cut.dim].reduced, |e, index| {
+                e.indices[cut.dim] = index;
+                e.level(cut.dim + 1);
+            });
+            left = left.map(|left| left % u64::from(lanes));
+            from = until;
+        }
+        self.lanes = 1;
+    }
+
+    /// The end of the last whole step between two bounds.
+    pub fn whole(&mut self, from: Value, to: Value, step: u32) -> Value {
+        let count = self.builder.ins().isub(to, from);
+        let whole = self.builder.ins().band_imm_s(count, -i64::from(step));
+        self.builder.ins().iadd(from, whole)
+    }
+
+    /// `for index in (from..to).step_by(step) { body }`. If the loop is `reduced`, accumulators pass through it.
+    pub fn count(
+        &mut self,
+        from: Value,
+        to: Value,
+        step: u32,
+        nonempty: bool,
+        reduced: bool,
+        emit_body: impl FnOnce(&mut Self, Value),
+    ) {
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let index = self.builder.append_block_param(body, I64);
-        let carried = if self.nest.dims[dim].reduced { self.accumulator_values() } else { Vec::new() };
+        let carried = if reduced { self.accumulator_values() } else { Vec::new() };
         let mut inside = Vec::new();
         let mut outside = Vec::new();
         for &value in &carried {
@@ -242,44 +265,43 @@ impl<'n, 'f> Emitter<'n, 'f> {
             self.builder.ins().brif(any, body, &enter, after, &arguments(None, &carried));
         }
         self.builder.switch_to_block(body);
-        if !carried.is_empty() {
+        if reduced {
             self.set_accumulator_values(&inside);
         }
-        self.indices[dim] = index;
-        self.level(dim + 1);
-        let carried = if carried.is_empty() { carried } else { self.accumulator_values() };
+        emit_body(self, index);
+        let carried = if reduced { self.accumulator_values() } else { carried };
         let next = self.builder.ins().iadd_imm_s(index, i64::from(step));
         let again = self.builder.ins().icmp(IntCC::SignedLessThan, next, to);
         self.builder.ins().brif(again, body, &arguments(Some(next), &carried), after, &arguments(None, &carried));
         self.builder.switch_to_block(after);
-        if !carried.is_empty() {
+        if reduced {
             self.set_accumulator_values(&outside);
         }
     }
 
     // Affine values and addresses.
 
-    /// An affine value times `scale`, at the first lane.
-    fn affine(&mut self, affine: &Affine, scale: i64) -> Value {
+    /// An affine value at the first lane.
+    fn affine(&mut self, affine: &Affine) -> Value {
         let mut sum = None;
         for &(slot, stride) in &affine.scalars {
-            sum = Some(self.add_product(sum, self.scalars[slot], stride * scale));
+            sum = Some(self.add_product(sum, self.scalars[slot], stride));
         }
         for &(elem, stride) in &affine.dynamic {
             let value = self.values[elem.0 as usize].expect("dynamic indices come first").single();
-            sum = Some(self.add_product(sum, value, stride * scale));
+            sum = Some(self.add_product(sum, value, stride));
         }
         for &(dim, stride) in &affine.terms {
-            sum = Some(self.add_product(sum, self.indices[dim], stride * scale));
+            sum = Some(self.add_product(sum, self.indices[dim], stride));
         }
         match sum {
             Some(sum) if affine.constant == 0 => sum,
-            Some(sum) => self.builder.ins().iadd_imm_s(sum, affine.constant * scale),
-            None => self.builder.ins().iconst(I64, affine.constant * scale),
+            Some(sum) => self.builder.ins().iadd_imm_s(sum, affine.constant),
+            None => self.builder.ins().iconst(I64, affine.constant),
         }
     }
 
-    fn add_product(&mut self, sum: Option<Value>, value: Value, factor: i64) -> Value {
+    pub fn add_product(&mut self, sum: Option<Value>, value: Value, factor: i64) -> Value {
         let product = if factor == 1 {
             value
         } else if factor > 0 && factor.count_ones() == 1 {
@@ -293,54 +315,19 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// The address of an element at the first lane: a pointer and a constant.
-    fn address(&mut self, access: &Access, dtype: DType) -> (Value, i32) {
-        let size = dtype.size() as i64;
-        let constant = access.address.constant * size;
-        // Vectors reach up to 256 bytes further.
-        let (offset, rest) = match i32::try_from(constant) {
-            Ok(offset) if offset.unsigned_abs() < 1 << 30 => (offset, 0),
-            _ => (0, access.address.constant),
-        };
-        let variable = Affine { constant: rest, ..access.address.clone() };
-        let base = self.buffers[access.buffer];
-        let mut pointer = base;
-        if variable.constant != 0 {
-            pointer = self.builder.ins().iadd_imm_s(pointer, variable.constant * size);
-        }
-        for &(slot, stride) in &variable.scalars {
-            pointer = self.add_product(Some(pointer), self.scalars[slot], stride * size);
-        }
-        for &(elem, stride) in &variable.dynamic {
-            let value = self.values[elem.0 as usize].expect("dynamic indices come first").single();
-            pointer = self.add_product(Some(pointer), value, stride * size);
-        }
-        for &(dim, stride) in &variable.terms {
-            pointer = self.add_product(Some(pointer), self.indices[dim], stride * size);
-        }
-        (pointer, offset)
-    }
-
-    /// The stride of an affine value along the lanes; 0 with one lane.
-    fn lane_stride(&self, affine: &Affine) -> i64 {
-        match self.nest.vector_dim() {
-            Some(dim) if self.lanes > 1 => Nest::stride(affine, dim),
-            _ => 0,
-        }
-    }
-
     /// An affine value in `lanes` lanes, exact in 32 or 64 bits.
     fn affine_lanes(&mut self, affine: &Affine, lanes: u32) -> Bundle {
-        let (fits, stride) = (self.nest.fits_i32(affine), self.lane_stride(affine));
-        let first = self.affine(affine, 1);
+        let fits = self.nest.fits_i32(affine);
+        let first = self.affine(affine);
         let lane = if fits { I32 } else { I64 };
         let first = if fits { self.builder.ins().ireduce(I32, first) } else { first };
+        let offsets = self.lane_offsets(affine, lanes);
         let mut v = self.vector(lanes);
         let base = v.splat(lane, first);
-        if stride == 0 || lanes == 1 {
+        if offsets.iter().all(|&offset| offset == 0) {
             return base;
         }
-        let steps = v.int_lanes(lane, |i| i64::from(i) * stride);
+        let steps = v.int_lanes(lane, |i| offsets[i as usize]);
         v.add(base, steps)
     }
 
@@ -471,159 +458,6 @@ impl<'n, 'f> Emitter<'n, 'f> {
         self.builder.switch_to_block(safe);
     }
 
-    // Memory.
-
-    /// A load; under a guard (which varies along the lanes or not) from scratch memory where the value does not matter.
-    fn load(&mut self, access: &Access, dtype: DType, lanes: u32, guard: Option<(bool, Bundle)>) -> Bundle {
-        let (pointer, offset) = self.address(access, dtype);
-        let stride = self.lane_stride(&access.address);
-        let raw = match guard {
-            None => self.load_lanes(pointer, offset, stride, dtype, lanes),
-            Some((false, condition)) => {
-                let pointer = self.guarded(condition.single(), pointer, offset);
-                self.load_lanes(pointer, 0, stride, dtype, lanes)
-            }
-            Some((true, mask)) => self.load_masked(pointer, offset, stride, dtype, lanes, mask),
-        };
-        self.vector(lanes).decode_memory(dtype, raw)
-    }
-
-    /// The elements as they lie in memory.
-    fn load_lanes(&mut self, pointer: Value, offset: i32, stride: i64, dtype: DType, lanes: u32) -> Bundle {
-        let ty = memory_type(dtype);
-        let size = dtype.size() as i64;
-        match stride {
-            _ if lanes == 1 => self.vector(1).load(ty, pointer, offset),
-            1 => self.vector(lanes).load(ty, pointer, offset),
-            -1 => {
-                let back = offset - (i64::from(lanes - 1) * size) as i32;
-                let mut v = self.vector(lanes);
-                let forward = v.load(ty, pointer, back);
-                v.reverse(forward)
-            }
-            _ => {
-                let values: Vec<Value> = (0..lanes)
-                    .map(|i| {
-                        let (pointer, offset) = self.lane_address(pointer, offset, i64::from(i) * stride * size);
-                        self.builder.ins().load(ty, memory(), pointer, offset)
-                    })
-                    .collect();
-                self.vector(lanes).assemble(ty, &values)
-            }
-        }
-    }
-
-    fn lane_address(&mut self, pointer: Value, offset: i32, distance: i64) -> (Value, i32) {
-        match i32::try_from(i64::from(offset) + distance) {
-            Ok(offset) => (pointer, offset),
-            Err(_) => (self.builder.ins().iadd_imm_s(pointer, distance), offset),
-        }
-    }
-
-    /// The address, or scratch memory where the condition does not hold.
-    fn guarded(&mut self, condition: Value, pointer: Value, offset: i32) -> Value {
-        let scratch = self.scratch();
-        let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
-        self.builder.ins().select(condition, pointer, scratch)
-    }
-
-    /// Room for one bundle of the widest elements.
-    fn scratch(&mut self) -> Value {
-        let slot = match self.scratch {
-            Some(slot) => slot,
-            None => {
-                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 128, 4);
-                *self.scratch.insert(self.builder.create_sized_stack_slot(data))
-            }
-        };
-        self.builder.ins().stack_addr(I64, slot, 0)
-    }
-
-    /// A bundle of which only the lanes under the mask may be touched: all, none, or each by itself.
-    fn load_masked(
-        &mut self,
-        pointer: Value,
-        offset: i32,
-        stride: i64,
-        dtype: DType,
-        lanes: u32,
-        mask: Bundle,
-    ) -> Bundle {
-        let ty = memory_type(dtype);
-        let mask = self.vector(lanes).mask_as(mask, ty);
-        let blocks: [Block; 4] = std::array::from_fn(|_| self.builder.create_block());
-        let [some, whole, single, after] = blocks;
-        let mut v = self.vector(lanes);
-        let zeros = v.int(ty, 0);
-        let results: Vec<Value> = zeros
-            .parts()
-            .iter()
-            .map(|&part| {
-                let ty = v.builder.func.dfg.value_type(part);
-                v.builder.append_block_param(after, ty)
-            })
-            .collect();
-        let any = v.any(mask);
-        v.builder.ins().brif(any, some, &[], after, &arguments(None, zeros.parts()));
-        v.builder.switch_to_block(some);
-        let unset = v.not_mask(mask);
-        let any_unset = v.any(unset);
-        v.builder.ins().brif(any_unset, single, &[], whole, &[]);
-
-        self.builder.switch_to_block(whole);
-        let value = self.load_lanes(pointer, offset, stride, dtype, lanes);
-        self.builder.ins().jump(after, &arguments(None, value.parts()));
-
-        self.builder.switch_to_block(single);
-        let scratch = self.scratch();
-        let size = dtype.size() as i64;
-        let values: Vec<Value> = (0..lanes)
-            .map(|i| {
-                let set = self.vector(lanes).extract(mask, i);
-                let distance = i64::from(offset) + i64::from(i) * stride * size;
-                let address = self.builder.ins().iadd_imm_s(pointer, distance);
-                let address = self.builder.ins().select(set, address, scratch);
-                self.builder.ins().load(ty, memory(), address, 0)
-            })
-            .collect();
-        let value = self.vector(lanes).assemble(ty, &values);
-        self.builder.ins().jump(after, &arguments(None, value.parts()));
-
-        self.builder.switch_to_block(after);
-        Bundle::new(ty, &results)
-    }
-
-    fn store_point(&mut self, store: &Store) {
-        let varies = self.nest.varies[store.value.0 as usize] || self.lane_stride(&store.access.address) != 0;
-        let lanes = if varies { self.lanes } else { 1 };
-        let value = self.operand(store.value, lanes);
-        self.store(&store.access, store.dtype, value, lanes);
-    }
-
-    /// Writes a value of `dtype`, which is the buffer's element type.
-    pub fn store(&mut self, access: &Access, dtype: DType, value: Bundle, lanes: u32) {
-        let raw = self.vector(lanes).encode_memory(dtype, value);
-        let (pointer, offset) = self.address(access, dtype);
-        let (stride, size) = (self.lane_stride(&access.address), dtype.size() as i64);
-        match stride {
-            _ if lanes == 1 => self.vector(1).store(raw, pointer, offset),
-            1 => self.vector(lanes).store(raw, pointer, offset),
-            -1 => {
-                let back = offset - (i64::from(lanes - 1) * size) as i32;
-                let mut v = self.vector(lanes);
-                let reversed = v.reverse(raw);
-                v.store(reversed, pointer, back);
-            }
-            _ => {
-                for i in 0..lanes {
-                    let value = self.vector(lanes).extract(raw, i);
-                    let (pointer, offset) = self.lane_address(pointer, offset, i64::from(i) * stride * size);
-                    self.builder.ins().store(memory(), value, pointer, offset);
-                }
-            }
-        }
-    }
-
     /// The width at which a truth value comes out of its instruction, in lanes.
     pub fn mask_lane(&self, elem: Elem) -> Type {
         match &self.nest.insts[elem.0 as usize] {
@@ -649,6 +483,6 @@ impl<'n, 'f> Emitter<'n, 'f> {
     }
 }
 
-fn arguments(first: Option<Value>, rest: &[Value]) -> Vec<BlockArg> {
+pub(super) fn arguments(first: Option<Value>, rest: &[Value]) -> Vec<BlockArg> {
     first.into_iter().chain(rest.iter().copied()).map(BlockArg::from).collect()
 }

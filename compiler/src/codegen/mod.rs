@@ -1,9 +1,10 @@
 //! From loop nests to machine code.
 //!
 //! `builder` describes loop nests (`loops`) and `lower` the steps around them. `nest` and `cut` decide how a nest runs, `kernel`
-//! emits its loops, `reduction` what is combined over them, `arithmetic`, `half_lanes` and `lanes` the operations inside, all
+//! emits its loops (`tile` those of tiles), `access` loads and stores, `reduction` what is combined over the loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all
 //! on the bundles of `vector`. `machine` compiles; `jit` and `object` say where the code goes.
 
+mod access;
 mod arithmetic;
 pub mod builder;
 mod cut;
@@ -25,4 +26,5 @@ mod split;
 mod tests;
 #[cfg(test)]
 mod throughput;
+mod tile;
 mod vector;

@@ -2,7 +2,7 @@
 //!
 //! - Neighbouring dimensions that every access walks through without a gap become one, so that a short inner dimension does not
 //!   keep a kernel from being vectorised: `f32[1000, 3]` plus itself is one loop over 3000 elements. The range of a kernel stays
-//!   in units of its first dimension, which [`Nest::range_scale`] says in units of the loop.
+//!   in units of its first dimension, which [`Nest::range`] says in units of the loop.
 //! - An instruction belongs to a *level*: 0 is before all loops, `k + 1` inside loop `k`, as deep as its operands ask for.
 //! - One dimension may be cut into bundles of lanes. Instructions that depend on its index *vary*; all others stay scalars.
 //! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
@@ -37,15 +37,32 @@ pub struct NestDim {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
     pub dim: usize,
+    /// A second dimension along which bundles reach, so that they are tiles of 4 by 4 points. It is the loop around `dim`, which is
+    /// the innermost.
+    pub rows: Option<usize>,
     /// Lanes of the bundles, widest first; 1 at the end if elements may be left over.
     pub lanes: Vec<u32>,
+}
+
+impl Cut {
+    /// The dimensions that differ between lanes.
+    pub fn dims(&self) -> impl Iterator<Item = usize> + Clone {
+        std::iter::once(self.dim).chain(self.rows)
+    }
+}
+
+/// The loop that runs over the kernel's range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    pub dim: usize,
+    /// Iterations per unit of the range.
+    pub scale: i64,
 }
 
 #[derive(Clone, Debug)]
 pub struct Nest {
     pub dims: Vec<NestDim>,
-    /// If the first loop runs over the kernel's range: iterations per unit of the range.
-    pub range_scale: Option<i64>,
+    pub range: Option<Range>,
     pub insts: Vec<Inst>,
     /// For each instruction the condition under which it is needed; None: always.
     pub guards: Vec<Option<Elem>>,
@@ -65,7 +82,7 @@ impl Nest {
             kernel.dims.iter().map(|dim| NestDim { length: length(&dim.extent), reduced: dim.reduced }).collect();
         let mut nest = Nest {
             dims,
-            range_scale: kernel.range_dim.then_some(1),
+            range: kernel.range_dim.then_some(Range { dim: 0, scale: 1 }),
             insts: kernel.insts.clone(),
             guards: Vec::new(),
             stores: kernel.stores.clone(),
@@ -80,13 +97,12 @@ impl Nest {
         nest.sort();
         nest.place();
         nest.cut = super::cut::choose(&nest);
-        nest.vary();
+        nest.move_rows_inward();
+        nest.varies = match &nest.cut {
+            Some(cut) => nest.varying(cut.dims()),
+            None => vec![false; nest.insts.len()],
+        };
         nest
-    }
-
-    /// The dimension that is vectorised.
-    pub fn vector_dim(&self) -> Option<usize> {
-        self.cut.as_ref().map(|cut| cut.dim)
     }
 
     /// The first reduced dimension, or the number of dimensions.
@@ -162,7 +178,7 @@ impl Nest {
 
     /// Joins neighbouring dimensions wherever no access can tell the difference, and drops those of one iteration.
     fn collapse(&mut self) {
-        let first = usize::from(self.range_scale.is_some());
+        let first = usize::from(self.range.is_some());
         for dim in (first..self.dims.len()).rev() {
             if self.dims[dim].length.known() == Some(1) {
                 self.drop_dim(dim);
@@ -195,8 +211,8 @@ impl Nest {
         let inner = self.dims[outer + 1].length.factor;
         self.drop_dim(outer);
         self.dims[outer].length = Length { factor: factor.factor * inner, max: factor.max * inner, ..factor };
-        if let (0, Some(scale)) = (outer, &mut self.range_scale) {
-            *scale *= inner as i64;
+        if let (0, Some(range)) = (outer, &mut self.range) {
+            range.scale *= inner as i64;
         }
     }
 
@@ -349,19 +365,33 @@ impl Nest {
         }
     }
 
-    fn vary(&mut self) {
-        self.varies = match self.vector_dim() {
-            Some(dim) => self.varying(dim),
-            None => vec![false; self.insts.len()],
-        };
+    /// Makes the two dimensions of a tile the innermost ones.
+    fn move_rows_inward(&mut self) {
+        let Some(Cut { dim: column, rows: Some(row), .. }) = self.cut else { return };
+        let mut order: Vec<usize> = (0..self.dims.len()).filter(|&dim| dim != row && dim != column).collect();
+        order.extend([row, column]);
+        let place = |dim: usize| order.iter().position(|&old| old == dim).expect("every dimension has a place");
+        for affine in self.affines_mut() {
+            affine.terms.iter_mut().for_each(|(dim, _)| *dim = place(*dim));
+            affine.terms.sort_unstable();
+        }
+        if let Some(range) = &mut self.range {
+            range.dim = place(range.dim);
+        }
+        if let Some(cut) = &mut self.cut {
+            (cut.dim, cut.rows) = (place(column), Some(place(row)));
+        }
+        self.dims = order.iter().map(|&dim| self.dims[dim].clone()).collect();
+        self.place();
     }
 
-    /// Which instructions depend on the index of a dimension.
-    pub fn varying(&self, dim: usize) -> Vec<bool> {
+    /// Which instructions depend on the index of one of the dimensions.
+    pub fn varying(&self, dims: impl Iterator<Item = usize> + Clone) -> Vec<bool> {
         let mut varies = vec![false; self.insts.len()];
         for &elem in &self.order {
             let by_operands = self.dependencies(elem).into_iter().any(|operand| varies[operand.0 as usize]);
-            let by_index = affines(&self.insts[elem.0 as usize]).any(|affine| Nest::stride(affine, dim) != 0);
+            let by_index = affines(&self.insts[elem.0 as usize])
+                .any(|affine| dims.clone().any(|dim| Nest::stride(affine, dim) != 0));
             varies[elem.0 as usize] = by_operands || by_index;
         }
         varies

@@ -467,6 +467,140 @@ fn padding_reads_nothing_outside() {
     }
 }
 
+/// Blocks of a two-dimensional array side by side, each padded: every load is under its own conditions, nested selects under
+/// both, and the buffers end where the conditions do.
+#[test]
+fn joined_and_padded_blocks_read_nothing_outside() {
+    let mut random = Random(9);
+    let mut cases = Vec::new();
+    for _ in 0..60 {
+        let dtype = random.pick(&[DType::I8, DType::F16, DType::I32, DType::F32, DType::F64, DType::Bool]);
+        let (low, rows, high) = (random.below(4) as i64, 1 + random.below(6) as i64, random.below(4) as i64);
+        let widths: Vec<i64> = (0..3).map(|_| 1 + random.below(24) as i64).collect();
+        let total: i64 = widths.iter().sum();
+        let mut kernel = Kernel {
+            dims: vec![parallel((low + rows + high) as u64), parallel(total as u64)],
+            range_dim: true,
+            ..Kernel::default()
+        };
+        let mut buffers = Vec::new();
+        let row = Affine::dim(0).offset(-low);
+        kernel.insts.push(Inst::InRange {
+            affine: row.clone(),
+            low: Affine::constant(0),
+            high: Affine::constant(rows),
+        });
+        kernel.insts.push(Inst::Const { dtype, bits: random.element(dtype) });
+        let mut joined = Elem(1);
+        let mut start = total;
+        for (at_buffer, &width) in widths.iter().enumerate().rev() {
+            start -= width;
+            let backwards = random.chance(20);
+            let column = Affine::dim(1).offset(-start);
+            let column = if backwards { column.times(-1).offset(width - 1) } else { column };
+            let address = row.times(width).plus(&column);
+            let next = kernel.insts.len() as u32;
+            kernel.insts.push(Inst::InRange {
+                affine: Affine::dim(1),
+                low: Affine::constant(start),
+                high: Affine::constant(start + width),
+            });
+            kernel.insts.push(Inst::Load { access: access(at_buffer, address), dtype });
+            kernel.insts.push(Inst::Select { dtype, cond: Elem(next), then: Elem(next + 1), otherwise: joined });
+            joined = Elem(next + 2);
+        }
+        for &width in &widths {
+            let len = (width * rows) as usize;
+            kernel.buffers.push(slot(dtype, false));
+            buffers.push(bytes(dtype, &(0..len).map(|_| random.element(dtype)).collect::<Vec<_>>()));
+        }
+        kernel.insts.push(Inst::Select { dtype, cond: Elem(0), then: joined, otherwise: Elem(1) });
+        let value = Elem(kernel.insts.len() as u32 - 1);
+        let len = ((low + rows + high) * total) as usize;
+        kernel.buffers.push(slot(dtype, true));
+        buffers.push(vec![0; len * dtype.size()]);
+        let address = at(&[(0, total), (1, 1)]);
+        kernel.stores.push(Store { access: access(3, address), dtype, value, combine: None });
+        cases.push((kernel, buffers, low + rows + high));
+    }
+    let kernels: Vec<Kernel> = cases.iter().map(|(kernel, ..)| kernel.clone()).collect();
+    let jit = jit::compile(&kernels).unwrap();
+    for ((kernel, buffers, range), &function) in cases.iter().zip(jit.functions()) {
+        check(kernel, function, buffers, &[], 0, *range);
+    }
+}
+
+/// Reading along one dimension and writing along another goes by tiles: of every width, with edges of every length.
+#[test]
+fn transpositions_move_every_element() {
+    let mut random = Random(10);
+    let mut cases = Vec::new();
+    for dtype in [DType::Bool, DType::I8, DType::F16, DType::I32, DType::F32, DType::I64] {
+        for (rows, columns, batch) in [(8, 8, 1), (37, 70, 1), (9, 11, 3), (40, 33, 2)] {
+            // out[i, b, j] = f(x[j, b, i])
+            let dims = vec![parallel(rows as u64), parallel(batch as u64), parallel(columns as u64)];
+            let len = (rows * columns * batch) as usize;
+            let negated = if dtype == DType::Bool { UnaryOp::Not } else { UnaryOp::Neg };
+            let kernel = Kernel {
+                dims,
+                range_dim: true,
+                buffers: vec![slot(dtype, false), slot(dtype, true)],
+                scalars: Vec::new(),
+                insts: vec![
+                    Inst::Load { access: access(0, at(&[(0, 1), (1, rows), (2, rows * batch)])), dtype },
+                    Inst::Unary { op: negated, dtype, arg: Elem(0) },
+                ],
+                stores: vec![Store {
+                    access: access(1, at(&[(0, batch * columns), (1, columns), (2, 1)])),
+                    dtype,
+                    value: Elem(1),
+                    combine: None,
+                }],
+            };
+            let x: Vec<u64> = (0..len).map(|_| random.element(dtype)).collect();
+            cases.push((kernel, vec![bytes(dtype, &x), vec![0; len * dtype.size()]], rows));
+        }
+    }
+    let kernels: Vec<Kernel> = cases.iter().map(|(kernel, ..)| kernel.clone()).collect();
+    let jit = jit::compile(&kernels).unwrap();
+    for ((kernel, buffers, range), &function) in cases.iter().zip(jit.functions()) {
+        let cut = super::nest::Nest::new(kernel).cut;
+        assert!(*range < 30 || cut.clone().is_some_and(|cut| cut.rows.is_some()), "{cut:?} {kernel:#?}");
+        check(kernel, function, buffers, &[], 0, *range);
+        check(kernel, function, buffers, &[], 3, range - 1);
+    }
+}
+
+/// A block's start and a dynamic row are part of the address.
+#[test]
+fn addresses_know_scalars_and_dynamic_indices() {
+    let dtype = DType::F32;
+    let address = Affine { scalars: vec![(0, 1)], dynamic: vec![(Elem(0), 50)], ..at(&[(0, 1)]) };
+    let global = Affine { scalars: vec![(0, 1)], ..at(&[(0, 1)]) };
+    let kernel = Kernel {
+        dims: vec![LoopDim { extent: Extent::Scalar { slot: 1, max: 30 }, reduced: false }],
+        range_dim: true,
+        buffers: vec![slot(DType::I64, false), slot(dtype, false), slot(dtype, true)],
+        scalars: vec![
+            Scalar::BlockStart(LayoutDim { size: 50, axes: vec![0] }),
+            Scalar::BlockLen(LayoutDim { size: 50, axes: vec![0] }),
+        ],
+        insts: vec![
+            Inst::LoopInvariant { buffer: 0 },
+            Inst::Load { access: access(1, address), dtype },
+            Inst::Index { affine: global, dtype },
+            Inst::Binary { op: BinaryOp::Add, dtype, lhs: Elem(1), rhs: Elem(2) },
+        ],
+        stores: vec![Store { access: access(2, at(&[(0, 1)])), dtype, value: Elem(3), combine: None }],
+    };
+    let jit = jit::compile(std::slice::from_ref(&kernel)).unwrap();
+    let rows: Vec<u64> = (0..150).map(|i| u64::from((i as f32 / 7.0).to_bits())).collect();
+    for row in 0..3 {
+        let buffers = vec![bytes(DType::I64, &[row]), bytes(dtype, &rows), vec![0; 120]];
+        check(&kernel, jit.functions()[0], &buffers, &[20, 30], 0, 30);
+    }
+}
+
 /// A random kernel over buffers that are just large enough, with values of small integers where sums must be exact.
 struct Generated {
     kernel: Kernel,

@@ -566,6 +566,29 @@ impl Vector<'_, '_> {
         self.shuffle(ty, a, b, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23])
     }
 
+    /// Pieces of a type from the lower or upper halves of two registers, in turn.
+    pub fn unpack(&mut self, piece: Type, a: Value, b: Value, high: bool) -> Value {
+        let size = piece.bytes() as u8;
+        let start = if high { 8 } else { 0 };
+        let bytes = std::array::from_fn(|i| {
+            let (which, within) = (i as u8 / size, i as u8 % size);
+            start + which / 2 * size + within + if which % 2 == 1 { 16 } else { 0 }
+        });
+        self.shuffle(I8X16, a, b, bytes)
+    }
+
+    /// A register whose first 32 bits are another word of it.
+    pub fn word_down(&mut self, a: Value, word: usize) -> Value {
+        let bytes = std::array::from_fn(|i| ((i + 4 * word) % 16) as u8);
+        self.shuffle(I8X16, a, a, bytes)
+    }
+
+    /// Registers of any type as a bundle.
+    pub fn as_lanes(&mut self, lane: Type, parts: &[Value]) -> Bundle {
+        let parts: Vec<Value> = parts.iter().map(|&part| self.recast_from(part, register_of(lane))).collect();
+        Bundle::new(lane, &parts)
+    }
+
     /// Applies to 32-bit lanes what makes two 64-bit lanes of the low half of a register.
     fn spread(&mut self, lane: Type, a: Bundle, mut f: impl FnMut(&mut Self, Value) -> Value) -> Bundle {
         if self.is_scalar() {

@@ -1,0 +1,271 @@
+//! Loads and stores: addresses, the patterns of neighbouring lanes in memory, and loads under conditions.
+
+use super::arithmetic::memory_type;
+use super::kernel::{Emitter, arguments};
+use super::loops::{Access, Affine, Store};
+use super::nest::{Cut, Nest};
+use super::tile;
+use super::vector::{Bundle, memory};
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Type, Value};
+use spmdc_runtime::abi::DType;
+
+/// How the elements of the lanes lie in memory.
+enum Pattern {
+    /// One after the other.
+    Forward,
+    Backward,
+    /// Four rows of four neighbours, so far apart.
+    Rows(i64),
+    /// Four columns of four neighbours.
+    Columns(i64),
+    Scattered,
+}
+
+impl Pattern {
+    /// From each lane's distance to the first, in elements.
+    fn of(steps: &[i64]) -> Pattern {
+        let all = |f: &dyn Fn(i64) -> i64| steps.iter().enumerate().all(|(i, &step)| step == f(i as i64));
+        if all(&|i| i) {
+            return Pattern::Forward;
+        }
+        if all(&|i| -i) {
+            return Pattern::Backward;
+        }
+        if steps.len() == 16 {
+            let (row, column) = (steps[4], steps[1]);
+            if all(&|i| i % tile::SIDE + i / tile::SIDE * row) {
+                return Pattern::Rows(row);
+            }
+            if all(&|i| i % tile::SIDE * column + i / tile::SIDE) {
+                return Pattern::Columns(column);
+            }
+        }
+        Pattern::Scattered
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// How far an affine value is from the first lane's in each lane.
+    pub fn lane_offsets(&self, affine: &Affine, lanes: u32) -> Vec<i64> {
+        let lanes = 0..i64::from(lanes);
+        match &self.nest.cut {
+            Some(Cut { dim, rows: Some(row), .. }) if lanes.end > 1 => {
+                let (column, row) = (Nest::stride(affine, *dim), Nest::stride(affine, *row));
+                lanes.map(|i| i % tile::SIDE * column + i / tile::SIDE * row).collect()
+            }
+            Some(cut) => lanes.map(|i| i * Nest::stride(affine, cut.dim)).collect(),
+            None => vec![0; lanes.end as usize],
+        }
+    }
+
+    /// Whether an affine value differs between lanes.
+    fn moves(&self, affine: &Affine) -> bool {
+        self.nest.cut.as_ref().is_some_and(|cut| cut.dims().any(|dim| Nest::stride(affine, dim) != 0))
+    }
+
+    /// The address of an element at the first lane: a pointer and a constant.
+    fn address(&mut self, access: &Access, dtype: DType) -> (Value, i32) {
+        let size = dtype.size() as i64;
+        let constant = access.address.constant * size;
+        // Vectors reach up to 256 bytes further.
+        let (offset, rest) = match i32::try_from(constant) {
+            Ok(offset) if offset.unsigned_abs() < 1 << 30 => (offset, 0),
+            _ => (0, access.address.constant),
+        };
+        let variable = Affine { constant: rest, ..access.address.clone() };
+        let base = self.buffers[access.buffer];
+        let mut pointer = base;
+        if variable.constant != 0 {
+            pointer = self.builder.ins().iadd_imm_s(pointer, variable.constant * size);
+        }
+        for &(slot, stride) in &variable.scalars {
+            pointer = self.add_product(Some(pointer), self.scalars[slot], stride * size);
+        }
+        for &(elem, stride) in &variable.dynamic {
+            let value = self.values[elem.0 as usize].expect("dynamic indices come first").single();
+            pointer = self.add_product(Some(pointer), value, stride * size);
+        }
+        for &(dim, stride) in &variable.terms {
+            pointer = self.add_product(Some(pointer), self.indices[dim], stride * size);
+        }
+        (pointer, offset)
+    }
+
+    /// A load; under a guard (which varies along the lanes or not) from scratch memory where the value does not matter.
+    pub fn load(&mut self, access: &Access, dtype: DType, lanes: u32, guard: Option<(bool, Bundle)>) -> Bundle {
+        let (pointer, offset) = self.address(access, dtype);
+        let steps = self.lane_offsets(&access.address, lanes);
+        let raw = match guard {
+            None => self.load_lanes(pointer, offset, &steps, dtype),
+            Some((false, condition)) => {
+                let pointer = self.guarded(condition.single(), pointer, offset);
+                self.load_lanes(pointer, 0, &steps, dtype)
+            }
+            Some((true, mask)) => self.load_masked(pointer, offset, &steps, dtype, mask),
+        };
+        self.vector(lanes).decode_memory(dtype, raw)
+    }
+
+    /// The elements as they lie in memory, each so many steps from the first.
+    fn load_lanes(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType) -> Bundle {
+        let (ty, size) = (memory_type(dtype), dtype.size() as i64);
+        let lanes = steps.len() as u32;
+        match Pattern::of(steps) {
+            Pattern::Forward => self.vector(lanes).load(ty, pointer, offset),
+            Pattern::Backward => {
+                let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);
+                let mut v = self.vector(lanes);
+                let forward = v.load(ty, pointer, offset);
+                v.reverse(forward)
+            }
+            Pattern::Rows(stride) => {
+                let rows = self.load_fours(pointer, offset, stride * size, ty);
+                self.vector(lanes).join_rows(rows)
+            }
+            Pattern::Columns(stride) => {
+                let columns = self.load_fours(pointer, offset, stride * size, ty);
+                self.vector(lanes).transpose(columns)
+            }
+            Pattern::Scattered => {
+                let values: Vec<Value> = steps
+                    .iter()
+                    .map(|&step| {
+                        let (pointer, offset) = self.lane_address(pointer, offset, step * size);
+                        self.builder.ins().load(ty, memory(), pointer, offset)
+                    })
+                    .collect();
+                self.vector(lanes).assemble(ty, &values)
+            }
+        }
+    }
+
+    /// Four times four neighbours.
+    fn load_fours(&mut self, pointer: Value, offset: i32, stride: i64, ty: Type) -> [Bundle; 4] {
+        std::array::from_fn(|i| {
+            let (pointer, offset) = self.lane_address(pointer, offset, i as i64 * stride);
+            self.vector(4).load(ty, pointer, offset)
+        })
+    }
+
+    fn lane_address(&mut self, pointer: Value, offset: i32, distance: i64) -> (Value, i32) {
+        match i32::try_from(i64::from(offset) + distance) {
+            Ok(offset) => (pointer, offset),
+            Err(_) => (self.builder.ins().iadd_imm_s(pointer, distance), offset),
+        }
+    }
+
+    /// The address, or scratch memory where the condition does not hold.
+    fn guarded(&mut self, condition: Value, pointer: Value, offset: i32) -> Value {
+        let scratch = self.scratch();
+        let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
+        self.builder.ins().select(condition, pointer, scratch)
+    }
+
+    /// Room for one bundle of the widest elements.
+    fn scratch(&mut self) -> Value {
+        let slot = match self.scratch {
+            Some(slot) => slot,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 128, 4);
+                *self.scratch.insert(self.builder.create_sized_stack_slot(data))
+            }
+        };
+        self.builder.ins().stack_addr(I64, slot, 0)
+    }
+
+    /// A bundle of which only the lanes under the mask may be touched: all, none, or each by itself.
+    fn load_masked(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType, mask: Bundle) -> Bundle {
+        let (ty, lanes) = (memory_type(dtype), steps.len() as u32);
+        let mask = self.vector(lanes).mask_as(mask, ty);
+        let blocks: [Block; 4] = std::array::from_fn(|_| self.builder.create_block());
+        let [some, whole, single, after] = blocks;
+        let mut v = self.vector(lanes);
+        let zeros = v.int(ty, 0);
+        let results: Vec<Value> = zeros
+            .parts()
+            .iter()
+            .map(|&part| {
+                let ty = v.builder.func.dfg.value_type(part);
+                v.builder.append_block_param(after, ty)
+            })
+            .collect();
+        let any = v.any(mask);
+        v.builder.ins().brif(any, some, &[], after, &arguments(None, zeros.parts()));
+        v.builder.switch_to_block(some);
+        let unset = v.not_mask(mask);
+        let any_unset = v.any(unset);
+        v.builder.ins().brif(any_unset, single, &[], whole, &[]);
+
+        self.builder.switch_to_block(whole);
+        let value = self.load_lanes(pointer, offset, steps, dtype);
+        self.builder.ins().jump(after, &arguments(None, value.parts()));
+
+        self.builder.switch_to_block(single);
+        let scratch = self.scratch();
+        let size = dtype.size() as i64;
+        let values: Vec<Value> = (0..lanes)
+            .zip(steps)
+            .map(|(i, step)| {
+                let set = self.vector(lanes).extract(mask, i);
+                let distance = i64::from(offset) + step * size;
+                let address = self.builder.ins().iadd_imm_s(pointer, distance);
+                let address = self.builder.ins().select(set, address, scratch);
+                self.builder.ins().load(ty, memory(), address, 0)
+            })
+            .collect();
+        let value = self.vector(lanes).assemble(ty, &values);
+        self.builder.ins().jump(after, &arguments(None, value.parts()));
+
+        self.builder.switch_to_block(after);
+        Bundle::new(ty, &results)
+    }
+
+    pub fn store_point(&mut self, store: &Store) {
+        let varies = self.nest.varies[store.value.0 as usize] || self.moves(&store.access.address);
+        let lanes = if varies { self.lanes } else { 1 };
+        let value = self.operand(store.value, lanes);
+        self.store(&store.access, store.dtype, value, lanes);
+    }
+
+    /// Writes a value of `dtype`, which is the buffer's element type.
+    pub fn store(&mut self, access: &Access, dtype: DType, value: Bundle, lanes: u32) {
+        let raw = self.vector(lanes).encode_memory(dtype, value);
+        let (pointer, offset) = self.address(access, dtype);
+        let (steps, size) = (self.lane_offsets(&access.address, lanes), dtype.size() as i64);
+        match Pattern::of(&steps) {
+            Pattern::Forward => self.vector(lanes).store(raw, pointer, offset),
+            Pattern::Backward => {
+                let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);
+                let mut v = self.vector(lanes);
+                let reversed = v.reverse(raw);
+                v.store(reversed, pointer, offset);
+            }
+            Pattern::Rows(stride) => {
+                let rows = self.vector(lanes).split_rows(raw);
+                self.store_fours(rows, pointer, offset, stride * size);
+            }
+            Pattern::Columns(stride) => {
+                let mut v = self.vector(lanes);
+                let rows = v.split_rows(raw);
+                let transposed = v.transpose(rows);
+                let columns = v.split_rows(transposed);
+                self.store_fours(columns, pointer, offset, stride * size);
+            }
+            Pattern::Scattered => {
+                for (i, step) in (0..lanes).zip(steps) {
+                    let value = self.vector(lanes).extract(raw, i);
+                    let (pointer, offset) = self.lane_address(pointer, offset, step * size);
+                    self.builder.ins().store(memory(), value, pointer, offset);
+                }
+            }
+        }
+    }
+
+    fn store_fours(&mut self, fours: [Bundle; 4], pointer: Value, offset: i32, stride: i64) {
+        for (i, four) in fours.into_iter().enumerate() {
+            let (pointer, offset) = self.lane_address(pointer, offset, i as i64 * stride);
+            self.vector(4).store(four, pointer, offset);
+        }
+    }
+}
