@@ -82,6 +82,20 @@ impl<'a> Merger<'a> {
             buffer.bytes = buffer.bytes.max(ty.block_bytes(mesh) as u64);
             buffer.axes = buffer.axes.union(ty.distinct_axes());
         }
+        // In `manual` code a value that is the same everywhere may be taken for a block or for a part of a sum.
+        for work in lifetimes.work.iter().flatten() {
+            if let Work::Exchange { from, to, .. } | Work::Reduce { from, to, .. } = work {
+                for side in [from, to] {
+                    let split = side.layout.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect();
+                    let buffer = &mut buffers[lifetimes.class_of[side.value.0 as usize]];
+                    buffer.axes = buffer.axes.union(split);
+                }
+            }
+            if let Work::Reduce { from, reduce, .. } = work {
+                let buffer = &mut buffers[lifetimes.class_of[from.value.0 as usize]];
+                buffer.axes = buffer.axes.union(*reduce);
+            }
+        }
         for buffer in &mut buffers {
             buffer.axes = if buffer.bytes <= PRIVATE as u64 { several } else { buffer.axes.intersect(several) };
         }

@@ -96,3 +96,15 @@ fn what_varies_is_not_shared() {
     // Devices along Y go the same way and divide the work.
     assert!(shape(&program.body).contains("while["), "{}", shape(&program.body));
 }
+
+#[test]
+fn parts_of_a_sum_are_not_shared() {
+    let source = "mesh (X = 2);
+        manual(X) fn f(x: f32[20000]) -> f32[20000@X] { psum_scatter(x + 1, X, axis=0) }
+        fn main(x: f32[20000]) { f(x) }";
+    let program = program(source);
+    let Some(Step::Reduce(step)) = program.body.iter().find(|step| matches!(step, Step::Reduce(_))) else {
+        panic!("there is a sum")
+    };
+    assert_eq!(program.arenas[step.from.place.arena as usize].axes, AxisSet::of(0));
+}
