@@ -1,0 +1,68 @@
+//! The pages of the documentation are true: every diagnostic's example raises its code, and what other pages show compiles.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs")
+}
+
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages
+}
+
+/// The `spmd` blocks of a page.
+fn blocks(page: &Path) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
+    text.split("```spmd\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
+}
+
+/// Runs the command on a text, in a folder of its own.
+fn spmdc(command: &str, text: &str, words: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("page.spmd");
+    fs::write(&path, text).unwrap();
+    let mut spmdc = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    spmdc.arg(command).arg(&path).args(["--error-format", "json"]).args(words).current_dir(folder.path());
+    spmdc.output().unwrap()
+}
+
+#[test]
+fn every_example_of_a_diagnostic_raises_it() {
+    // What a program cannot bring about: several meshes are not there yet, devices do not stall, and the compiler has no known defect.
+    let without_example = ["E0602", "E0804", "E0999"];
+    for page in pages(&docs().join("errors")) {
+        let code = page.file_stem().unwrap().to_string_lossy().into_owned();
+        let Some(example) = blocks(&page).first().cloned() else {
+            assert!(without_example.contains(&code.as_str()), "{code} has no example");
+            continue;
+        };
+        let words = example.lines().find_map(|line| line.strip_prefix("// run: ")).unwrap_or_default();
+        let output = spmdc("run", &example, &words.split_whitespace().collect::<Vec<_>>());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let raised = errors.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let raised: Vec<String> = raised.filter_map(|line| Some(line["code"].as_str()?.to_string())).collect();
+        assert!(raised.contains(&code), "the example of {code} raises {raised:?}: {errors}");
+        assert!(!output.status.success(), "the example of {code} runs");
+    }
+}
+
+#[test]
+fn programs_on_pages_compile() {
+    let root = docs().parent().unwrap().to_path_buf();
+    let mut all = pages(&docs().join("rules"));
+    all.extend([root.join("README.md"), docs().join("language/types.md")]);
+    for page in all {
+        for (index, block) in blocks(&page).iter().enumerate() {
+            let output = spmdc("check", block, &[]);
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "block {index} of {}: {errors}", page.display());
+        }
+    }
+}
