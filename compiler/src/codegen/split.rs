@@ -157,8 +157,8 @@ mod tests {
         Kernel {
             dims: vec![LoopDim { extent: Extent::Static(extent), reduced: true }],
             buffers: vec![
-                BufferSlot { dtype: DType::F32, written: false },
-                BufferSlot { dtype: DType::F32, written: true },
+                BufferSlot { dtype: DType::F32, written: false, len: extent as usize },
+                BufferSlot { dtype: DType::F32, written: true, len: 1 },
             ],
             insts: vec![Inst::Load { access: Access { buffer: 0, address }, dtype: DType::F32 }],
             stores: vec![Store {
