@@ -60,7 +60,7 @@ codes! {
     E0216 "malformed einsum specification",
     E0217 "a pattern does not fit its value",
     E0218 "a constant does not fit its type",
-    E0301 "the layout of a contraction is ambiguous",
+    E0301 "the layout of a result is ambiguous",
     E0302 "operands disagree on an explicit axis",
     E0303 "an axis is used twice in one type",
     E0304 "unknown mesh axis",

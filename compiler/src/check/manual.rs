@@ -12,6 +12,7 @@ use super::sizes::Bindings;
 use super::term::Term;
 use super::types::{ArrayTy, DimTy, Ty};
 use super::{Checker, trees};
+use crate::ir::explicit::spaced;
 use crate::ir::mesh::AxisKind;
 use crate::ir::origin::Origin;
 use crate::ir::sharding::{DimSharding, Sharding};
@@ -205,10 +206,10 @@ impl Checker<'_> {
         if agrees {
             return Some(());
         }
-        let wanted = Type { sharding: to.close(), ..found.clone() }.display(&self.build.mesh);
-        let shown = self.build.display_closed(&found);
+        let wanted = self.build.annotated(&Type { sharding: to.close(), ..found.clone() });
+        let shown = self.build.annotated(&found);
         let origin = self.build.func.info(value).origin.span;
-        let reshard = to.close().display(&self.build.mesh);
+        let reshard = spaced(&to.close(), &self.build.mesh);
         self.report(errors::shardings::contradiction(place, &wanted, &shown, &reshard, span, origin));
         None
     }

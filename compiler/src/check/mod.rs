@@ -9,6 +9,7 @@
 
 pub mod args;
 mod assigned;
+mod branches;
 mod calls;
 mod constants;
 mod control;
@@ -16,6 +17,7 @@ mod entry;
 mod errors;
 mod exprs;
 mod indexing;
+mod loops;
 mod manual;
 mod meshes;
 mod names;

@@ -78,9 +78,10 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports name a value by the first variable that it was given to; leaves of a struct by path.
+    /// Reports name a value by the first variable of the user's that it was given to; leaves of a struct by path.
     pub(super) fn name_values(&mut self, name: &str, term: &Term) {
-        if self.exact.is_some() && is_number_name(name) {
+        let is_own = !self.set.file(self.file()).is_shipped;
+        if !is_own || self.exact.is_some() && is_number_name(name) {
             return;
         }
         let mut leaves = Vec::new();

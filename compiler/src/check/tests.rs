@@ -170,7 +170,10 @@ fn explicit_axes_that_disagree_are_errors_with_ways_out() {
     let text = "
         mesh (X: explicit = 2);
         fn main(a: f32[8@X]) -> f32[8@X] { let b: f32[8@_] = a; b }";
-    assert_errors(text, &["E0305 3"]);
+    assert_errors(
+        text,
+        &["E0305 3: this variable is declared `f32[8@_]`, but on explicit axes the value is `f32[8@X]`"],
+    );
     assert_errors("mesh (X = 2); fn main(a: f32[8@X, 8@X]) -> f32[8, 8] { a }", &["E0303 1"]);
     assert_errors("mesh (X = 2); fn main(a: f32[8@Z]) -> f32[8] { a }", &["E0304 1"]);
 }

@@ -10,6 +10,7 @@ use super::sizes::{Bindings, Size, whole_number};
 use super::term::{ShardingTerm, Term, TypeTerm};
 use super::{Checker, trees};
 use crate::ir::Value;
+use crate::ir::explicit::spaced;
 use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
@@ -384,10 +385,11 @@ impl Checker<'_> {
         let found = self.build.ty(value).clone();
         if found.array != wanted {
             let (wanted_text, found_text) = (wanted.to_string(), found.array.to_string());
-            return self.report(match found.array.shape == wanted.shape {
+            let error = match found.array.shape == wanted.shape {
                 true => errors_of_types::element_type(place, &wanted_text, &found_text, wanted.dtype.name(), span),
                 false => errors_of_types::mismatch(place, &wanted_text, &found_text, span),
-            });
+            };
+            return self.report(error.label(ty.span, "declared here"));
         }
         let value = match self.vary_as(value, ty.varying, span) {
             Ok(value) => value,
@@ -419,9 +421,9 @@ impl Checker<'_> {
         });
         let agrees = agrees && layout.unreduced.intersect(explicit) == found.sharding.unreduced.intersect(explicit);
         if !agrees {
-            let wanted = Type { sharding: layout.close(), ..found.clone() }.display(&self.build.mesh);
-            let shown = Type { sharding: found.sharding.close(), ..found.clone() }.display(&self.build.mesh);
-            let reshard = layout.close().display(&self.build.mesh);
+            let wanted = self.build.annotated(&Type { sharding: layout.close(), ..found.clone() });
+            let shown = self.build.annotated(&found);
+            let reshard = spaced(&layout.close(), &self.build.mesh);
             let origin = self.build.func.info(value).origin.span;
             return self.report(shardings::contradiction(place, &wanted, &shown, &reshard, span, origin));
         }

@@ -166,6 +166,20 @@ impl Builder {
         Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
     }
 
+    /// As [`Builder::display_closed`], with every dimension's axes written where otherwise none would be: `f32[8@_]`.
+    pub fn annotated(&self, ty: &Type) -> String {
+        let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
+        let text = self.display_closed(ty);
+        match text.split_once('[') {
+            Some((dtype, rest)) if is_quiet => {
+                let dims: Vec<String> = ty.shape().iter().map(|size| format!("{size}@_")).collect();
+                let suffixes = rest.split_once(']').map_or("", |(_, suffixes)| suffixes);
+                format!("{dtype}[{}]{suffixes}", dims.join(","))
+            }
+            Some(_) | None => text,
+        }
+    }
+
     /// The value, marked as varying along these axes, too.
     pub fn vary(&mut self, value: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
         let missing = axes.minus(self.ty(value).varying);

@@ -166,12 +166,21 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Where a statement comes from, the user's names of its results if others had them first, and why it is there.
     fn comment(&self, stmt: &Stmt) -> String {
         let Some(place) = (self.places)(stmt.origin.span) else { return String::new() };
-        match stmt.origin.reason.as_str() {
-            "" => format!("  // {place}"),
-            reason => format!("  // {place}, {reason}"),
+        let mut parts = vec![place];
+        for result in &stmt.results {
+            if let Some(name) = &self.func.info(*result).name
+                && self.names.get(result) != Some(name)
+            {
+                parts.push(name.clone());
+            }
         }
+        if !stmt.origin.reason.is_empty() {
+            parts.push(stmt.origin.reason.clone());
+        }
+        format!("  // {}", parts.join(", "))
     }
 
     /// Carried values are variables: the loop's parameters and its results have their names.

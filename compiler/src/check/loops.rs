@@ -1,0 +1,472 @@
+//! `for` and `while`: the body becomes a block, and the variables that it assigns to are carried from trip to trip.
+//!
+//! The body is expanded once its carried types are known. They are the types before the loop, except that a literal
+//! (`let mut total = 0.0`) takes the type that a trip gives it, and that inside `manual` a value varies if any trip makes it vary. So the
+//! body is tried, and tried again with better types, until a trip keeps them.
+
+use super::control::{Carried, same_static};
+use super::errors::control as errors;
+use super::sizes::whole_number;
+use super::term::Term;
+use super::{Checker, trees};
+use crate::ir::origin::Origin;
+use crate::ir::types::{ArrayType, AxisSet, DType, Type};
+use crate::ir::{Block as IrBlock, Stmt as IrStmt, Value};
+use crate::ops::Op;
+use crate::ops::control::{ForLoop, WhileLoop};
+use crate::ops::promote;
+use spmdc_grammar::ast::{Block, Expr, Pattern};
+use spmdc_grammar::span::Span;
+
+/// A loop on its way into the IR.
+struct Loop<'e> {
+    kind: Kind<'e>,
+    body: &'e Block,
+    span: Span,
+    carried: Vec<Carried>,
+    /// The leaves of all carried variables, in order.
+    leaves: Vec<Leaf>,
+    /// The axes along which its condition is known to vary.
+    varies: AxisSet,
+}
+
+enum Kind<'e> {
+    For { pattern: &'e Pattern, range: Option<(i64, i64)>, bounds: Vec<Value>, collect: bool },
+    While { cond: &'e Expr },
+}
+
+/// One leaf of a carried variable.
+struct Leaf {
+    /// The variable and where in it: for messages.
+    path: String,
+    initial: Term,
+    /// The element type that a literal has taken so far.
+    dtype: Option<DType>,
+    varying: AxisSet,
+    /// A function, a string or the like: it passes through loops that do not change it.
+    is_static: bool,
+}
+
+/// Why a trial of a loop's body gave no loop.
+enum Stop {
+    /// A leaf's type has changed: try again.
+    Again,
+    /// A mistake, which has been reported.
+    Failed,
+}
+
+/// Where the function under construction was before a trial.
+struct Mark {
+    values: usize,
+    blocks: usize,
+    stmts: usize,
+    diagnostics: usize,
+    conditions: usize,
+}
+
+/// What a trip makes of the carried variables.
+struct Trip {
+    /// What goes into the next one, for each leaf that is an array.
+    next: Vec<Value>,
+    /// Variables with a mistake in them.
+    failed: Vec<String>,
+}
+
+/// What becomes of a leaf at the end of a trip.
+enum Next {
+    Value(Value),
+    Again,
+    Failed,
+}
+
+impl Checker<'_> {
+    pub(super) fn for_loop(
+        &mut self,
+        pattern: &Pattern,
+        bounds: (&Expr, &Expr),
+        collect: bool,
+        body: &Block,
+        span: Span,
+    ) -> Term {
+        let (start, end) = (self.expr(bounds.0), self.expr(bounds.1));
+        if matches!(start, Term::Poison) || matches!(end, Term::Poison) {
+            return self.poison_assigned(body);
+        }
+        let kind = match (whole_number(&start), whole_number(&end)) {
+            (Some(start), Some(end)) => {
+                let limit = i128::from(i32::MAX);
+                if start.abs() > limit || end.abs() > limit {
+                    self.report(errors::loop_range(start, end, span));
+                    return self.poison_assigned(body);
+                }
+                Kind::For { pattern, range: Some((start as i64, end as i64)), bounds: Vec::new(), collect }
+            }
+            _ => {
+                if collect {
+                    self.report(errors::collect_bounds(bounds.0.span.to(bounds.1.span)));
+                    return self.poison_assigned(body);
+                }
+                let start = self.loop_bound(&start, bounds.0.span);
+                let end = self.loop_bound(&end, bounds.1.span);
+                match (start, end) {
+                    (Some(start), Some(end)) => Kind::For { pattern, range: None, bounds: vec![start, end], collect },
+                    _ => return self.poison_assigned(body),
+                }
+            }
+        };
+        self.carried_loop(kind, body, span)
+    }
+
+    pub(super) fn while_loop(&mut self, cond: &Expr, body: &Block, span: Span) -> Term {
+        self.carried_loop(Kind::While { cond }, body, span)
+    }
+
+    /// A dynamic bound: an i32 scalar.
+    fn loop_bound(&mut self, term: &Term, span: Span) -> Option<Value> {
+        self.build.span = span;
+        let value = match term {
+            Term::Array(value) => {
+                let ty = self.build.ty(*value);
+                if !ty.is_scalar() || !ty.dtype().is_integer() {
+                    let found = self.display_term(term);
+                    self.report(errors::loop_bound(&format!("`{found}`"), span));
+                    return None;
+                }
+                promote::cast(&mut self.build, *value, DType::I32)
+            }
+            Term::Int(_) => self.build.materialize(term, Some(DType::I32), span),
+            other => {
+                self.report(errors::loop_bound(other.describe(), span));
+                return None;
+            }
+        };
+        value.map_err(|diagnostic| self.report(diagnostic)).ok()
+    }
+
+    fn poison_assigned(&mut self, body: &Block) -> Term {
+        let carried = self.carried_variables(&[body], &[]);
+        self.poison(&carried);
+        Term::Poison
+    }
+
+    fn carried_loop(&mut self, kind: Kind, body: &Block, span: Span) -> Term {
+        let carried = self.carried_variables(&[body], &[]);
+        let mut leaves = Vec::new();
+        for variable in &carried {
+            let mut found = Vec::new();
+            trees::leaves(&variable.term, &variable.name, &mut found);
+            leaves.extend(found.into_iter().map(|(path, leaf)| Leaf {
+                path,
+                initial: leaf.clone(),
+                dtype: None,
+                varying: AxisSet::EMPTY,
+                is_static: !trees::is_number(leaf),
+            }));
+        }
+        // Every round gives at least one leaf another element type or more varying axes.
+        let rounds = 2 + leaves.len() * (2 + self.build.mesh.axes.len());
+        let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY };
+        let mark = self.mark();
+        for _ in 0..rounds {
+            match self.try_loop(&mut state) {
+                Ok(term) => return term,
+                Err(Stop::Again) => self.roll_back(&mark, &state.carried),
+                Err(Stop::Failed) => {
+                    self.build.blocks.truncate(mark.blocks);
+                    self.build.conditions.truncate(mark.conditions);
+                    break;
+                }
+            }
+        }
+        self.poison(&state.carried);
+        Term::Poison
+    }
+
+    fn mark(&mut self) -> Mark {
+        Mark {
+            values: self.build.func.values.len(),
+            blocks: self.build.blocks.len(),
+            stmts: self.build.innermost().stmts.len(),
+            diagnostics: self.diagnostics.len(),
+            conditions: self.build.conditions.len(),
+        }
+    }
+
+    fn roll_back(&mut self, mark: &Mark, carried: &[Carried]) {
+        self.build.blocks.truncate(mark.blocks);
+        self.build.innermost().stmts.truncate(mark.stmts);
+        self.build.func.values.truncate(mark.values);
+        self.build.conditions.truncate(mark.conditions);
+        self.diagnostics.truncate(mark.diagnostics);
+        for variable in carried {
+            self.set_variable(&variable.name, variable.term.clone());
+        }
+    }
+
+    fn try_loop(&mut self, state: &mut Loop) -> Result<Term, Stop> {
+        let inits = self.initial_values(state)?;
+        let mut types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
+        for (ty, variable) in types.iter_mut().zip(&state.carried) {
+            // In a dump every carried variable is one array.
+            if let Some(declared) = &variable.declared {
+                ty.clone_from(declared);
+            }
+        }
+        let place = if let Kind::While { cond } = &state.kind { cond.span } else { state.span };
+        self.build.conditions.push((state.varies, place));
+        let mut blocks = Vec::new();
+        let varies = match &state.kind {
+            Kind::While { cond } => {
+                let (block, flag) = self.condition_block(cond, state, &types)?;
+                blocks.push(block);
+                self.build.ty(flag).varying
+            }
+            Kind::For { bounds, .. } => {
+                bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.build.ty(bound).varying))
+            }
+        };
+        if !varies.is_subset_of(state.varies) {
+            state.varies = state.varies.union(varies);
+            let all = state.varies;
+            let arrays = state.leaves.iter_mut().filter(|leaf| !leaf.is_static);
+            arrays.for_each(|leaf| leaf.varying = leaf.varying.union(all));
+            return Err(Stop::Again);
+        }
+
+        let counters = usize::from(matches!(state.kind, Kind::For { .. }));
+        let mut param_types = types.clone();
+        if counters == 1 {
+            let counter = self.build.replicated(ArrayType::scalar(DType::I32));
+            param_types.insert(0, Type { varying: varies, ..counter });
+        }
+        let params = self.open_block(&param_types, state.span);
+        self.set_leaves(state, &params[counters..]);
+        self.push_scope();
+        if let Kind::For { pattern, .. } = &state.kind {
+            self.bind_pattern(pattern, Term::Array(params[0]), false);
+        }
+        let value = self.block(state.body);
+        self.pop_scope();
+
+        let trip = self.trip(state, &types, &params[counters..])?;
+        let mut results = trip.next;
+        let mut collected = None;
+        if let Kind::For { collect: true, .. } = &state.kind {
+            collected = self.collected(&value, state.body, &mut results);
+        }
+        blocks.push(self.close_block(params, results));
+        self.build.conditions.pop();
+        let term = self.emit_loop(state, inits, blocks, &types, collected);
+        for name in trip.failed {
+            self.set_variable(&name, Term::Poison);
+        }
+        Ok(term)
+    }
+
+    /// The condition's own block. Devices leave the loop when it fails, so it stands under itself.
+    fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), Stop> {
+        let params = self.open_block(types, state.span);
+        self.set_leaves(state, &params);
+        let term = self.expr(cond);
+        let flag = self.condition(&term, cond.span).ok_or(Stop::Failed)?;
+        Ok((self.close_block(params, vec![flag]), flag))
+    }
+
+    /// Compares what the body has made of the carried variables with what they were.
+    fn trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<Trip, Stop> {
+        let span = state.span;
+        let mut trip = Trip { next: Vec::new(), failed: Vec::new() };
+        let mut again = false;
+        let mut leaves = state.leaves.iter_mut();
+        for variable in &state.carried {
+            let after = self.local(&variable.name).map_or(Term::Poison, |binding| binding.term.clone());
+            let has_form = trees::same_form(&variable.term, &after);
+            if !has_form && !matches!(after, Term::Poison) {
+                let (before, now) = (self.display_term(&variable.term), self.display_term(&after));
+                self.report(errors::carried_type(&variable.name, &before, &now, span));
+            }
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            trees::leaves(&variable.term, "", &mut old);
+            trees::leaves(&after, "", &mut new);
+            for (position, leaf) in leaves.by_ref().take(old.len()).enumerate() {
+                let next = if has_form { new[position].1.clone() } else { Term::Poison };
+                if leaf.is_static {
+                    if !same_static(&leaf.initial, &next) && !matches!(next, Term::Poison) {
+                        self.report(errors::carried_kind(&leaf.path, leaf.initial.describe(), span));
+                    }
+                    continue;
+                }
+                let at = trip.next.len();
+                match self.next_value(leaf, &next, &types[at], span) {
+                    Next::Value(value) => trip.next.push(value),
+                    Next::Again => {
+                        again = true;
+                        trip.next.push(params[at]);
+                    }
+                    Next::Failed => {
+                        trip.failed.push(variable.name.clone());
+                        trip.next.push(params[at]);
+                    }
+                }
+            }
+        }
+        if again { Err(Stop::Again) } else { Ok(trip) }
+    }
+
+    /// Adds the values that a trip of a `collect` gives to the block's results.
+    fn collected(&mut self, value: &Term, body: &Block, results: &mut Vec<Value>) -> Option<Term> {
+        let span = body.value.as_ref().map_or(body.span, |value| value.span);
+        let mut leaves = Vec::new();
+        trees::leaves(value, "", &mut leaves);
+        for (_, leaf) in &leaves {
+            if !trees::is_number(leaf) {
+                if !matches!(leaf, Term::Poison) {
+                    self.report(errors::collect_kind(leaf.describe(), span));
+                }
+                return None;
+            }
+            results.push(self.value(leaf, span)?);
+        }
+        if leaves.is_empty() {
+            self.report(errors::collect_kind("nothing", span));
+            return None;
+        }
+        Some(value.clone())
+    }
+
+    fn emit_loop(
+        &mut self,
+        state: &Loop,
+        inits: Vec<Value>,
+        blocks: Vec<IrBlock>,
+        types: &[Type],
+        collected: Option<Term>,
+    ) -> Term {
+        let origin = Origin::at(state.span);
+        let mut results: Vec<Value> =
+            types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
+        let (op, args): (Op, Vec<Value>) = match &state.kind {
+            Kind::While { .. } => (WhileLoop.into(), inits),
+            Kind::For { range, bounds, .. } => {
+                let last = blocks.last();
+                let extra = last.map(|block| block.results[types.len()..].to_vec()).unwrap_or_default();
+                let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
+                for value in &extra {
+                    let ty = self.build.stacked_type(*value, trips);
+                    results.push(self.build.func.new_value(ty, origin.clone()));
+                }
+                let args = bounds.iter().copied().chain(inits).collect();
+                (ForLoop { range: *range, collected: extra.len() }.into(), args)
+            }
+        };
+        let stmt = IrStmt { op, args, results: results.clone(), blocks, origin };
+        self.build.innermost().stmts.push(stmt);
+        self.set_leaves(state, &results[..types.len()]);
+        for variable in &state.carried {
+            let term = self.local(&variable.name).map(|binding| binding.term.clone());
+            if let Some(term) = term {
+                self.name_values(&variable.name, &term);
+            }
+        }
+        match (&state.kind, collected) {
+            (Kind::For { collect: true, .. }, Some(form)) => {
+                trees::rebuild(&form, &mut results[types.len()..].iter().map(|&value| Term::Array(value)))
+            }
+            (Kind::For { collect: true, .. }, None) => Term::Poison,
+            (Kind::For { collect: false, .. } | Kind::While { .. }, _) => Term::Tuple(Vec::new()),
+        }
+    }
+
+    /// The arrays that enter the loop. Literals become constants of the type that they have taken.
+    fn initial_values(&mut self, state: &Loop) -> Result<Vec<Value>, Stop> {
+        let mut values = Vec::new();
+        for leaf in state.leaves.iter().filter(|leaf| !leaf.is_static) {
+            self.build.span = state.span;
+            let value = self.build.materialize(&leaf.initial, leaf.dtype, state.span);
+            match value.and_then(|value| self.build.vary(value, leaf.varying)) {
+                Ok(value) => values.push(value),
+                Err(diagnostic) => {
+                    self.report(diagnostic);
+                    return Err(Stop::Failed);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// What goes into the next trip for one leaf.
+    fn next_value(&mut self, leaf: &mut Leaf, next: &Term, wanted: &Type, span: Span) -> Next {
+        if matches!(next, Term::Poison) {
+            return Next::Failed;
+        }
+        if !trees::is_number(next) {
+            self.report(errors::carried_kind(&leaf.path, next.describe(), span));
+            return Next::Failed;
+        }
+        let is_literal = !matches!(leaf.initial, Term::Array(_));
+        let weak = match next {
+            Term::Int(_) => wanted.dtype() != DType::Bool,
+            Term::Float(_) => wanted.dtype().is_float(),
+            Term::Array(_) => false,
+            _ => true,
+        };
+        self.build.span = span;
+        let value = match self.build.materialize(next, weak.then_some(wanted.dtype()), span) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                return Next::Failed;
+            }
+        };
+        let ty = self.build.ty(value).clone();
+        if ty.array != wanted.array {
+            if is_literal && ty.shape() == wanted.shape() && leaf.dtype != Some(ty.dtype()) && leaf.dtype.is_none() {
+                leaf.dtype = Some(ty.dtype());
+                return Next::Again;
+            }
+            self.report(errors::carried_type(&leaf.path, &wanted.array.to_string(), &ty.array.to_string(), span));
+            return Next::Failed;
+        }
+        if !ty.varying.is_subset_of(leaf.varying.union(wanted.varying)) {
+            leaf.varying = leaf.varying.union(wanted.varying).union(ty.varying);
+            return Next::Again;
+        }
+        if self.exact.is_none() && self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
+            let (before, after) = (self.build.display_closed(wanted), self.build.display_closed(&ty));
+            self.report(errors::carried_type(&leaf.path, &before, &after, span));
+            return Next::Failed;
+        }
+        match self.build.vary(value, wanted.varying) {
+            Ok(value) => Next::Value(value),
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                Next::Failed
+            }
+        }
+    }
+
+    fn open_block(&mut self, types: &[Type], span: Span) -> Vec<Value> {
+        let params: Vec<Value> =
+            types.iter().map(|ty| self.build.func.new_value(ty.clone(), Origin::at(span))).collect();
+        self.build.blocks.push(IrBlock { params: params.clone(), ..IrBlock::default() });
+        params
+    }
+
+    fn close_block(&mut self, params: Vec<Value>, results: Vec<Value>) -> IrBlock {
+        let stmts = self.build.blocks.pop().map(|block| block.stmts).unwrap_or_default();
+        IrBlock { params, stmts, results }
+    }
+
+    /// Gives the carried variables the values of their leaves.
+    fn set_leaves(&mut self, state: &Loop, values: &[Value]) {
+        let mut values = values.iter();
+        let mut terms = state.leaves.iter().map(|leaf| match leaf.is_static {
+            false => values.next().map_or(Term::Poison, |&value| Term::Array(value)),
+            true => leaf.initial.clone(),
+        });
+        for variable in &state.carried {
+            let term = trees::rebuild(&variable.term, &mut terms);
+            self.set_variable(&variable.name, term);
+        }
+    }
+}
