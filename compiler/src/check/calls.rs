@@ -9,7 +9,6 @@ use super::sizes::{Bindings, Size};
 use super::term::{Function, Term};
 use super::trees;
 use super::types::{SizeParams, Ty};
-use crate::ir::types::DType;
 use crate::ops;
 use crate::ops::reshard::{Reshard, Step};
 use spmdc_grammar::ast::{self, Expr, ExprKind, FnItem, Ident, ItemKind, Param};
@@ -183,26 +182,9 @@ impl Checker<'_> {
             (Some(value), [ast::Arg { name: None, .. }]) => value,
             _ => return self.report(errors_of_calls::too_many(dtype.name(), 1, args.len(), span)),
         };
-        // A number becomes a constant of the type: `i32(2.7)` is 2, as for arrays.
-        let value = match value {
-            Term::Float(number) if dtype.is_integer() => Term::Int(number.trunc() as i128),
-            Term::Bool(flag) if dtype != DType::Bool => Term::Int(i128::from(flag)),
-            other => other,
-        };
-        let is_exact_list = matches!(value, Term::List(_)) && suits(&value, dtype);
-        match &value {
+        match value {
             Term::Poison => Term::Poison,
-            Term::List(_) if is_exact_list => {
-                self.build.span = span;
-                let constant = self.build.materialize(&value, Some(dtype), span).map(Term::Array);
-                self.or_report(constant)
-            }
-            Term::Int(_) | Term::Float(_) | Term::Bool(_) if dtype != DType::Bool => {
-                self.build.span = span;
-                let constant = self.build.materialize(&value, Some(dtype), span).map(Term::Array);
-                self.or_report(constant)
-            }
-            _ => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
+            value => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
         }
     }
 
@@ -417,17 +399,6 @@ impl Checker<'_> {
                 }
             }
         }
-    }
-}
-
-/// Whether a list of numbers can be written in an element type without a conversion.
-fn suits(term: &Term, dtype: DType) -> bool {
-    match term {
-        Term::List(items) => items.iter().all(|item| suits(item, dtype)),
-        Term::Int(_) => dtype.is_integer() || dtype.is_float(),
-        Term::Float(_) => dtype.is_float(),
-        Term::Bool(_) => dtype == DType::Bool,
-        _ => false,
     }
 }
 
