@@ -108,25 +108,25 @@ fn exp_within<X: Real>(x: X, [ln2_high, ln2_low]: [f64; 2], tail: &[f64]) -> X {
 }
 
 pub(super) fn exp2_f32<X: Single>(x: X) -> X {
-    exp2_within(x.at_least(-151.0).at_most(129.0), x.zero(), LN2_FULL_F32, EXP2_TAIL_F32)
+    exp2_within(x.at_least(-151.0).at_most(129.0), None, LN2_FULL_F32, EXP2_TAIL_F32)
 }
 
 pub(super) fn exp2_f64<X: Double>(x: X) -> X {
-    exp2_of_pair(x, x.zero())
+    exp2_within(x.at_least(-1076.0).at_most(1025.0), None, LN2_FULL, EXP2_TAIL)
 }
 
-/// `2^(x + low)` for a `low` that is small beside `x`.
-pub(super) fn exp2_of_pair<X: Double>(x: X, low: X) -> X {
-    exp2_within(x.at_least(-1076.0).at_most(1025.0), low, LN2_FULL, EXP2_TAIL)
+/// `2^(x.high + x.low)`
+pub(super) fn exp2_of_pair<X: Double>(x: Pair<X>) -> X {
+    exp2_within(x.high.at_least(-1076.0).at_most(1025.0), Some(x.low), LN2_FULL, EXP2_TAIL)
 }
 
 #[inline(always)]
-fn exp2_within<X: Real>(x: X, low: X, [ln2, ln2_rest]: [f64; 2], tail: &[f64]) -> X {
+fn exp2_within<X: Real>(x: X, low: Option<X>, [ln2, ln2_rest]: [f64; 2], tail: &[f64]) -> X {
     let (k, bits) = nearest_multiple(x, 1.0);
     let exact = x - k;
-    let r = exact + low;
-    let low = (exact - r) + low;
-    let small = r * (r.polynomial(tail) * r + ln2_rest) + low * ln2;
+    let r = low.map_or(exact, |low| exact + low);
+    let small = r * r.polynomial(tail).fma(r, ln2_rest);
+    let small = low.map_or(small, |low| ((exact - r) + low).fma(ln2, small));
     scale(r.fma(ln2, small) + 1.0, bits)
 }
 

@@ -58,7 +58,7 @@ pub(super) fn pow_f64<X: Double>(x: X, y: X) -> X {
     let product = Pair::product(with_ends(size, log.high), y);
     // Infinite products and those that will overflow have no low part.
     let low = product.high.abs().less(2048.0).select(log.low.fma(y, product.low), x.zero());
-    pow_specials(x, y, exp2_of_pair(product.high, low))
+    pow_specials(x, y, exp2_of_pair(Pair { high: product.high, low }))
 }
 
 pub(super) fn pow_f32<X: Single>(x: X, y: X) -> X {
