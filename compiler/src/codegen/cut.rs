@@ -23,8 +23,8 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
         if !is_possible(nest, dim) {
             continue;
         }
-        for lanes in [16, 8, 4] {
-            if lanes > preferred_lanes(nest) || nest.dims[dim].length.max < u64::from(lanes) {
+        for lanes in [32, 16, 8, 4] {
+            if lanes > preferred_lanes(nest, dim) || nest.dims[dim].length.max < u64::from(lanes) {
                 continue;
             }
             let cut = Cut { dim, rows: None, lanes: steps(nest, dim, lanes) };
@@ -90,15 +90,18 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
 }
 
 /// Several registers at a time for short bodies, so that independent work overlaps; one for long ones.
-fn preferred_lanes(nest: &Nest) -> u32 {
+fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     let work: f64 = nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum();
     if work > LONG_BODY {
-        4
-    } else if work > LONG_BODY / 2.0 {
-        8
-    } else {
-        16
+        return 4;
     }
+    if work > LONG_BODY / 2.0 {
+        return 8;
+    }
+    // Sums side by side need more of them to hide their latency, and read longer pieces of each row.
+    let side_by_side = nest.has_reduction() && !nest.dims[dim].reduced;
+    let is_narrow = nest.order.iter().all(|&elem| nest.dtype(elem).size() <= 4);
+    if side_by_side && is_narrow { 32 } else { 16 }
 }
 
 fn is_possible(nest: &Nest, dim: usize) -> bool {
