@@ -12,6 +12,7 @@ use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ir::typing;
 use crate::ir::{Block, Func, Stmt, Value};
 use crate::ops::constant::Constant;
+use crate::ops::promote;
 use crate::ops::{self, Mismatch, Op};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -205,6 +206,7 @@ impl Builder {
     pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
         match term {
             Term::Array(value) => Ok(*value),
+            Term::List(items) if items.iter().any(promote::holds_array) => promote::stacked(self, items, dtype, span),
             Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
                 let constant = Constant::from_term(term, dtype, span)?;
                 self.emit1(constant, &[])

@@ -5,7 +5,7 @@
 
 use super::constant::Constant;
 use super::factors::Factors;
-use super::promote::Operand;
+use super::promote::{self, Operand};
 use super::{Call, Mismatch, Rules, number};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -68,6 +68,10 @@ pub fn convert(build: &mut Builder, to: DType, (term, span): Operand<'_>) -> Res
     match term {
         Term::Array(value) if build.ty(*value).dtype() == to => Ok(*value),
         Term::Array(value) => build.emit1(Cast { to }, &[*value]),
+        Term::List(_) if promote::holds_array(term) => {
+            let stacked = build.materialize(term, None, span)?;
+            promote::cast(build, stacked, to)
+        }
         Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
             let converted = convert_literal(term, to);
             build.materialize(&converted, Some(to), span)

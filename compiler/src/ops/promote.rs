@@ -5,7 +5,9 @@
 //! take `f32`. Operators on two literals are computed at once, as Python would.
 
 use super::cast::Cast;
+use super::concatenate::concatenate;
 use super::elementwise::{self, BinaryOp, CompareOp, UnaryOp};
+use super::reshape::reshape;
 use super::{Mismatch, einsum};
 use crate::check::term::Term;
 use crate::ir::Value;
@@ -142,6 +144,34 @@ pub fn to_dtype(build: &mut Builder, (term, span): Operand<'_>, dtype: DType) ->
 pub fn promoted(build: &mut Builder, operands: &[Operand<'_>]) -> Result<Vec<Value>, Diagnostic> {
     let dtype = common_dtype(build, operands)?;
     operands.iter().map(|&operand| to_dtype(build, operand, dtype)).collect()
+}
+
+/// Whether a list is more than numbers.
+pub fn holds_array(term: &Term) -> bool {
+    match term {
+        Term::Array(_) => true,
+        Term::List(items) => items.iter().any(holds_array),
+        _ => false,
+    }
+}
+
+/// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
+pub fn stacked(build: &mut Builder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+    let operands: Vec<Operand<'_>> = items.iter().map(|item| (item, span)).collect();
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None => common_dtype(build, &operands)?,
+    };
+    let mut parts = Vec::new();
+    for &operand in &operands {
+        let part = to_dtype(build, operand, dtype)?;
+        let shape = [&[1], build.ty(part).shape()].concat();
+        if parts.first().is_some_and(|&first| build.ty(first).shape() != shape) {
+            return Err(Diagnostic::error(Code::E0205, span, "the arrays of this list have different shapes"));
+        }
+        parts.push(reshape(build, part, &shape)?);
+    }
+    concatenate(build, &parts, 0)
 }
 
 /// `lhs op rhs`, where each side is an array or a number.
@@ -392,6 +422,18 @@ mod tests {
         assert_eq!(common(DType::U8, Term::Int(3)), DType::U8);
         assert_eq!(common(DType::Bool, Term::Int(3)), DType::I32);
         assert_eq!(common(DType::Bool, Term::Bool(true)), DType::Bool);
+    }
+
+    #[test]
+    fn lists_of_arrays_are_stacked() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let x = Term::Array(testing::parameter(&mut build, DType::F16, &[]));
+        let list = Term::List(vec![x.clone(), Term::Int(2), Term::Int(3)]);
+        let stacked = build.materialize(&list, None, span).unwrap();
+        assert_eq!(build.ty(stacked).array.to_string(), "f16[3]");
+        let ragged = Term::List(vec![x, list]);
+        assert_eq!(build.materialize(&ragged, None, span).unwrap_err().code, Code::E0205);
     }
 
     #[test]
