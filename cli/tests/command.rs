@@ -70,7 +70,7 @@ fn a_wrong_command_line_is_status_2() {
 #[test]
 fn codes_are_explained() {
     let folder = Folder::with(&[]);
-    folder.spmdc(&["explain", "e0301"]).expect(0, "# E0301: the layout of a contraction is ambiguous\n", "");
+    folder.spmdc(&["explain", "e0301"]).expect(0, "# E0301: the layout of a result is ambiguous\n", "");
     folder.spmdc(&["explain"]).expect(0, "E0999  internal error\n", "");
     folder.spmdc(&["explain", "E5555"]).expect(2, "", "there is no diagnostic `E5555`");
 }
