@@ -28,6 +28,7 @@ fn program(step: Step, arenas: Vec<Arena>, trips: i64) -> Program {
         buffers: vec![],
         params: vec![],
         results: vec![],
+        constants: vec![],
         body: vec![trips],
         kernels: vec![],
         compile_ms: 0.0,

@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -207,6 +207,8 @@ pub struct Program {
     pub buffers: Vec<BufferInfo>,
     pub params: Vec<Binding>,
     pub results: Vec<Binding>,
+    /// Written once, before the first run.
+    pub constants: Vec<Constant>,
     pub body: Vec<Step>,
     /// Names of the kernels, in the order of their function table.
     pub kernels: Vec<String>,
@@ -246,6 +248,13 @@ pub struct Binding {
     pub ty: String,
     pub layout: Layout,
     pub place: Place,
+}
+
+/// A list of numbers that the program contains: a place that no step writes, in every instance of its arena.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Constant {
+    pub place: Place,
+    pub bytes: Vec<u8>,
 }
 
 /// Where a source line is; line and column are one-based, 0 when unknown.

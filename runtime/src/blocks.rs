@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::{Layout, Place};
+use crate::abi::{Constant, Layout, Place};
 use crate::array::{BlockSource, HostArray};
 use crate::collectives::{Move, Rows};
 use crate::memory::Memory;
@@ -43,6 +43,17 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
         array
     };
     (0..mesh.devices()).map(packed).collect()
+}
+
+/// Puts the constants of a program into every instance of their places, which must have been checked.
+pub(crate) fn write_constants(memory: &Memory, constants: &[Constant], devices: usize) {
+    for Constant { place, bytes } in constants {
+        for device in 0..devices {
+            let rows = Rows::contiguous(bytes.len());
+            // SAFETY: the place was checked for as many bytes, and no device runs yet.
+            unsafe { Move::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
+        }
+    }
 }
 
 /// Fills every instance of a buffer from the source, reading each block once, and no block that no device holds.

@@ -33,6 +33,9 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError>
             .stored(*place, layout)
             .map_err(|error| RunError { message: format!("`{}`: {}", binding.name, error.message), ..error })?;
     }
+    for constant in &program.constants {
+        checker.place(constant.place, constant.bytes.len() as u64, 1)?;
+    }
     checker.steps(&program.body)?;
     Ok(checker.mesh)
 }

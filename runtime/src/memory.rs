@@ -315,6 +315,7 @@ mod tests {
             buffers: vec![buffer("w", 0, 3000, 7), buffer("x", 1, 1000, 8)],
             params: vec![],
             results: vec![],
+            constants: vec![],
             body: vec![],
             kernels: vec![],
             compile_ms: 0.0,

@@ -38,6 +38,7 @@ impl Session {
         let mesh = check(&program, kernels.functions().len())?;
         check_fits(&program, &mesh, options.memory_limit)?;
         let memory = Memory::allocate(&mesh, &program.arenas)?;
+        blocks::write_constants(&memory, &program.constants, mesh.devices());
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
         let staff = Staff::new(mesh.devices(), cores);
         let Loaded { devices, meetings, prints, outline, collectives } =

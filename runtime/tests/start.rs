@@ -33,6 +33,7 @@ fn program() -> Program {
         buffers: Vec::new(),
         params: vec![binding("x", "i32[5@X]", &array, 0), binding("i", "i32", &scalar, 64)],
         results: vec![binding("0", "i32[5@X]", &array, 128)],
+        constants: vec![],
         body: vec![
             Step::CheckIndex {
                 index: place(64),

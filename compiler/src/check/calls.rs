@@ -9,6 +9,7 @@ use super::sizes::{Bindings, Size};
 use super::term::{Function, Term};
 use super::trees;
 use super::types::{SizeParams, Ty};
+use crate::ir::types::DType;
 use crate::ops;
 use crate::ops::reshard::{Reshard, Step};
 use spmdc_grammar::ast::{self, Expr, ExprKind, FnItem, Ident, ItemKind, Param};
@@ -184,6 +185,8 @@ impl Checker<'_> {
         };
         match value {
             Term::Poison => Term::Poison,
+            // A key is made of a seed, not converted.
+            value if dtype == DType::Key => self.call_builtin("key", vec![(None, value, span)], span),
             value => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
         }
     }

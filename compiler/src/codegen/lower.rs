@@ -64,6 +64,11 @@ pub enum Work {
         to: Value,
         origin: Origin,
     },
+    /// The buffer of `to` has these bytes, always; no work.
+    Constant {
+        to: Value,
+        bytes: Vec<u8>,
+    },
     /// As [`spmdc_runtime::abi::ExchangeStep`].
     Exchange {
         kind: CollectiveKind,
@@ -117,6 +122,7 @@ impl Work {
             Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
             Work::CheckIndex { index, .. } => vec![*index],
             Work::Print { values, .. } => values.clone(),
+            Work::Constant { .. } => Vec::new(),
         }
     }
 
@@ -128,7 +134,11 @@ impl Work {
                 pairs.filter(|(_, slot)| slot.written).map(|(&value, _)| value).collect()
             }
             Work::Product { product, .. } => vec![product.c],
-            Work::Alias { to, .. } | Work::Copy { to, .. } | Work::Permute { to, .. } | Work::CheckIndex { to, .. } => {
+            Work::Constant { to, .. }
+            | Work::Alias { to, .. }
+            | Work::Copy { to, .. }
+            | Work::Permute { to, .. }
+            | Work::CheckIndex { to, .. } => {
                 vec![*to]
             }
             Work::Exchange { to, .. } | Work::Reduce { to, .. } => vec![to.value],
@@ -219,6 +229,11 @@ impl<'a> Lowering<'a> {
 
     pub fn alias(&mut self, from: Value, to: Value) {
         self.work.push(Work::Alias { from, to });
+    }
+
+    /// The buffer of `to` has these bytes whenever the program runs.
+    pub fn constant(&mut self, to: Value, bytes: Vec<u8>) {
+        self.work.push(Work::Constant { to, bytes });
     }
 
     /// The same bytes in another buffer; both have the same block shape.

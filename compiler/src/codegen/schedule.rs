@@ -70,6 +70,8 @@ pub struct Schedule {
     pub tasks: Vec<Task>,
     /// Of all values: those of the function, then what was needed in between.
     pub types: Vec<Type>,
+    /// Values whose bytes are known.
+    pub constants: Vec<(Value, Vec<u8>)>,
 }
 
 /// Orders the work of a partitioned program. `fused` says which values are computed where they are used.
@@ -84,10 +86,20 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
         }
     });
     let types = func.values.iter().map(|info| info.ty.clone()).collect();
-    let mut scheduler =
-        Scheduler { func, mesh: &module.mesh, inlined: &inlined, types, stored: Vec::new(), errors: Vec::new() };
+    let mut scheduler = Scheduler {
+        func,
+        mesh: &module.mesh,
+        inlined: &inlined,
+        types,
+        constants: Vec::new(),
+        stored: Vec::new(),
+        errors: Vec::new(),
+    };
     let tasks = scheduler.block(&func.body);
-    if scheduler.errors.is_empty() { Ok(Schedule { tasks, types: scheduler.types }) } else { Err(scheduler.errors) }
+    match scheduler.errors.is_empty() {
+        true => Ok(Schedule { tasks, types: scheduler.types, constants: scheduler.constants }),
+        false => Err(scheduler.errors),
+    }
 }
 
 struct Scheduler<'a> {
@@ -95,6 +107,7 @@ struct Scheduler<'a> {
     mesh: &'a Mesh,
     inlined: &'a [Option<&'a Stmt>],
     types: Vec<Type>,
+    constants: Vec<(Value, Vec<u8>)>,
     /// Fused values that somebody needs in memory after all: computed once for each block that is being scheduled.
     stored: Vec<Vec<Value>>,
     errors: Vec<Diagnostic>,
@@ -146,6 +159,10 @@ impl<'a> Scheduler<'a> {
         match lowered {
             Ok(work) => {
                 for unit in work {
+                    if let Work::Constant { to, bytes } = unit {
+                        self.constants.push((to, bytes));
+                        continue;
+                    }
                     unit.reads().into_iter().for_each(|value| self.store_fused(value, tasks));
                     tasks.push(Task::Work(unit));
                 }

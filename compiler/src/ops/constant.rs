@@ -5,6 +5,7 @@ use super::{Mismatch, Rules};
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
+use crate::codegen::lower::Lowering;
 use crate::ir::Stmt;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -191,6 +192,13 @@ impl Rules for Constant {
 
     fn is_pointwise(&self) -> bool {
         self.array.shape().is_empty() || self.array.bits.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let size = self.array.dtype().size();
+        let bytes = self.array.bits.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(size)).collect();
+        lowering.constant(stmt.results[0], bytes);
+        Ok(())
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {

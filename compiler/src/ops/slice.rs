@@ -29,6 +29,11 @@ impl Range {
         Range { start: 0, step: 1, len: size }
     }
 
+    /// `start:stop`; all empty ranges are one.
+    pub fn between(start: usize, stop: usize) -> Range {
+        if start < stop { Range { start, step: 1, len: stop - start } } else { Range { start: 0, step: 1, len: 0 } }
+    }
+
     /// `start:stop:step` as Python reads it: negative bounds count from the end, bounds beyond the ends are cut.
     ///
     /// ```

@@ -49,7 +49,7 @@ impl Call for Split {
         let mut results = Vec::new();
         for ends in borders.windows(2) {
             let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
-            ranges[axis] = Range { start: ends[0], step: 1, len: ends[1].saturating_sub(ends[0]) };
+            ranges[axis] = Range::between(ends[0], ends[1]);
             results.push(Term::Array(slice(build, value, &ranges)?));
         }
         Ok(Term::Tuple(results))

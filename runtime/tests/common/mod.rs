@@ -30,6 +30,7 @@ impl Maker {
             buffers: vec![],
             params: vec![],
             results: vec![],
+            constants: vec![],
             body: vec![],
             kernels: vec![],
             compile_ms: 0.0,

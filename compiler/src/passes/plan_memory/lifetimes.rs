@@ -29,7 +29,7 @@ pub struct Lifetimes<'a> {
     pub spans: Vec<Vec<Span>>,
     /// Per class: the manual axes along which the conditions around its writes vary.
     pub control: Vec<AxisSet>,
-    /// Per class: a parameter of the program, which is kept from run to run.
+    /// Per class: a parameter or a constant of the program, which is kept from run to run.
     pub fixed: Vec<bool>,
 }
 
@@ -96,7 +96,8 @@ impl<'a> Lifetimes<'a> {
             scope: None,
             control: AxisSet::EMPTY,
         };
-        for &param in &func.body.params {
+        let constants = schedule.constants.iter().map(|(value, _)| *value);
+        for param in func.body.params.iter().copied().chain(constants) {
             let record = walker.record(param);
             record.role = Some(Role::Param);
             record.writes.push(Event { position: 0, scope: None });

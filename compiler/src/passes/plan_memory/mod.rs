@@ -7,6 +7,7 @@
 //!
 //! # Places
 //! - Parameters have places of their own that nothing else ever uses: a program runs several times over the same arguments.
+//! - So have the lists of numbers in a program, which are written when it is loaded.
 //! - Values that are the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
 //! - A copy vanishes where source and target can be one: the next value of what a loop carries is computed in the loop's buffer
 //!   if the old one is not needed any more. A kernel writes in place of an operand that dies with it, if it reads the operand at
@@ -31,7 +32,7 @@ use crate::codegen::schedule::Schedule;
 use crate::ir::{Module, Value};
 use lifetimes::Lifetimes;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, MeshAxis, Program, Site};
+use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use steps::Emitter;
 use storage::Storage;
 
@@ -52,6 +53,8 @@ pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> 
     let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding(&param.name, value)).collect();
     let results =
         func.results.iter().zip(&func.body.results).map(|(info, &value)| binding(&info.name, value)).collect();
+    let constants = schedule.constants.iter();
+    let constants = constants.map(|(value, bytes)| Constant { place: storage.place(*value), bytes: bytes.clone() });
     let program = Program {
         abi_version: ABI_VERSION,
         entry: func.name.clone(),
@@ -61,6 +64,7 @@ pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> 
         buffers: buffer_infos(module, schedule, &storage, site),
         params,
         results,
+        constants: constants.collect(),
         body,
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         compile_ms: 0.0,

@@ -167,7 +167,7 @@ impl<'a> Emitter<'a> {
     /// The step for a unit of work, and the axes of its groups if its devices meet; None if nothing is to be done.
     fn step(&mut self, work: &Work, site: Site) -> Option<(Step, Option<AxisSet>)> {
         let step = match work {
-            Work::Alias { .. } => return None,
+            Work::Alias { .. } | Work::Constant { .. } => return None,
             Work::Kernel { kernel, buffers, .. } => {
                 let split = work.writes().first().map_or(AxisSet::EMPTY, |&value| self.split(value));
                 let step = KernelStep {
@@ -285,7 +285,7 @@ impl Limit {
 /// Where a unit of work comes from; None for what is no work.
 fn span_of(work: &Work) -> Option<Span> {
     match work {
-        Work::Alias { .. } => None,
+        Work::Alias { .. } | Work::Constant { .. } => None,
         Work::Kernel { origin, .. }
         | Work::Product { origin, .. }
         | Work::Copy { origin, .. }

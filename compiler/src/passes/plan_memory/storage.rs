@@ -208,6 +208,7 @@ impl<'a> Merger<'a> {
             }
             Work::Product { .. }
             | Work::Alias { .. }
+            | Work::Constant { .. }
             | Work::Exchange { .. }
             | Work::Reduce { .. }
             | Work::Permute { .. }
