@@ -11,11 +11,21 @@ pub enum Tolerance {
     /// `|a - b| <= relative * max(|a|, |b|, scale)`, where the scale is the largest magnitude of the expected array
     /// times `relative` once more, or that magnitude itself for sums, whose terms may cancel.
     Relative { relative: f64, of_largest: bool },
+    /// `|a - b| <= relative * max(|a|, |b|, largest, 1)`: sums whose terms are around one may cancel entirely.
+    SumOfOnes { relative: f64 },
 }
 
 impl Tolerance {
     pub const ELEMENTWISE: Tolerance = Tolerance::Relative { relative: 2e-6, of_largest: false };
     pub const REDUCTION: Tolerance = Tolerance::Relative { relative: 1e-5, of_largest: true };
+
+    /// What suits sums of numbers around one, taken in another order.
+    pub fn sum_of_ones(dtype: DType) -> Tolerance {
+        match Tolerance::reassociated(dtype) {
+            Tolerance::Relative { relative, .. } => Tolerance::SumOfOnes { relative: 2.0 * relative },
+            other => other,
+        }
+    }
 
     /// What suits an element type when sums may be taken in another order.
     pub fn reassociated(dtype: DType) -> Tolerance {
@@ -86,6 +96,7 @@ pub fn difference(expected: &HostArray, actual: &HostArray, tolerance: Tolerance
                 let scale = if of_largest { largest } else { relative * largest };
                 (a - b).abs() <= relative * a.abs().max(b.abs()).max(scale)
             }
+            Tolerance::SumOfOnes { relative } => (a - b).abs() <= relative * largest.max(1.0),
         }
     };
     let exact_words = expected.dtype.is_integer() && expected.dtype.size() == 8;

@@ -2,7 +2,9 @@
 
 pub mod case;
 pub mod compare;
+pub mod dumps;
 pub mod engine;
+pub mod random;
 
 use std::path::{Path, PathBuf};
 

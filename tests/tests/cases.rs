@@ -8,6 +8,7 @@ use spmdc_compiler::report::plan;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, programs};
 use spmdc_tests::compare::{Tolerance, difference};
+use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure};
 use spmdc_tests::root;
 use std::collections::BTreeMap;
@@ -90,6 +91,7 @@ fn answers_agree(case: &Case, mesh: &str, expected: &mut Option<Vec<HostArray>>,
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());
     }
+    dumps::read_back(&compilation, &inputs, &actual.results, case.text.len() + mesh.len())?;
     if stages {
         for module in &compilation.stages {
             agree(module.stage.name(), &evaluate(module)?)?;

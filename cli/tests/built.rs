@@ -1,0 +1,87 @@
+//! Every example and every test program, built once: the executable writes the same bytes as `spmdc run`.
+#![allow(clippy::unwrap_used)]
+
+use spmdc_tests::case::{Case, programs};
+use spmdc_tests::root;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn spmdc(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spmdc")).args(words).current_dir(root()).output().unwrap()
+}
+
+/// A value for each parameter: what the case names, the arrays of a golden program, or generated ones.
+fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
+    let dump = spmdc(&["dump", program, "--stage", "partitioned", "--format", "json"]);
+    if !dump.status.success() {
+        return Err(String::from_utf8_lossy(&dump.stderr).into_owned());
+    }
+    let dump: serde_json::Value = serde_json::from_slice(&dump.stdout).unwrap();
+    let archive = case.path.with_extension("npz");
+    let argument = |param: &serde_json::Value| {
+        let (name, ty) = (param["name"].as_str().unwrap(), param["type"].as_str().unwrap());
+        let given = case.args.iter().find(|arg| arg.split('=').next() == Some(name));
+        match given {
+            Some(arg) => arg.clone(),
+            None if archive.exists() => format!("{name}=@{}:in.{name}", archive.display()),
+            None if ty.starts_with('f') || ty.starts_with("bf") => format!("{name}=uniform:7"),
+            None if ty.starts_with("bool") => format!("{name}=ones"),
+            None => format!("{name}=iota"),
+        }
+    };
+    Ok(dump["params"].as_array().unwrap().iter().map(argument).collect())
+}
+
+/// What differs between running a program and building it first.
+fn differs(path: &Path, folder: &Path) -> Result<(), String> {
+    let case = Case::read(path)?;
+    let program = path.to_str().unwrap();
+    // Programs that are wrong are no programs.
+    let Ok(arguments) = arguments(&case, program) else {
+        return if case.errors.is_empty() { Err("does not compile".to_string()) } else { Ok(()) };
+    };
+    let words: Vec<&str> = arguments.iter().flat_map(|argument| ["--arg", argument]).collect();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let (executable, ran, built) = (file("program"), file("run.npz"), file("built.npz"));
+    let run = spmdc(&[&["run", program, "--out", &ran], words.as_slice()].concat());
+    let build = spmdc(&["build", program, "-o", &executable]);
+    if !build.status.success() {
+        return Err(String::from_utf8_lossy(&build.stderr).into_owned());
+    }
+    let executed =
+        Command::new(&executable).args(&words).args(["--out", &built]).current_dir(root()).env_clear().output();
+    let executed = executed.unwrap();
+    if (run.status.code(), &run.stdout) != (executed.status.code(), &executed.stdout) {
+        return Err(format!("`run` says {run:?}, the executable {executed:?}"));
+    }
+    if run.status.success() != case.errors.is_empty() {
+        return Err(format!("{run:?}"));
+    }
+    let same = !run.status.success() || std::fs::read(ran).unwrap() == std::fs::read(built).unwrap();
+    if same { Ok(()) } else { Err("the results differ".to_string()) }
+}
+
+#[test]
+fn executables_give_what_run_gives() {
+    let paths: Vec<_> =
+        ["examples", "tests/cases", "tests/golden"].iter().flat_map(|folder| programs(&root().join(folder))).collect();
+    assert!(paths.len() > 100, "{} programs", paths.len());
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    // Linking is most of it, and it waits for other programs.
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let folder = tempfile::tempdir().unwrap();
+                    if let Err(text) = differs(path, folder.path()) {
+                        wrong.lock().unwrap().push(format!("{}: {text}", path.display()));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,502 @@
+//! A random call of each function and operator of the language.
+
+use super::{Array, Draw, FLOATS, INTS, all, numbers};
+use spmdc_runtime::abi::DType;
+
+/// An expression over parameters `a`, `b`, ...
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub params: Vec<Array>,
+    pub expr: String,
+    /// Statements in front of the expression.
+    pub before: String,
+}
+
+impl Call {
+    fn new(params: &[(DType, &[usize])], expr: impl Into<String>) -> Call {
+        let params = params.iter().map(|&(dtype, shape)| Array::new(dtype, shape)).collect();
+        Call { params, expr: expr.into(), before: String::new() }
+    }
+}
+
+/// What is not a function by name.
+pub const SYNTAX: &[&str] = &[
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "@",
+    "**",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "|",
+    "^",
+    "&",
+    "<<",
+    ">>",
+    "&&",
+    "||",
+    "neg",
+    "!",
+    "x[..]",
+    "x[i]",
+    "x[..] = v",
+    "x[i] = v",
+    "x[..] += v",
+    "T",
+    "constant",
+];
+
+/// Names that only dumps contain; whatever they mean is reached by other calls and read back from their dumps.
+pub const DUMPS: &[&str] =
+    &["pin", "shard", "all_reduce", "reduce_scatter", "collective_permute", "check_index", "index", "update"];
+
+/// A call of the function or operator; None if nothing is known of the name.
+pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
+    elementwise(name, draw)
+        .or_else(|| operators(name, draw))
+        .or_else(|| reductions(name, draw))
+        .or_else(|| products(name, draw))
+        .or_else(|| indexing(name, draw))
+        .or_else(|| shapes(name, draw))
+        .or_else(|| joins(name, draw))
+        .or_else(|| makers(name, draw))
+}
+
+fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
+    let rank = draw.rank(0, 3);
+    let shape = draw.shape(rank);
+    Some(match name {
+        "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "isnan" | "isinf" | "isfinite" | "relu" => {
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)"))
+        }
+        "reciprocal" | "sqrt" | "rsqrt" | "cbrt" | "exp" | "exp2" | "expm1" | "log" | "log2" | "log10" | "log1p"
+        | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh" | "tanh" | "asinh" | "acosh" | "atanh"
+        | "erf" | "erfc" | "erf_inv" | "sigmoid" | "silu" | "softplus" => {
+            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a)"))
+        }
+        "gelu" => {
+            let form = draw.pick(&["", ", approximate=false"]);
+            Call::new(&[(draw.pick(FLOATS), &shape)], format!("gelu(a{form})"))
+        }
+        "minimum" | "maximum" | "pow" => {
+            let dtype = draw.pick(&numbers());
+            Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], format!("{name}(a, b)"))
+        }
+        "atan2" | "hypot" | "logaddexp" => {
+            let dtype = draw.pick(FLOATS);
+            Call::new(&[(dtype, &draw.broadcasts(&shape)), (dtype, &shape)], format!("{name}(a, b)"))
+        }
+        "where" => {
+            let dtype = draw.pick(&all());
+            let (mask, other) = (draw.broadcasts(&shape), draw.broadcasts(&shape));
+            Call::new(&[(DType::Bool, &mask), (dtype, &shape), (dtype, &other)], "where(a, b, c)")
+        }
+        "clip" => {
+            let dtype = draw.pick(&numbers());
+            let (low, high) = (draw.broadcasts(&shape), draw.broadcasts(&shape));
+            Call::new(&[(dtype, &shape), (dtype, &low), (dtype, &high)], "clip(a, b, c)")
+        }
+        "cast" => {
+            let (from, to) = (draw.pick(&all()), draw.pick(&all()));
+            let expr = if draw.chance(50) { format!("cast(a, {})", to.name()) } else { format!("{}(a)", to.name()) };
+            Call::new(&[(from, &shape)], expr)
+        }
+        "print" => {
+            let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
+            call.before = "print(\"a = {}\", a);".to_string();
+            call
+        }
+        "show_sharding" => {
+            let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
+            call.before = "show_sharding(a);".to_string();
+            call
+        }
+        _ => return None,
+    })
+}
+
+fn operators(name: &str, draw: &mut Draw) -> Option<Call> {
+    let rank = draw.rank(0, 3);
+    let shape = draw.shape(rank);
+    let other = draw.broadcasts(&shape);
+    Some(match name {
+        "+" | "-" | "*" | "==" | "!=" | "<" | "<=" | ">" | ">=" => {
+            let dtype = draw.pick(&numbers());
+            // Mixed operand types promote.
+            let second = if draw.chance(25) { draw.pick(&numbers()) } else { dtype };
+            Call::new(&[(dtype, &shape), (second, &other)], format!("a {name} b"))
+        }
+        // Integers stop at a division by zero, so the divisor is positive.
+        "/" | "//" | "%" => {
+            let dtype = draw.pick(&numbers());
+            Call::new(&[(dtype, &shape), (dtype, &other)], format!("a {name} (b * b + 1)"))
+        }
+        "**" => {
+            let dtype = draw.pick(&numbers());
+            let exponent = draw.pick(&["b", "2", "3"]);
+            let params: &[(DType, &[usize])] = &[(dtype, &shape), (dtype, &other)];
+            Call::new(&params[..if exponent == "b" { 2 } else { 1 }], format!("a ** {exponent}"))
+        }
+        "|" | "^" | "&" => {
+            let dtype = draw.pick(&[INTS, &[DType::Bool]].concat());
+            Call::new(&[(dtype, &shape), (dtype, &other)], format!("a {name} b"))
+        }
+        "<<" | ">>" => {
+            let dtype = draw.pick(INTS);
+            Call::new(&[(dtype, &shape), (dtype, &other)], format!("a {name} b"))
+        }
+        "&&" | "||" => Call::new(&[(DType::Bool, &shape), (DType::Bool, &other)], format!("a {name} b")),
+        "neg" => Call::new(&[(draw.pick(&numbers()), &shape)], "-a"),
+        "!" => Call::new(&[(draw.pick(&[INTS, &[DType::Bool]].concat()), &shape)], "!a"),
+        "T" => Call::new(&[(draw.pick(&all()), &shape)], "a.T"),
+        "constant" => {
+            let len = 1 + draw.below(6);
+            let list: Vec<String> = (0..len).map(|_| draw.between(-9, 9).to_string()).collect();
+            Call::new(
+                &[(draw.pick(&[DType::F32, DType::I32, DType::I64]), &[len])],
+                format!("a + [{}]", list.join(", ")),
+            )
+        }
+        _ => return None,
+    })
+}
+
+/// `, axis=..., keepdims=...`, or nothing.
+fn axes(draw: &mut Draw, rank: usize) -> String {
+    let mut text = String::new();
+    if rank > 0 && draw.chance(80) {
+        let count = 1 + draw.below(rank);
+        let dims: Vec<usize> = (0..rank).collect();
+        let chosen: Vec<String> = draw.shuffled(&dims)[..count]
+            .iter()
+            .map(|&dim| if draw.chance(50) { dim as i64 } else { dim as i64 - rank as i64 }.to_string())
+            .collect();
+        text += &match chosen.as_slice() {
+            [one] => format!(", axis={one}"),
+            more => format!(", axis=({})", more.join(", ")),
+        };
+    }
+    if draw.chance(40) {
+        text += ", keepdims=true";
+    }
+    text
+}
+
+fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
+    let rank = draw.rank(0, 3);
+    let shape = draw.shape(rank);
+    let axes = axes(draw, rank);
+    Some(match name {
+        "sum" | "prod" | "max" | "min" | "count_nonzero" => {
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axes})"))
+        }
+        "all" | "any" => Call::new(&[(DType::Bool, &shape)], format!("{name}(a{axes})")),
+        "mean" | "var" | "std" | "logsumexp" | "norm" => {
+            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a{axes})"))
+        }
+        "argmax" | "argmin" => {
+            let axis = if rank > 0 && draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
+            let keep = if draw.chance(30) { ", keepdims=true" } else { "" };
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axis}{keep})"))
+        }
+        "softmax" | "log_softmax" => {
+            let shape = if rank == 0 { draw.shape(1) } else { shape };
+            let axis = draw.axis(shape.len());
+            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a, axis={axis})"))
+        }
+        _ => return None,
+    })
+}
+
+fn products(name: &str, draw: &mut Draw) -> Option<Call> {
+    let dtype = draw.pick(&numbers());
+    // A size for each letter.
+    let sizes: Vec<usize> = draw.shape(26);
+    let shape = |letters: &str| letters.bytes().map(|letter| sizes[usize::from(letter - b'a')]).collect::<Vec<usize>>();
+    let letters = |operands: &str, expr: String| {
+        let shapes: Vec<Vec<usize>> = operands.split(',').map(shape).collect();
+        Call::new(&shapes.iter().map(|shape| (dtype, shape.as_slice())).collect::<Vec<_>>(), expr)
+    };
+    Some(match name {
+        "@" | "matmul" => {
+            let operands = draw.pick(&["nk,km", "bnk,bkm", "nk,bkm", "bnk,km", "nk,k", "k,km", "k,bkm", "k,k"]);
+            letters(operands, if name == "@" { "a @ b" } else { "matmul(a, b)" }.to_string())
+        }
+        "dot" => letters(draw.pick(&["nk,km", "k,k", "nk,k", ",nm", "nk,mkl"]), "dot(a, b)".to_string()),
+        "outer" => letters("n,m", "outer(a, b)".to_string()),
+        "tensordot" => {
+            let (operands, axes) =
+                draw.pick(&[("nk,km", "1"), ("nmk,mk", "2"), ("nkm,mn", "((0, 2), (1, 0))"), ("n,m", "0")]);
+            letters(operands, format!("tensordot(a, b, axes={axes})"))
+        }
+        "einsum" => {
+            let spec = draw.pick(&[
+                "ij->ji",
+                "ij->i",
+                "ii->i",
+                "ii",
+                "bij,bjk->bik",
+                "bij,bjk->kb",
+                "ij,kj->ik",
+                "ij,ij->",
+                "i,j->ij",
+                "bqhd,bkhd->bhqk",
+                "ij,jk,kl->il",
+                "ji,jk->ik",
+                "bi,bj->bij",
+                "ijk,kji->j",
+            ]);
+            let operands = spec.split("->").next().unwrap_or_default();
+            let names = &"a, b, c"[..3 * operands.split(',').count() - 2];
+            letters(operands, format!("einsum(\"{spec}\", {names})"))
+        }
+        "trace" => letters("nn", "trace(a)".to_string()),
+        "diag" => letters(draw.pick(&["n", "nn"]), "diag(a)".to_string()),
+        _ => return None,
+    })
+}
+
+/// One entry of an index for a dimension of this size, and how many elements it takes; None if the dimension vanishes.
+fn entry(draw: &mut Draw, size: usize) -> (String, Option<usize>) {
+    let n = size as i64;
+    if size > 0 && draw.chance(20) {
+        return (draw.between(-n, n - 1).to_string(), None);
+    }
+    if draw.chance(20) {
+        return (":".to_string(), Some(size));
+    }
+    let step: i64 = draw.pick(&[1, 1, 1, 2, 3, -1, -2]);
+    let bound = |draw: &mut Draw| if draw.chance(40) { None } else { Some(draw.between(-n - 1, n + 1)) };
+    let (start, stop) = (bound(draw), bound(draw));
+    let text = |bound: Option<i64>| bound.map_or(String::new(), |bound| bound.to_string());
+    let step_text = if step == 1 { String::new() } else { format!(":{step}") };
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let place = |bound: Option<i64>, default: i64| match bound {
+        None => default,
+        Some(at) => (if at < 0 { at + n } else { at }).clamp(low, high),
+    };
+    let (first, last) =
+        if step > 0 { (place(start, 0), place(stop, n)) } else { (place(start, n - 1), place(stop, -1)) };
+    let distance = if step > 0 { last - first } else { first - last };
+    let len = (distance.max(0) as usize).div_ceil(step.unsigned_abs() as usize);
+    (format!("{}:{}{step_text}", text(start), text(stop)), Some(len))
+}
+
+fn indexing(name: &str, draw: &mut Draw) -> Option<Call> {
+    let rank = draw.rank(1, 3);
+    let dtype = draw.pick(&all());
+    let (text, region, shape): (String, Vec<usize>, Vec<usize>) = match name {
+        "x[..]" | "x[..] = v" | "x[..] += v" => {
+            let shape = draw.shape(rank);
+            let entries: Vec<(String, Option<usize>)> = shape.iter().map(|&size| entry(draw, size)).collect();
+            let kept = entries.iter().filter_map(|(_, len)| *len).collect();
+            let texts: Vec<String> = entries.into_iter().map(|(text, _)| text).collect();
+            (texts.join(", "), kept, shape)
+        }
+        "x[i]" | "x[i] = v" => {
+            // A dynamic place must exist: the generated integers go up to six.
+            let shape: Vec<usize> = (0..rank).map(|_| 7 + draw.below(3)).collect();
+            let dim = draw.below(rank);
+            let mut texts = vec![":".to_string(); rank];
+            texts[dim] = draw.pick(&["i", "-1 - i", "6 - i"]).to_string();
+            let mut kept = shape.clone();
+            kept.remove(dim);
+            (texts.join(", "), kept, shape)
+        }
+        _ => return None,
+    };
+    let index: &[(DType, &[usize])] = &[(DType::I32, &[])];
+    let dynamic = name.starts_with("x[i]");
+    let text = text.replace('i', "b");
+    let mut params: Vec<(DType, &[usize])> = vec![(dtype, &shape)];
+    if dynamic {
+        params.extend(index);
+    }
+    if !name.contains('=') {
+        return Some(Call::new(&params, format!("a[{text}]")));
+    }
+    let value = if draw.chance(25) { Vec::new() } else { draw.broadcasts(&region) };
+    let value_name = if dynamic { "c" } else { "b" };
+    let dtype = if name.contains('+') { draw.pick(&numbers()) } else { dtype };
+    params[0].0 = dtype;
+    params.push((dtype, &value));
+    let mut call = Call::new(&params, "u");
+    let operator = if name.contains('+') { "+=" } else { "=" };
+    call.before = format!("let mut u = a; u[{text}] {operator} {value_name};");
+    Some(call)
+}
+
+/// A way to write `len` elements as a shape.
+fn factored(draw: &mut Draw, len: usize) -> Vec<usize> {
+    let (mut rest, mut shape) = (len.max(1), Vec::new());
+    while rest > 1 && shape.len() < 3 {
+        let divisors: Vec<usize> = (1..=rest).filter(|d| rest.is_multiple_of(*d)).collect();
+        let size = draw.pick(&divisors);
+        shape.push(size);
+        rest /= size;
+    }
+    shape.push(rest);
+    if len == 0 {
+        shape.push(0);
+    }
+    draw.shuffled(&shape)
+}
+
+fn tuple(values: impl IntoIterator<Item = i64>) -> String {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    match values.as_slice() {
+        [one] => format!("({one},)"),
+        more => format!("({})", more.join(", ")),
+    }
+}
+
+fn sizes(shape: &[usize]) -> String {
+    tuple(shape.iter().map(|&size| size as i64))
+}
+
+fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
+    let dtype = draw.pick(&all());
+    let rank = draw.rank(1, 3);
+    let shape = draw.shape(rank);
+    let dims: Vec<i64> = (0..rank as i64).collect();
+    let len: usize = shape.iter().product();
+    Some(match name {
+        "reshape" => Call::new(&[(dtype, &shape)], format!("reshape(a, {})", sizes(&factored(draw, len)))),
+        "ravel" => Call::new(&[(dtype, &shape)], "ravel(a)"),
+        "squeeze" => {
+            let mut shape = shape;
+            let at = draw.below(rank + 1);
+            shape.insert(at, 1);
+            let axis = if draw.chance(60) { format!(", axis={at}") } else { String::new() };
+            Call::new(&[(dtype, &shape)], format!("squeeze(a{axis})"))
+        }
+        "expand_dims" => Call::new(&[(dtype, &shape)], format!("expand_dims(a, {})", draw.axis(rank + 1))),
+        "broadcast_to" => {
+            let from = draw.broadcasts(&shape);
+            Call::new(&[(dtype, &from)], format!("broadcast_to(a, {})", sizes(&shape)))
+        }
+        "transpose" => {
+            let order = if draw.chance(70) { format!(", {}", tuple(draw.shuffled(&dims))) } else { String::new() };
+            Call::new(&[(dtype, &shape)], format!("transpose(a{order})"))
+        }
+        "swapaxes" | "moveaxis" => {
+            let (from, to) = (draw.axis(rank), draw.axis(rank));
+            Call::new(&[(dtype, &shape)], format!("{name}(a, {from}, {to})"))
+        }
+        "flip" => {
+            let axis = if draw.chance(70) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
+            Call::new(&[(dtype, &shape)], format!("flip(a{axis})"))
+        }
+        "roll" => {
+            let axis = if draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
+            Call::new(&[(dtype, &shape)], format!("roll(a, {}{axis})", draw.between(-12, 12)))
+        }
+        "pad" => {
+            let dtype = draw.pick(&numbers());
+            let widths: Vec<String> = (0..rank).map(|_| format!("({}, {})", draw.below(4), draw.below(4))).collect();
+            let widths = if rank == 1 { format!("({},)", widths[0]) } else { format!("({})", widths.join(", ")) };
+            let value = if draw.chance(40) { ", constant_values=3" } else { "" };
+            Call::new(&[(dtype, &shape)], format!("pad(a, {widths}{value})"))
+        }
+        "tile" => {
+            let reps: Vec<i64> = (0..rank).map(|_| draw.between(0, 3)).collect();
+            Call::new(&[(dtype, &shape)], format!("tile(a, {})", tuple(reps)))
+        }
+        "repeat" => {
+            let axis = if draw.chance(70) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
+            Call::new(&[(dtype, &shape)], format!("repeat(a, {}{axis})", draw.between(0, 3)))
+        }
+        "tril" | "triu" => {
+            let shape = if rank == 1 { draw.shape(2) } else { shape };
+            let k = draw.between(-3, 3);
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a, k={k})"))
+        }
+        "reshard" => Call::new(&[(dtype, &shape)], "reshard(a, P())"),
+        _ => return None,
+    })
+}
+
+fn joins(name: &str, draw: &mut Draw) -> Option<Call> {
+    let dtype = draw.pick(&all());
+    let rank = draw.rank(1, 3);
+    let shape = draw.shape(rank);
+    Some(match name {
+        "concatenate" => {
+            let axis = draw.below(rank);
+            let mut others = [shape.clone(), shape.clone()];
+            others.iter_mut().for_each(|other| other[axis] = draw.size());
+            let params: [(DType, &[usize]); 3] = [(dtype, &shape), (dtype, &others[0]), (dtype, &others[1])];
+            let count = 1 + draw.below(3);
+            Call::new(&params[..count], format!("concatenate([{}], axis={axis})", &"a, b, c"[..3 * count - 2]))
+        }
+        "stack" => {
+            let axis = draw.axis(rank + 1);
+            Call::new(&[(dtype, &shape), (dtype, &shape)], format!("stack([a, b], axis={axis})"))
+        }
+        "split" => {
+            let axis = draw.below(rank);
+            let parts = 1 + draw.below(3);
+            let mut shape = shape;
+            let points = draw.chance(40);
+            if !points {
+                shape[axis] = parts * draw.size();
+            }
+            let at = draw.below(shape[axis] + 1);
+            let (sections, count) = if points { (format!("({at},)"), 2) } else { (parts.to_string(), parts) };
+            let mut call = Call::new(&[(dtype, &shape)], "s");
+            let names = ["s", "s1", "s2"][..count].join(", ");
+            let pattern = if count == 1 { format!("({names},)") } else { format!("({names})") };
+            call.before = format!("let {pattern} = split(a, {sections}, axis={axis});");
+            let used = draw.pick(&["s", "s1", "s2"][..count]);
+            call.expr = used.to_string();
+            call
+        }
+        _ => return None,
+    })
+}
+
+fn makers(name: &str, draw: &mut Draw) -> Option<Call> {
+    let dtype = draw.pick(&numbers());
+    let rank = draw.rank(0, 3);
+    let shape = draw.shape(rank);
+    let ty = Array::new(dtype, &shape).text(&[]);
+    let (n, m) = (draw.size(), draw.size());
+    Some(match name {
+        "zeros" | "ones" => Call::new(&[], format!("{name}({ty})")),
+        "full" => Call::new(&[(dtype, &[])], format!("full({ty}, a)")),
+        "zeros_like" | "ones_like" => Call::new(&[(dtype, &shape)], format!("{name}(a)")),
+        "full_like" => Call::new(&[(dtype, &shape)], "full_like(a, 5)"),
+        "iota" => {
+            let shape = if rank == 0 { draw.shape(1) } else { shape };
+            let ty = Array::new(dtype, &shape).text(&[]);
+            Call::new(&[], format!("iota({ty}, axis={})", draw.below(shape.len())))
+        }
+        "arange" => {
+            let (start, step) = (draw.between(-5, 5), draw.between(1, 3));
+            let stop = start + draw.between(0, 12);
+            Call::new(
+                &[],
+                if draw.chance(50) { format!("arange({n})") } else { format!("arange({start}, {stop}, {step})") },
+            )
+        }
+        "linspace" => {
+            let end = if draw.chance(30) { ", endpoint=false" } else { "" };
+            Call::new(&[], format!("linspace(-1.0, 2.5, {n}{end})"))
+        }
+        "eye" => {
+            let k = draw.between(-2, 2);
+            Call::new(&[], if draw.chance(50) { format!("eye({n})") } else { format!("eye({n}, {m}, k={k})") })
+        }
+        "one_hot" => {
+            Call::new(&[(draw.pick(&[DType::I32, DType::I64, DType::U8]), &shape)], format!("one_hot(a, {m})"))
+        }
+        _ => return None,
+    })
+}

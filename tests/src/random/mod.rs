@@ -1,0 +1,156 @@
+//! Random programs: shapes, shardings, meshes and element types, all from one seed.
+
+pub mod calls;
+pub mod manual;
+
+use spmdc_runtime::abi::DType;
+
+/// A reproducible source of choices (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Draw(u64);
+
+impl Draw {
+    /// Choices that depend on the name and the number only.
+    pub fn new(name: &str, number: u64) -> Draw {
+        let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        Draw(name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), mix))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 up to `bound`, which is not zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// Both ends included.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as usize) as i64
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+
+    pub fn shuffled<T: Copy>(&mut self, items: &[T]) -> Vec<T> {
+        let mut items = items.to_vec();
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+        items
+    }
+
+    /// Mostly small; the size that leaves whole blocks empty is as likely as any.
+    pub fn size(&mut self) -> usize {
+        if self.chance(2) { 0 } else { 1 + self.below(9) }
+    }
+
+    pub fn shape(&mut self, rank: usize) -> Vec<usize> {
+        (0..rank).map(|_| self.size()).collect()
+    }
+
+    pub fn rank(&mut self, low: i64, high: i64) -> usize {
+        self.between(low, high) as usize
+    }
+
+    /// A dimension by its number, from the front or from the back.
+    pub fn axis(&mut self, rank: usize) -> i64 {
+        let axis = self.below(rank) as i64;
+        if self.chance(50) { axis } else { axis - rank as i64 }
+    }
+
+    /// A shape that broadcasts to `shape`.
+    pub fn broadcasts(&mut self, shape: &[usize]) -> Vec<usize> {
+        let from = if self.chance(70) { 0 } else { self.below(shape.len() + 1) };
+        shape[from..].iter().map(|&size| if self.chance(20) { 1 } else { size }).collect()
+    }
+}
+
+pub const FLOATS: &[DType] = &[DType::F16, DType::Bf16, DType::F32, DType::F64];
+pub const INTS: &[DType] =
+    &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+
+pub fn numbers() -> Vec<DType> {
+    [FLOATS, INTS].concat()
+}
+
+pub fn all() -> Vec<DType> {
+    [FLOATS, INTS, &[DType::Bool]].concat()
+}
+
+/// Element type and shape of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+}
+
+impl Array {
+    pub fn new(dtype: DType, shape: &[usize]) -> Array {
+        Array { dtype, shape: shape.to_vec() }
+    }
+
+    /// `f32[4@X,8@?]`; `dims` has what stands behind each `@`, nothing for a type that says nothing.
+    pub fn text(&self, dims: &[String]) -> String {
+        let dim = |(dim, size): (usize, &usize)| match dims.get(dim) {
+            Some(text) => format!("{size}@{text}"),
+            None => size.to_string(),
+        };
+        match self.shape.as_slice() {
+            [] => self.dtype.name().to_string(),
+            shape => {
+                let dims: Vec<String> = shape.iter().enumerate().map(dim).collect();
+                format!("{}[{}]", self.dtype.name(), dims.join(", "))
+            }
+        }
+    }
+}
+
+/// A mesh: a name, a size, and whether types decide shardings, per axis.
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    pub axes: Vec<(&'static str, usize, bool)>,
+}
+
+impl Mesh {
+    pub fn random(draw: &mut Draw, explicit: bool) -> Mesh {
+        const SIZES: &[&[usize]] = &[&[1, 1], &[2, 4], &[4, 2], &[1, 8], &[3, 2], &[5, 3], &[7], &[4], &[2, 2, 2]];
+        let axes = draw.pick(SIZES).iter().zip(["X", "Y", "Z"]);
+        Mesh { axes: axes.map(|(&size, name)| (name, size, explicit && draw.chance(60))).collect() }
+    }
+
+    /// The item of a program.
+    pub fn text(&self) -> String {
+        let axis = |&(name, size, explicit): &(&str, usize, bool)| {
+            format!("{name}: {} = {size}", if explicit { "explicit" } else { "auto" })
+        };
+        format!("mesh ({});\n", self.axes.iter().map(axis).collect::<Vec<_>>().join(", "))
+    }
+
+    /// What stands behind the `@` of each dimension; every axis is used once at most.
+    pub fn sharding(&self, draw: &mut Draw, rank: usize) -> Vec<String> {
+        let mut dims: Vec<Vec<&str>> = vec![Vec::new(); rank];
+        for (name, _, _) in draw.shuffled(&self.axes) {
+            if rank > 0 && draw.chance(70) {
+                dims[draw.below(rank)].push(name);
+            }
+        }
+        let all_auto = self.axes.iter().all(|&(_, _, explicit)| !explicit);
+        let dim = |names: Vec<&str>| match names.as_slice() {
+            [] if all_auto && draw.chance(30) => "?".to_string(),
+            [] => "_".to_string(),
+            [one] => one.to_string(),
+            more => format!("({})", more.join(", ")),
+        };
+        dims.into_iter().map(dim).collect()
+    }
+}
