@@ -75,7 +75,6 @@ codes! {
     E0505 "malformed permutation",
     E0506 "an axis is not manual here",
     E0601 "the mesh does not fit the program",
-    E0602 "values live on different meshes",
     E0701 "an argument has the wrong type",
     E0702 "an argument is missing or unknown",
     E0703 "a file is malformed or cannot be read",
