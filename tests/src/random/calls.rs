@@ -334,7 +334,7 @@ fn indexing(name: &str, draw: &mut Draw) -> Option<Call> {
 }
 
 /// A way to write `len` elements as a shape.
-fn factored(draw: &mut Draw, len: usize) -> Vec<usize> {
+pub(super) fn factored(draw: &mut Draw, len: usize) -> Vec<usize> {
     let (mut rest, mut shape) = (len.max(1), Vec::new());
     while rest > 1 && shape.len() < 3 {
         let divisors: Vec<usize> = (1..=rest).filter(|d| rest.is_multiple_of(*d)).collect();
@@ -357,7 +357,7 @@ fn tuple(values: impl IntoIterator<Item = i64>) -> String {
     }
 }
 
-fn sizes(shape: &[usize]) -> String {
+pub(super) fn sizes(shape: &[usize]) -> String {
     tuple(shape.iter().map(|&size| size as i64))
 }
 

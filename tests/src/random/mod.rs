@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod manual;
+pub mod programs;
 
 use spmdc_runtime::abi::DType;
 

@@ -39,6 +39,7 @@ pub fn propagate(mut module: Module) -> Module {
             dim.open = false;
         }
     }
+    even_borders(&mut module);
     let Func { body, values, .. } = &mut module.func;
     body.walk_mut(&mut |stmt| {
         if let Op::Reshard(op) = &mut stmt.op {
@@ -297,6 +298,32 @@ fn cross(slots: &mut [Slot], outside: usize, inside: usize, manual: &[Vec<u8>], 
         }
     }
     changed
+}
+
+/// Takes away axes at the borders of `manual` regions where blocks of blocks would not be those of the whole array.
+fn even_borders(module: &mut Module) {
+    let Module { mesh, func, .. } = module;
+    let mut uneven = Vec::new();
+    func.body.walk(&mut |stmt| {
+        let Op::Manual(op) = &stmt.op else { return };
+        let body = &stmt.blocks[0];
+        let borders = op.inputs.iter().zip(body.params.iter().map(|param| (param, param)));
+        let outputs = op.outputs.iter().zip(body.results.iter().zip(&stmt.results));
+        for (manual, (inside, changed)) in borders.chain(outputs) {
+            for (dim, manual) in manual.dims.iter().enumerate() {
+                let axes = &func.ty(*changed).sharding.dims[dim].axes;
+                // Seen from outside, the manual axes come first.
+                let kept = if inside == changed { 0 } else { manual.axes.len() };
+                let more = axes.get(kept..).unwrap_or_default();
+                if !manual.axes.is_empty() && !func.ty(*inside).shape()[dim].is_multiple_of(mesh.size_of(more)) {
+                    uneven.push((*changed, dim, kept));
+                }
+            }
+        }
+    });
+    for (value, dim, kept) in uneven {
+        func.info_mut(value).ty.sharding.dims[dim].axes.truncate(kept);
+    }
 }
 
 /// What has no operands is made anew for each use, so that each use can have it laid out as it likes.

@@ -1,0 +1,431 @@
+//! Random whole programs: chains of operations with loops, branches, `manual` functions and annotations.
+//!
+//! Floats stay near one (every statement keeps them there), so that sums taken in another order differ in the last digits only. What
+//! turns such a difference into another answer (comparisons, rounding, `argmax`) is applied to *exact* values only: those that no
+//! sum of floats went into.
+
+use super::{Array, Draw, Mesh};
+use spmdc_runtime::abi::DType;
+use std::fmt::Write;
+
+/// A variable of the program.
+#[derive(Clone, Debug)]
+struct Variable {
+    name: String,
+    array: Array,
+    exact: bool,
+}
+
+/// Makes statements one by one; whoever drives it says whether each is kept.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    draw: Draw,
+    mesh: Mesh,
+    params: Vec<Variable>,
+    variables: Vec<Variable>,
+    /// `manual` functions.
+    items: String,
+    body: String,
+    next: usize,
+    skipped: u64,
+}
+
+/// The text of an expression, its type, and whether it is exact.
+type Made = (String, Array, bool);
+
+impl Writer {
+    pub fn new(mut draw: Draw, mesh: Mesh) -> Writer {
+        let mut params = Vec::new();
+        let sizes = [draw.size().max(1), 12, draw.size().max(1)];
+        for number in 0..4 {
+            let rank = draw.rank(1, 3);
+            let shape: Vec<usize> = (0..rank).map(|_| draw.pick(&sizes)).collect();
+            let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::I32]);
+            params.push(Variable { name: format!("p{number}"), array: Array::new(dtype, &shape), exact: true });
+        }
+        let variables = params.clone();
+        Writer { draw, mesh, params, variables, items: String::new(), body: String::new(), next: 0, skipped: 0 }
+    }
+
+    /// The program as it is now; `shardings` are those of the parameters.
+    pub fn text(&self, mesh: &Mesh, shardings: &[Vec<String>]) -> String {
+        let params = self.params.iter().zip(shardings);
+        let params: Vec<String> = params.map(|(p, dims)| format!("{}: {}", p.name, p.array.text(dims))).collect();
+        let mut results: Vec<&str> = self.variables.iter().rev().take(5).map(|v| v.name.as_str()).collect();
+        results.reverse();
+        format!(
+            "{}{}fn main({}) {{\n{}  ({})\n}}\n",
+            mesh.text(),
+            self.items,
+            params.join(", "),
+            self.body,
+            results.join(", ")
+        )
+    }
+
+    /// The same program, about to go on in another way.
+    pub fn skipping(mut self) -> Writer {
+        self.skipped += 1;
+        self.draw = Draw::new("skipped", self.draw.between(0, 1 << 40) as u64 + self.skipped);
+        self
+    }
+
+    /// A random layout for each parameter.
+    pub fn shardings(&mut self) -> Vec<Vec<String>> {
+        let ranks: Vec<usize> = self.params.iter().map(|param| param.array.shape.len()).collect();
+        ranks
+            .into_iter()
+            .map(|rank| if self.draw.chance(20) { Vec::new() } else { self.mesh.sharding(&mut self.draw, rank) })
+            .collect()
+    }
+
+    /// Adds one statement, perhaps with others inside.
+    pub fn statement(&mut self) {
+        match self.draw.below(12) {
+            0 => self.for_loop(),
+            1 => self.branch(),
+            2 => self.assignment(),
+            3 => self.manual(),
+            _ => {
+                let (expr, array, exact) = self.expression();
+                self.define(expr, array, exact);
+            }
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.next += 1;
+        format!("v{}", self.next)
+    }
+
+    fn define(&mut self, expr: String, array: Array, exact: bool) {
+        let name = self.name();
+        let annotated = self.draw.chance(15) && !array.shape.is_empty();
+        let ty = match annotated {
+            true => format!(": {}", array.text(&self.mesh.sharding(&mut self.draw, array.shape.len()))),
+            false => String::new(),
+        };
+        let _ = writeln!(self.body, "  let {name}{ty} = {expr};");
+        self.variables.push(Variable { name, array, exact });
+    }
+
+    fn any(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
+        let fitting: Vec<&Variable> = self.variables.iter().filter(|v| fits(v)).collect();
+        // Late ones more often: chains grow long.
+        let late = fitting.len().saturating_sub(4);
+        let from = if self.draw.chance(60) { late } else { 0 };
+        let number = fitting.len().checked_sub(from).filter(|&count| count > 0)?;
+        Some(fitting[from + self.draw.below(number)].clone())
+    }
+
+    fn expression(&mut self) -> Made {
+        let x = self.any(|_| true).expect("there are parameters");
+        for _ in 0..20 {
+            let made = match self.draw.below(14) {
+                0 | 1 => self.unary(&x),
+                2..=4 => self.binary(&x),
+                5 | 6 => self.product(&x),
+                7 | 8 => self.reduction(&x),
+                9..=12 => self.movement(&x),
+                _ => self.choice(&x),
+            };
+            if let Some(made) = made
+                && made.1.shape.iter().product::<usize>() <= 20_000
+            {
+                return made;
+            }
+        }
+        (format!("{} + 0", x.name), x.array, x.exact)
+    }
+
+    fn unary(&mut self, x: &Variable) -> Option<Made> {
+        let name = &x.name;
+        let expr = match x.array.dtype {
+            DType::I32 => self.draw.pick(&["abs(x) % 7", "-x", "x * x % 5", "minimum(x, 3)", "f32(x) / 8"]),
+            DType::Bool => "!x",
+            _ => self.draw.pick(&["tanh(x)", "sin(x)", "abs(x) / 2", "x * 0.5", "sqrt(1 + x * x) - 1", "exp(-x * x)"]),
+        };
+        let mut array = x.array.clone();
+        if expr.starts_with("f32") {
+            array.dtype = DType::F32;
+        }
+        Some((expr.replace("exp", "\u{1}").replace('x', name).replace('\u{1}', "exp"), array, x.exact))
+    }
+
+    /// With another variable that broadcasts, or a number.
+    fn binary(&mut self, x: &Variable) -> Option<Made> {
+        if x.array.dtype == DType::Bool {
+            let y = self.any(|y| y.array == x.array)?;
+            return Some((
+                format!("{} {} {}", x.name, self.draw.pick(&["&", "|", "^"]), y.name),
+                x.array.clone(),
+                true,
+            ));
+        }
+        let (dtype, shape) = (x.array.dtype, x.array.shape.clone());
+        let y = self.any(|y| y.array.dtype == dtype && shape.ends_with(&y.array.shape))?;
+        let exact = x.exact && y.exact;
+        let expr = match dtype {
+            DType::I32 => self.draw.pick(&["(x + y) % 9", "x - y", "maximum(x, y)", "x * y % 11", "x & y"]),
+            _ => self.draw.pick(&["(x + y) / 2", "(x - y) * 0.5", "maximum(x, y)", "sin(x * y)", "x / (1 + y * y)"]),
+        };
+        let expr = expr.replace("maximum", "\u{1}").replace('x', &x.name).replace('y', &y.name);
+        Some((expr.replace('\u{1}', "maximum"), x.array.clone(), exact))
+    }
+
+    fn product(&mut self, x: &Variable) -> Option<Made> {
+        let &[n, k] = x.array.shape.as_slice() else { return None };
+        let dtype = x.array.dtype;
+        if dtype == DType::Bool {
+            return None;
+        }
+        let y = self.any(|y| y.array.dtype == dtype && y.array.shape.len() == 2 && y.array.shape.contains(&k))?;
+        let (m, right) = match y.array.shape.as_slice() {
+            &[inner, m] if inner == k => (m, y.name.clone()),
+            &[m, _] => (m, format!("{}.T", y.name)),
+            _ => return None,
+        };
+        let (scale, exact) = if dtype == DType::I32 { (" % 13".to_string(), true) } else { (format!(" / {k}"), false) };
+        let left = if self.draw.chance(20) {
+            format!("einsum(\"ik,kj->ij\", {}, {right})", x.name)
+        } else {
+            format!("({} @ {right})", x.name)
+        };
+        Some((format!("{left}{scale}"), Array::new(dtype, &[n, m]), exact && x.exact && y.exact))
+    }
+
+    fn reduction(&mut self, x: &Variable) -> Option<Made> {
+        let rank = x.array.shape.len();
+        if rank == 0 || x.array.dtype == DType::Bool {
+            return None;
+        }
+        let axis = self.draw.below(rank);
+        let float = x.array.dtype != DType::I32;
+        let name = self.draw.pick(&["sum", "max", "min", "mean", "argmax", "softmax"]);
+        let exact = x.exact && (!float || matches!(name, "max" | "min" | "argmax"));
+        let mut array = x.array.clone();
+        match name {
+            "mean" | "softmax" if !float => return None,
+            "argmax" if !x.exact => return None,
+            "argmax" => array.dtype = DType::I32,
+            _ => {}
+        }
+        if name == "softmax" {
+            return Some((format!("softmax({}, axis={axis})", x.name), array, false));
+        }
+        let keep = self.draw.chance(40);
+        let size = array.shape[axis];
+        array.shape[axis] = 1;
+        if !keep {
+            array.shape.remove(axis);
+        }
+        let keepdims = if keep { ", keepdims=true" } else { "" };
+        let scale = if name == "sum" && float { format!(" / {size}") } else { String::new() };
+        Some((format!("{name}({}, axis={axis}{keepdims}){scale}", x.name), array, exact))
+    }
+
+    fn movement(&mut self, x: &Variable) -> Option<Made> {
+        let rank = x.array.shape.len();
+        if rank == 0 {
+            return None;
+        }
+        let (name, mut array, axis) = (&x.name, x.array.clone(), self.draw.below(rank));
+        let size = array.shape[axis];
+        let index = |entry: String| {
+            let mut entries = vec![":".to_string(); rank];
+            entries[axis] = entry;
+            format!("{name}[{}]", entries.join(", "))
+        };
+        let expr = match self.draw.below(12) {
+            0 | 1 => format!("roll({name}, {}, axis={axis})", self.draw.between(-5, 5)),
+            2 | 3 => {
+                let start = self.draw.below(size);
+                let step = 1 + self.draw.below(3);
+                array.shape[axis] = (size - start).div_ceil(step);
+                index(format!("{start}::{step}"))
+            }
+            4 => {
+                let stop = 1 + self.draw.below(size);
+                array.shape[axis] = stop;
+                index(format!(":{stop}"))
+            }
+            5 => format!("flip({name}, axis={axis})"),
+            6 => {
+                let (before, after) = (self.draw.below(3), self.draw.below(3));
+                let mut widths = vec!["(0, 0)".to_string(); rank];
+                widths[axis] = format!("({before}, {after})");
+                array.shape[axis] += before + after;
+                if array.dtype == DType::Bool {
+                    return None;
+                }
+                format!("pad({name}, ({},))", widths.join(", "))
+            }
+            7 => {
+                let dims: Vec<usize> = (0..rank).collect();
+                let order = self.draw.shuffled(&dims);
+                array.shape = order.iter().map(|&dim| x.array.shape[dim]).collect();
+                let order: Vec<String> = order.iter().map(usize::to_string).collect();
+                format!("transpose({name}, ({},))", order.join(", "))
+            }
+            8 => {
+                let y = self.any(|y| {
+                    y.array.dtype == x.array.dtype
+                        && y.array.shape.len() == rank
+                        && (0..rank).all(|dim| dim == axis || y.array.shape[dim] == x.array.shape[dim])
+                })?;
+                array.shape[axis] += y.array.shape[axis];
+                let exact = x.exact && y.exact;
+                return Some((format!("concatenate([{name}, {}], axis={axis})", y.name), array, exact));
+            }
+            9 => {
+                let len = array.shape.iter().product();
+                array.shape = super::calls::factored(&mut self.draw, len);
+                format!("reshape({name}, {})", super::calls::sizes(&array.shape))
+            }
+            10 => {
+                array.shape.remove(axis);
+                index(self.draw.below(size).to_string())
+            }
+            _ => {
+                let rank = self.draw.below(2);
+                let place = format!("i32({})", self.draw.below(size));
+                array.shape.remove(axis);
+                // A dynamic place: the compiler does not see through the sum.
+                let zero = self.any(|v| v.array.dtype == DType::I32 && v.exact && rank < 2)?;
+                index(format!("{place} + 0 * sum({})", zero.name))
+            }
+        };
+        Some((expr, array, x.exact))
+    }
+
+    fn choice(&mut self, x: &Variable) -> Option<Made> {
+        let y = self.any(|y| y.array == x.array)?;
+        let condition = if x.exact && x.array.dtype != DType::Bool {
+            format!("{} > 0", x.name)
+        } else {
+            let mask =
+                self.any(|m| m.exact && m.array.dtype != DType::Bool && x.array.shape.ends_with(&m.array.shape))?;
+            format!("{} < 1", mask.name)
+        };
+        Some((format!("where({condition}, {}, {})", x.name, y.name), x.array.clone(), x.exact && y.exact))
+    }
+
+    /// Statements of a block, each on a line; variables that they define are gone afterwards.
+    fn block(&mut self, count: usize, result: &Variable) -> (String, bool) {
+        let outer = std::mem::take(&mut self.body);
+        let known = self.variables.len();
+        let mut exact = result.exact;
+        let mut last = result.name.clone();
+        for _ in 0..count {
+            // Each step keeps the type of what the block gives.
+            let current = Variable { name: last.clone(), exact, ..result.clone() };
+            let made = match self.draw.below(4) {
+                0 => self.unary(&current),
+                1 | 2 => self.binary(&current),
+                _ => self.movement(&current),
+            };
+            let Some((expr, array, is_exact)) = made.filter(|made| made.1 == result.array) else { continue };
+            exact &= is_exact;
+            self.define(expr, array, is_exact);
+            last = self.variables.last().map_or(last, |v| v.name.clone());
+        }
+        self.variables.truncate(known);
+        let inner = std::mem::replace(&mut self.body, outer);
+        (format!("{inner}    {last}\n"), exact)
+    }
+
+    fn for_loop(&mut self) {
+        let Some(start) = self.any(|_| true) else { return };
+        let name = self.name();
+        let carried = Variable { name: name.clone(), exact: start.exact, ..start.clone() };
+        // The body sees the carried value, which is exact only if every trip leaves it so.
+        self.variables.push(Variable { exact: false, ..carried.clone() });
+        let count = 1 + self.draw.below(4);
+        let (block, _) = self.block(count, &Variable { exact: false, ..carried });
+        let (statements, last) = block.trim_end().rsplit_once('\n').unwrap_or(("", block.trim()));
+        let trips = 1 + self.draw.below(4);
+        let _ = writeln!(self.body, "  let mut {name} = {};", start.name);
+        let _ = match self.draw.below(3) {
+            0 => {
+                let stack = self.name();
+                let array = [&[trips], start.array.shape.as_slice()].concat();
+                let array = Array::new(start.array.dtype, &array);
+                self.variables.push(Variable { name: stack.clone(), array, exact: false });
+                let last = last.trim();
+                writeln!(
+                    self.body,
+                    "  let {stack} = for k in 0..{trips} collect {{\n{statements}\n    {name} = {last};\n    {name} }};"
+                )
+            }
+            1 => {
+                let counter = self.name();
+                let last = last.trim();
+                writeln!(
+                    self.body,
+                    "  let mut {counter} = 0;\n  while {counter} < {trips} {{\n{statements}\n    {name} = {last};\n    {counter} = {counter} + 1;\n  }}"
+                )
+            }
+            _ => writeln!(self.body, "  for k in 0..{trips} {{\n{statements}\n    {name} = {};\n  }}", last.trim()),
+        };
+    }
+
+    fn branch(&mut self) {
+        let Some(x) = self.any(|_| true) else { return };
+        let Some(decides) = self.any(|v| v.exact && v.array.dtype == DType::I32) else { return };
+        let (then, a) = self.block(2, &x);
+        let (otherwise, b) = self.block(2, &x);
+        let name = self.name();
+        let _ = writeln!(
+            self.body,
+            "  let {name} = if sum({}) % 2 == {} {{\n{then}  }} else {{\n{otherwise}  }};",
+            decides.name,
+            self.draw.below(2)
+        );
+        self.variables.push(Variable { name, array: x.array, exact: a && b });
+    }
+
+    fn assignment(&mut self) {
+        let Some(x) = self.any(|v| !v.array.shape.is_empty()) else { return };
+        let rank = x.array.shape.len();
+        let axis = self.draw.below(rank);
+        let size = x.array.shape[axis];
+        let (start, len) = (self.draw.below(size), 1 + self.draw.below(size));
+        let stop = (start + len).min(size);
+        let mut entries = vec![":".to_string(); rank];
+        entries[axis] = format!("{start}:{stop}");
+        let place = entries.join(", ");
+        // As long, from another place of the same value or of another.
+        let other = self.any(|y| y.array == x.array).unwrap_or_else(|| x.clone());
+        let from = self.draw.below(size - (stop - start) + 1);
+        entries[axis] = format!("{from}:{}", from + stop - start);
+        let name = self.name();
+        let value = format!("{}[{}]", other.name, entries.join(", "));
+        let _ = writeln!(self.body, "  let mut {name} = {};\n  {name}[{place}] = {value};", x.name);
+        self.variables.push(Variable { name, array: x.array.clone(), exact: x.exact && other.exact });
+    }
+
+    /// A `manual` function over one axis, on a value whose first dimension divides by every size that the axis may have.
+    fn manual(&mut self) {
+        let Some(x) = self.any(|v| v.array.shape.first() == Some(&12) && v.array.dtype == DType::F32) else { return };
+        let (axis, _, _) = self.draw.pick(&self.mesh.axes.clone());
+        let name = self.name();
+        let rest: String = x.array.shape[1..].iter().map(|size| format!(", {size}")).collect();
+        let split = format!("f32[12@{axis}{rest}]");
+        let (result, body, shape) = match self.draw.below(4) {
+            0 => (split.clone(), format!("x - pmean(mean(x, axis=0), {axis})"), x.array.shape.clone()),
+            1 => (format!("f32[12{rest}]"), format!("all_gather(tanh(x), {axis}, axis=0)"), x.array.shape.clone()),
+            2 => (split.clone(), format!("x * 0.5 + pmax(max(x), {axis}) * 0.25"), x.array.shape.clone()),
+            _ => match rest.as_str() {
+                "" => ("f32".to_string(), format!("psum(sum(x), {axis}) / 12"), Vec::new()),
+                _ => (
+                    format!("f32[{}]", &rest[2..]),
+                    format!("psum(sum(x, axis=0), {axis}) / 12"),
+                    x.array.shape[1..].to_vec(),
+                ),
+            },
+        };
+        let _ = writeln!(self.items, "manual({axis}) fn {name}_local(x: {split}) -> {result} {{ {body} }}");
+        let _ = writeln!(self.body, "  let {name} = {name}_local({});", x.name);
+        self.variables.push(Variable { name, array: Array::new(DType::F32, &shape), exact: false });
+    }
+}

@@ -1,0 +1,109 @@
+//! Random whole programs, each on four meshes: every answer is the evaluator's.
+//!
+//! `PROGRAMS=2000` tries more, `PROGRAM=17` one, both together as many from there on.
+
+#![allow(clippy::unwrap_used)]
+
+use spmdc_compiler::ir::Stage;
+use spmdc_runtime::array::HostArray;
+use spmdc_tests::compare::{Tolerance, difference};
+use spmdc_tests::dumps::{read_back, text};
+use spmdc_tests::engine;
+use spmdc_tests::random::programs::Writer;
+use spmdc_tests::random::{Draw, Mesh};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sizes of X and Y; 12 divides by each, as `manual` code needs it.
+const MESHES: [&str; 4] = ["1x1", "2x3", "4x2", "3x4"];
+
+/// On explicit axes a layout may be ambiguous (E03xx), or differ from one trip or branch to the other.
+const REFUSALS: [&str; 5] = ["E0212", "E0213", "E0301", "E0302", "E0303"];
+
+/// A program of 20 to 60 statements. Explicit axes refuse some statements: those are left out.
+fn program(number: u64) -> Result<String, String> {
+    let mut draw = Draw::new("program", number);
+    let explicit = draw.chance(30);
+    let mode = |draw: &mut Draw| explicit && draw.chance(60);
+    let mesh = Mesh { axes: vec![("X", 2, mode(&mut draw)), ("Y", 3, mode(&mut draw))] };
+    let may_refuse = mesh.axes.iter().any(|&(_, _, explicit)| explicit);
+    let wanted = 20 + draw.below(41);
+    let mut writer = Writer::new(draw, mesh.clone());
+    let shardings = writer.shardings();
+    for _ in 0..wanted {
+        let before = writer.clone();
+        writer.statement();
+        let program = writer.text(&mesh, &shardings);
+        match engine::compiled("program.spmd", &program, "", Some(Stage::Typed)) {
+            Ok(_) => {}
+            Err(failures) if may_refuse && failures.iter().all(|failure| REFUSALS.contains(&failure.code.as_str())) => {
+                // The next draw must not be the same one.
+                writer = before.skipping();
+            }
+            Err(failures) => return Err(format!("{}\n{program}", text(&failures))),
+        }
+    }
+    Ok(writer.text(&mesh, &shardings))
+}
+
+fn holds(number: u64) -> Result<(), String> {
+    let program = program(number)?;
+    let failed = |what: String| format!("{what}\n{program}");
+    let mut expected: Option<Vec<HostArray>> = None;
+    for mesh in MESHES {
+        let failed = |what: String| failed(format!("on {mesh}: {what}"));
+        let compilation = match engine::compiled("program.spmd", &program, mesh, None) {
+            Ok(compilation) => compilation,
+            // Whether blocks fit a reshape depends on how many there are.
+            Err(failures) if program.contains("explicit") && failures.iter().all(|f| f.code == "E0301") => continue,
+            Err(failures) => return Err(failed(text(&failures))),
+        };
+        let inputs = engine::inputs(&compilation, &[], &spmdc_tests::root())?;
+        if expected.is_none() {
+            let module = &compilation.stages[0];
+            let answer = engine::evaluated(&program, module, &inputs);
+            expected = Some(answer.map_err(|failure| failed(text(&[failure])))?);
+        }
+        let run = engine::run(&compilation, &inputs, None).map_err(|failure| failed(text(&[failure])))?;
+        for (index, (expected, actual)) in expected.iter().flatten().zip(&run.results).enumerate() {
+            if let Some(text) = difference(expected, actual, Tolerance::sum_of_ones(expected.dtype)) {
+                return Err(failed(format!("result {index}: {text}")));
+            }
+        }
+        if mesh == MESHES[number as usize % 4] {
+            read_back(&compilation, &inputs, &run.results, number as usize).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn random_programs_mean_the_same_on_every_mesh() {
+    let env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let numbers = match (env("PROGRAM"), env("PROGRAMS")) {
+        (None, count) => 0..count.unwrap_or(150),
+        (Some(first), count) => first..first + count.unwrap_or(1),
+    };
+    let (next, wrong) = (AtomicU64::new(numbers.start), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= numbers.end {
+                        break;
+                    }
+                    let outcome = catch_unwind(AssertUnwindSafe(|| holds(number)));
+                    if let Err(text) = outcome.unwrap_or_else(|_| Err("panic".to_string())) {
+                        wrong.lock().unwrap().push((number, text));
+                    }
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
+    let list: Vec<String> = wrong.iter().map(|(number, text)| format!("program {number}: {text}")).collect();
+    assert!(list.is_empty(), "{} problems:\n{}", list.len(), list.join("\n"));
+}
