@@ -180,9 +180,9 @@ impl Writer {
             return None;
         }
         let y = self.any(|y| y.array.dtype == dtype && y.array.shape.len() == 2 && y.array.shape.contains(&k))?;
-        let (m, right) = match y.array.shape.as_slice() {
-            &[inner, m] if inner == k => (m, y.name.clone()),
-            &[m, _] => (m, format!("{}.T", y.name)),
+        let (m, right) = match *y.array.shape.as_slice() {
+            [inner, m] if inner == k => (m, y.name.clone()),
+            [m, _] => (m, format!("{}.T", y.name)),
             _ => return None,
         };
         let (scale, exact) = if dtype == DType::I32 { (" % 13".to_string(), true) } else { (format!(" / {k}"), false) };
