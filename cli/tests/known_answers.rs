@@ -1,0 +1,61 @@
+//! Examples whose answers are printed elsewhere: in JAX's documentation, or because anybody can check them by hand.
+#![allow(clippy::unwrap_used)]
+
+use spmdc_tests::{MESHES, root};
+use std::process::Command;
+
+/// What an example prints on standard output.
+fn run(example: &str, words: &[&str]) -> String {
+    let path = format!("examples/{example}.spmd");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    let output = command.args(["run", &path]).args(words).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{example} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_toy_sums_to_jaxs_number_on_every_mesh() {
+    for mesh in MESHES {
+        let printed = run("toy", &["--mesh", mesh]);
+        let value: f64 = printed.lines().last().unwrap().parse().unwrap();
+        // The double-precision sum of 32 sines; each is off by half a unit in the last place at most.
+        assert!((value - -0.123_987_317_085_266_11).abs() < 5e-7, "{mesh}: {printed}");
+    }
+}
+
+#[test]
+fn sums_of_shards() {
+    for devices in ["1", "2", "4", "8"] {
+        assert_eq!(run("manual_total", &["--mesh", devices]), "i32\n496\n");
+    }
+    assert_eq!(run("manual_local_sums", &[]), "i32[8@X]\n[  6  22  38  54  70  86 102 118]\n");
+}
+
+#[test]
+fn twice_the_sine_and_one() {
+    let expected = "f32[32@X]
+[ 1.          2.682942    2.818595    1.28224    -0.513605   -0.9178486
+  0.44116902  2.3139732   2.9787164   1.824237   -0.08804226 -0.99998045
+ -0.07314587  1.840334    2.9812148   2.3005757   0.42419338 -0.92279494
+ -0.50197446  1.2997544   2.8258905   2.6733112   0.98229736 -0.69244087
+ -0.81115675  0.7352965   2.525117    2.912752    1.5418116  -0.32726777
+ -0.97606325  0.19192469]
+";
+    assert_eq!(run("manual_elementwise", &[]), expected);
+}
+
+#[test]
+fn types_say_where_data_lives() {
+    let sum = run("explicit_add", &[]);
+    assert!(sum.starts_with("i32[4@X,8@Y]\n[[ 0  1  2  3  4  5  6  7]\n"), "{sum}");
+}
+
+#[test]
+fn clusters_of_digits_are_pure() {
+    let words =
+        ["--arg", "images=@examples/data/digits/train_x.npy", "--arg", "labels=@examples/data/digits/train_y.npy"];
+    for mesh in ["2x4", "3x2"] {
+        let printed = run("kmeans", &[&["--mesh", mesh], words.as_slice()].concat());
+        assert!(printed.contains("0.741"), "{mesh}: {printed}");
+    }
+}
