@@ -12,6 +12,8 @@ use std::process::Command;
 use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 
+use crate::ar;
+
 /// The runtime with everything it needs: an archive.
 #[cfg(embedded_runtime)]
 fn runtime() -> Result<&'static [u8], RunError> {
@@ -43,7 +45,7 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     linker.args(if cfg!(target_os = "macos") {
         ["-Wl,-dead_strip", "-lpthread", "-lm"].as_slice()
     } else {
-        ["-Wl,--gc-sections", "-s", "-lpthread", "-ldl", "-lm"].as_slice()
+        ["-static-libgcc", "-Wl,--gc-sections", "-s", "-lpthread", "-ldl", "-lm"].as_slice()
     });
     let done = linker.output().map_err(|error| missing_linker(&name, &error))?;
     if !done.status.success() {
@@ -54,25 +56,14 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     fs::rename(at("executable"), output).map_err(failed)
 }
 
-/// Writes a static library of the program and its runtime; whatever is linked with it begins with the program's `main`.
-pub fn library(object: &[u8], output: &Path) -> Result<(), RunError> {
-    let failed = |error: io::Error| unwritable(output, &error);
-    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
-    let at = |name: &str| folder.path().join(name);
-    fs::write(at("program.o"), object).map_err(failed)?;
-    fs::write(at("library.a"), runtime()?).map_err(failed)?;
-    let done = Command::new("ar").arg("rs").arg(at("library.a")).arg(at("program.o")).output();
-    let done = done.map_err(|error| {
-        RunError::new("E0704", format!("`ar`, which makes libraries, could not be started: {}", describe(&error)))
+/// Writes a static library of the runtime and the program whose object this is, which defines `function`.
+pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunError> {
+    let runtime = runtime()?;
+    let library = ar::with_member(&runtime, "program.o", object, function).ok_or_else(|| {
+        RunError::new("E0901", "libraries are not supported on this system yet")
+            .with_help("--emit obj writes an object")
     })?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        return Err(RunError::new(
-            "E0704",
-            format!("`ar` could not make `{}`:\n{}", output.display(), said.trim_end()),
-        ));
-    }
-    fs::rename(at("library.a"), output).map_err(failed)
+    write(&library, output)
 }
 
 /// Writes a file under its name once it is complete.

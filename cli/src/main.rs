@@ -7,9 +7,11 @@
 //! | 2 | the command line is wrong, or a file that it names |
 //! | 3 | an error while running |
 
+mod ar;
 #[cfg(not(embedded_runtime))]
 mod archive;
 mod commands;
+mod header;
 mod link;
 mod options;
 mod render;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_compiler::check::MeshOverride;
+use spmdc_compiler::codegen::machine::Cpu;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 
@@ -159,15 +160,55 @@ pub struct BuildCommand {
     /// What to write
     #[arg(long, value_enum, default_value_t = Emit::Exe)]
     pub emit: Emit,
+    /// Which processors it is for
+    #[arg(long, value_enum, default_value_t = CpuOption::FLOOR)]
+    pub cpu: CpuOption,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CpuOption {
+    /// With AVX2, FMA and BMI: Intel since Haswell, AMD since Excavator
+    #[cfg(target_arch = "x86_64")]
+    #[value(name = "x86-64-v3")]
+    X86_64V3,
+    /// Every x86-64; slow where math functions are called
+    #[cfg(target_arch = "x86_64")]
+    #[value(name = "x86-64")]
+    X86_64,
+    /// Every 64-bit Arm
+    #[cfg(not(target_arch = "x86_64"))]
+    #[value(name = "armv8-a")]
+    Armv8A,
+    /// The one at hand, and those that have its features
+    Native,
+}
+
+impl CpuOption {
+    #[cfg(target_arch = "x86_64")]
+    const FLOOR: CpuOption = CpuOption::X86_64V3;
+    #[cfg(not(target_arch = "x86_64"))]
+    const FLOOR: CpuOption = CpuOption::Armv8A;
+
+    pub fn cpu(self) -> Cpu {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            CpuOption::X86_64V3 => Cpu::X86_64V3,
+            #[cfg(target_arch = "x86_64")]
+            CpuOption::X86_64 => Cpu::X86_64,
+            #[cfg(not(target_arch = "x86_64"))]
+            CpuOption::Armv8A => Cpu::Armv8A,
+            CpuOption::Native => Cpu::Native,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Emit {
     /// An executable
     Exe,
-    /// The object file of the program alone
+    /// The object of a library, without the runtime
     Obj,
-    /// A static library of the program and its runtime
+    /// A static library of the program and its runtime, with a C header beside it
     Lib,
     /// Assembly text
     Asm,

@@ -195,3 +195,112 @@ fn a_built_program_needs_nothing_else() {
     Said::of(said.unwrap()).expect(2, "", "`no-such-compiler`, which links executables, could not be started");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
 }
+
+/// Whether there is a C compiler; without one, executables and libraries cannot be tried.
+fn has_cc(test: &str) -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("{test}: skipped, as there is no `cc`");
+    }
+    found
+}
+
+#[test]
+fn a_library_is_called_from_c() {
+    if !has_cc("a_library_is_called_from_c") {
+        return;
+    }
+    let layer = "
+        mesh (X = 2, Y = 3);
+        type Weights = { w: f32[3], bias: f32 };
+        fn main(x: f32[5@X, 3], float: Weights, n: i32) -> (f32[5@X], bool) {
+          let y = x @ float.w + float.bias;
+          (y[n] + y, y[n] > 400)
+        }";
+    let scale = "fn main(x: f16[2]) -> f16[2] { 2 * x }";
+    let caller = r#"
+        #include "layer.h"
+        #include "scale.h"
+        #include <stdio.h>
+        int main(void) {
+            float x[15], w[3] = {1, 10, 100}, bias = 0.5f, y[5];
+            bool large;
+            for (int i = 0; i < 15; i++) x[i] = i;
+            for (int32_t n = 0; n < 3; n++) {
+                if (layer(x, w, &bias, &n, y, &large)) return 1;
+                printf("%g %g %d\n", y[0], y[4], large);
+            }
+            int32_t beyond = 5;
+            printf("%d ", layer(x, w, &bias, &beyond, y, &large));
+            printf("%s", spmd_error());
+            const uint16_t numbers[2] = {0x3c00, 0x4000};
+            uint16_t doubled[2];
+            int status = scale(numbers, doubled);
+            printf("%d %x %x %s\n", status, doubled[0], doubled[1], spmd_error());
+        }"#;
+    let folder = Folder::with(&[("layer.spmd", layer), ("scale.spmd", scale), ("main.c", caller)]);
+    folder.spmdc(&["build", "layer.spmd", "--emit", "lib", "-o", "liblayer.a"]).expect(0, "", "");
+    folder.spmdc(&["build", "scale.spmd", "--emit", "lib"]).expect(0, "", "");
+    fs::rename(folder.path().join("liblayer.h"), folder.path().join("layer.h")).unwrap();
+    let words = ["-Wall", "-Werror", "-o", "main", "main.c", "liblayer.a", "scale.a", "-lpthread", "-ldl", "-lm"];
+    Said::of(Command::new("cc").args(words).current_dir(folder.path()).output().unwrap()).expect(0, "", "");
+    let said = Said::of(Command::new(folder.path().join("main")).output().unwrap());
+    let header = fs::read_to_string(folder.path().join("layer.h")).unwrap();
+    assert!(header.contains(" *   float_w: f32[3]\n"), "{header}");
+    said.expect(0, "421 1753 0\n754 2086 1\n1087 2419 1\n3 error[E0801]: ", "");
+    said.expect(0, "layer.spmd:6:14\n", "");
+    said.expect(0, "\n0 4000 4400 \n", "");
+}
+
+#[test]
+fn what_is_built_can_be_an_object_or_text() {
+    let folder = Folder::with(&[("p.spmd", "fn main(x: f32[64]) -> f32[64] { 2 * x + 1 }\n")]);
+    let built = |words: &[&str], name: &str| {
+        folder.spmdc(&[&["build", "p.spmd"], words].concat()).expect(0, "", "");
+        fs::read(folder.path().join(name)).unwrap()
+    };
+    let object = built(&["--emit", "obj"], "p.o");
+    for symbol in ["spmd_call", "spmd_kernel_0"] {
+        assert!(object.windows(symbol.len()).any(|bytes| bytes == symbol.as_bytes()), "{symbol}");
+    }
+    let clif = String::from_utf8(built(&["--emit", "clif", "-o", "p.txt"], "p.txt")).unwrap();
+    assert!(clif.starts_with("; kernel 0: ") && clif.contains("fmul"), "{clif}");
+    let asm = |cpu: &str| String::from_utf8(built(&["--emit", "asm", "--cpu", cpu], "p.s")).unwrap();
+    if cfg!(target_arch = "x86_64") {
+        let (floor, every, here) = (asm("x86-64-v3"), asm("x86-64"), asm("native"));
+        assert!(floor.contains("vmulps") && here.contains("vmulps"), "{floor}");
+        assert!(!every.contains("vmulps") && every.contains("mulps"), "{every}");
+        assert_eq!(built(&["--emit", "asm"], "p.s"), floor.into_bytes());
+    } else {
+        assert!(asm("native").contains("fmul"));
+    }
+    folder.spmdc(&["build", "p.spmd", "--cpu", "z80"]).expect(2, "", "possible values");
+}
+
+#[test]
+fn results_have_the_same_bits_for_every_processor() {
+    if !has_cc("results_have_the_same_bits_for_every_processor") {
+        return;
+    }
+    let text = "
+        fn main(x: f32[300], y: f64[70]) {
+          let a = tanh(sin(x) * 3.0 + 0.1) / (1 + exp(-x));
+          (a, sum(a * x), pow(log(y + 1), 1.7) + y, max(erf(y)), f16(x * 9) * 1.1, floor(x) % 3.0, i32(9 * x) // 7)
+        }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let words = ["--arg", "x=normal:3", "--arg", "y=uniform:4"];
+    let here = folder.spmdc(&[&["run", "p.spmd"], &words[..], &["--out", "here.npz"]].concat());
+    here.expect(0, "", "");
+    let expected = fs::read(folder.path().join("here.npz")).unwrap();
+    let levels = if cfg!(target_arch = "x86_64") { &["native", "x86-64-v3", "x86-64"][..] } else { &["native"] };
+    for cpu in levels {
+        folder.spmdc(&["build", "p.spmd", "-o", "program", "--cpu", cpu]).expect(0, "", "");
+        let program = Command::new(folder.path().join("program"))
+            .args(words)
+            .args(["--out", "there.npz"])
+            .current_dir(folder.path())
+            .output();
+        Said::of(program.unwrap()).expect(0, "", "");
+        assert!(fs::read(folder.path().join("there.npz")).unwrap() == expected, "{cpu}");
+    }
+}

@@ -83,6 +83,7 @@ codes! {
     E0802 "integer division by zero",
     E0803 "the program does not fit into memory",
     E0804 "a wait for other devices took too long",
+    E0805 "the processor lacks features that the program needs",
     E0901 "not supported yet",
     E0999 "internal error",
 }

@@ -42,6 +42,47 @@ impl Kernels {
     }
 }
 
+/// A program in an object file: what its entry function hands to the runtime. The compiler writes it word by word.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Image {
+    /// An encoded [`Program`].
+    pub program: *const u8,
+    pub program_len: u64,
+    pub kernels: *const KernelFn,
+    pub kernel_count: u64,
+    /// The features of the processor that the kernels need: a bit for each of [`CPU_FEATURES`].
+    pub features: u64,
+}
+
+/// Features of processors, by the names of the code generator. Their order is part of the format of executables.
+pub const CPU_FEATURES: [&str; 24] = [
+    "sse3",
+    "ssse3",
+    "sse41",
+    "sse42",
+    "popcnt",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi1",
+    "bmi2",
+    "lzcnt",
+    "cmpxchg16b",
+    "avx_vnni",
+    "avx512f",
+    "avx512dq",
+    "avx512vl",
+    "avx512bitalg",
+    "avx512vbmi",
+    "avx512vnni",
+    "lse",
+    "pauth",
+    "fp16",
+    "dotprod",
+    "i8mm",
+];
+
 /// What a kernel returns when it must stop the program.
 pub mod trap {
     pub const NONE: i64 = 0;

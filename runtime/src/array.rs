@@ -57,13 +57,17 @@ impl BlockSource for HostArray {
     }
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
-        for_each_row(&self.shape, start, len, |whole, packed, count| {
-            let size = self.dtype.size();
-            out[packed * size..(packed + count) * size]
-                .copy_from_slice(&self.bytes[whole * size..(whole + count) * size]);
-        });
+        copy_block(self.dtype, &self.shape, &self.bytes, start, len, out);
         Ok(())
     }
+}
+
+/// Copies the block `start..start + len` of a row-major array.
+pub fn copy_block(dtype: DType, shape: &[usize], bytes: &[u8], start: &[usize], len: &[usize], out: &mut [u8]) {
+    for_each_row(shape, start, len, |whole, packed, count| {
+        let size = dtype.size();
+        out[packed * size..(packed + count) * size].copy_from_slice(&bytes[whole * size..(whole + count) * size]);
+    });
 }
 
 /// Walks the block `start..start + len` of a row-major array of this shape row by row: calls `row` with the row's first

@@ -18,9 +18,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::abi::{Binding, Kernels, Program};
+use crate::abi::{Binding, Image, Kernels, Program};
 use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
+use crate::cpu;
 use crate::inputs;
 use crate::io::describe;
 use crate::outputs::{self, Outputs};
@@ -46,7 +47,7 @@ impl Failure {
     }
 
     /// An error of a program with these source files.
-    fn of_program(error: RunError, files: &[String]) -> Failure {
+    pub(crate) fn of_program(error: RunError, files: &[String]) -> Failure {
         let site = error.site.filter(|site| site.line > 0);
         let file = site.and_then(|site| files.get(usize::from(site.file)).cloned());
         Failure { file, ..Failure::new(error) }
@@ -101,20 +102,40 @@ impl JsonMessage<'_> {
     }
 }
 
-/// The bytes that [`start`] reads back.
+/// The bytes that are read back by [`start`] and by [`call`](crate::call::call).
 pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
     postcard::to_stdvec(program).map_err(|error| RunError::internal(format!("the program cannot be encoded: {error}")))
 }
 
-/// Runs an encoded program with the words of the command line, the first of which is the command itself. Gives the exit
+/// The program of an image.
+///
+/// # Safety
+/// The image must be as the compiler made it.
+pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure> {
+    cpu::check(image.features).map_err(Failure::new)?;
+    // SAFETY: the compiler put the program, `program_len` bytes, and its kernels, `kernel_count` functions, into one object;
+    // they stay in memory as long as the process.
+    let (program, kernels) = unsafe {
+        let program = std::slice::from_raw_parts(image.program, image.program_len as usize);
+        let kernels = std::slice::from_raw_parts(image.kernels, image.kernel_count as usize);
+        (program, Kernels::new(kernels.to_vec()))
+    };
+    let undecodable = |error| Failure::new(RunError::internal(format!("the program cannot be decoded: {error}")));
+    Ok((postcard::from_bytes(program).map_err(undecodable)?, kernels))
+}
+
+/// Runs the program of an image with the words of the command line, the first of which is the command itself. Gives the exit
 /// status.
-pub fn start(program: &[u8], kernels: Kernels, words: impl Iterator<Item = OsString>) -> u8 {
+///
+/// # Safety
+/// The image must be as the compiler made it.
+pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 {
     let mut words: Vec<OsString> = words.collect();
     let command = if words.is_empty() { OsString::from("program") } else { words.remove(0) };
     let format = RunArgs::error_format_of(&words);
     let done = without_panic(|| {
-        let program: Program = postcard::from_bytes(program)
-            .map_err(|error| Failure::new(RunError::internal(format!("the program cannot be decoded: {error}"))))?;
+        // SAFETY: as promised by the caller.
+        let (program, kernels) = unsafe { decode(image)? };
         let args = RunArgs::parse(words).map_err(Failure::new)?;
         if args.help {
             let _ = io::stdout().write_all(help(&command.to_string_lossy(), &program).as_bytes());

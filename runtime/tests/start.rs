@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::fs;
 
 use spmdc_runtime::abi::{
-    ABI_VERSION, Arena, AxisSet, Binding, DType, Kernels, Layout, LayoutDim, MeshAxis, Place, Program, Site, Step,
+    ABI_VERSION, Arena, AxisSet, Binding, DType, Image, Kernels, Layout, LayoutDim, MeshAxis, Place, Program, Site,
+    Step,
 };
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::call::call;
 use spmdc_runtime::io::npy::NpySource;
 use spmdc_runtime::start::{Failure, encode, execute, start, without_panic};
 use spmdc_runtime::trap::RunError;
@@ -92,16 +94,45 @@ fn a_wrong_command_line_is_status_2() {
     assert_eq!((failure.status, failure.error.code), (2, "E0702"));
 }
 
+/// As the compiler puts it into an object.
+fn image(bytes: &[u8], features: u64) -> Image {
+    let kernels = std::ptr::NonNull::dangling().as_ptr();
+    Image { program: bytes.as_ptr(), program_len: bytes.len() as u64, kernels, kernel_count: 0, features }
+}
+
 #[test]
 fn an_encoded_program_starts() {
     let bytes = encode(&program()).unwrap();
-    let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>().into_iter();
     let folder = tempfile::tempdir().unwrap();
     let out = format!("--out={}", folder.path().join("y.npz").display());
-    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--arg=x=ones", "--arg=i=2", &out])), 0);
-    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--agr=x=ones"])), 2);
-    assert_eq!(start(&bytes, no_kernels(), words(&["p", "--arg=x=ones", "--arg=i=7"])), 3);
-    assert_eq!(start(&bytes[..9], no_kernels(), words(&["p"])), 3);
+    // SAFETY: the program has no kernels, and its bytes stay where they are.
+    let start = |image: Image, list: &[&str]| unsafe { start(&image, list.iter().map(OsString::from)) };
+    assert_eq!(start(image(&bytes, 0), &["p", "--arg=x=ones", "--arg=i=2", &out]), 0);
+    assert_eq!(start(image(&bytes, 0), &["p", "--agr=x=ones"]), 2);
+    assert_eq!(start(image(&bytes, 0), &["p", "--arg=x=ones", "--arg=i=7"]), 3);
+    assert_eq!(start(image(&bytes[..9], 0), &["p"]), 3);
+    // No processor has all features of all architectures.
+    assert_eq!(start(image(&bytes, u64::MAX), &["p", "--arg=x=ones", "--arg=i=2"]), 3);
+}
+
+#[test]
+fn a_program_can_be_called_again_and_again() {
+    let bytes = Box::leak(encode(&program()).unwrap().into_boxed_slice());
+    let ready: &'static Image = Box::leak(Box::new(image(bytes, 0)));
+    let run = |x: [i32; 5], i: i32| {
+        let mut y = [0_i32; 5];
+        let inputs = [x.as_ptr().cast::<u8>(), std::ptr::from_ref(&i).cast()];
+        let outputs = [y.as_mut_ptr().cast::<u8>()];
+        // SAFETY: the image is whole and stays in memory; the arrays are those of the program.
+        unsafe { call(ready, inputs.as_ptr(), outputs.as_ptr()) }.map(|()| y)
+    };
+    assert_eq!(run([5, 6, 7, 8, 9], -1), Ok([5, 6, 7, 8, 9]));
+    assert_eq!(run([1; 5], 5).map_err(|failure| failure.error.code), Err("E0801"));
+    assert_eq!(run([1, 2, 3, 4, 5], 0), Ok([1, 2, 3, 4, 5]));
+    let lacking: &'static Image = Box::leak(Box::new(image(bytes, u64::MAX)));
+    // SAFETY: as above; nothing is read before the features are checked.
+    let refused = unsafe { call(lacking, std::ptr::null(), std::ptr::null()) };
+    assert_eq!(refused.map_err(|failure| failure.error.code), Err("E0805"));
 }
 
 #[test]

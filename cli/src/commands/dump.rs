@@ -2,7 +2,7 @@
 
 use spmdc_compiler::check::sources::SourceSet;
 use spmdc_compiler::codegen::loops::Kernel;
-use spmdc_compiler::codegen::machine::{CodegenError, asm_text, clif_text};
+use spmdc_compiler::codegen::machine::{CodegenError, Destination, asm_text, clif_text};
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::ir::print::module_with_places;
 use spmdc_compiler::pipeline::Compilation;
@@ -20,8 +20,10 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             let loaded = load(&command.program, texts)?;
             return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
         }
-        DumpStage::Clif => return clif(&super::compile(&command.program, None, reporter, texts)?),
-        DumpStage::Asm => return asm(&super::compile(&command.program, None, reporter, texts)?),
+        DumpStage::Clif => {
+            return clif(&super::compile(&command.program, None, reporter, texts)?, Destination::Memory);
+        }
+        DumpStage::Asm => return asm(&super::compile(&command.program, None, reporter, texts)?, Destination::Memory),
         DumpStage::Typed => Stage::Typed,
         DumpStage::Propagated => Stage::Propagated,
         DumpStage::Partitioned => Stage::Partitioned,
@@ -39,16 +41,16 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
 }
 
 /// The kernels in Cranelift's text form.
-pub fn clif(compilation: &Compilation) -> Result<String, Stop> {
-    listing(compilation, clif_text)
+pub fn clif(compilation: &Compilation, destination: Destination) -> Result<String, Stop> {
+    listing(compilation, |kernel| clif_text(kernel, destination))
 }
 
-/// The kernels as instructions of this machine.
-pub fn asm(compilation: &Compilation) -> Result<String, Stop> {
-    listing(compilation, asm_text)
+/// The kernels as instructions of the machine.
+pub fn asm(compilation: &Compilation, destination: Destination) -> Result<String, Stop> {
+    listing(compilation, |kernel| asm_text(kernel, destination))
 }
 
-fn listing(compilation: &Compilation, text: fn(&Kernel) -> Result<String, CodegenError>) -> Result<String, Stop> {
+fn listing(compilation: &Compilation, text: impl Fn(&Kernel) -> Result<String, CodegenError>) -> Result<String, Stop> {
     let names = compilation.program.iter().flat_map(|program| &program.kernels);
     let mut listing = String::new();
     for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {

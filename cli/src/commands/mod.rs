@@ -41,7 +41,7 @@ fn absent(what: &str) -> Stop {
 /// Machine code cannot be made.
 fn no_code(error: &CodegenError) -> Stop {
     let error = match error {
-        CodegenError::Machine(_) => RunError::new("E0901", error.to_string()),
+        CodegenError::Machine(_) => RunError::new("E0805", error.to_string()),
         CodegenError::Internal(_) => RunError::internal(error.to_string()),
     };
     Stop::Failure(Failure::new(error))

@@ -6,6 +6,7 @@ use super::math_calls::{MathCall, MathSymbol};
 use crate::math::{self, MathFn, MathFn2, Rare, Scalar};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_runtime::abi::{KernelFn, Kernels};
@@ -18,9 +19,20 @@ pub struct Jit {
 
 /// Compiles kernels for this machine.
 pub fn compile(kernels: &[Kernel]) -> Result<Jit, CodegenError> {
-    let isa = machine::isa(Destination::Memory)?;
+    compile_with(machine::isa(Destination::Memory)?, kernels, &[])
+}
+
+/// As [`compile`], with these instructions; `library` has functions that take the place of missing ones.
+pub(super) fn compile_with(
+    isa: OwnedTargetIsa,
+    kernels: &[Kernel],
+    library: &[(&str, *const u8)],
+) -> Result<Jit, CodegenError> {
     let compiled = machine::compile(&*isa, kernels)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
+    for &(name, address) in library {
+        builder.symbol(name, address);
+    }
     for symbol in compiled.scalar_functions() {
         builder.symbol(symbol.name(), math_address(symbol.call, symbol.lane));
     }

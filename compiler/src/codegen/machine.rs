@@ -1,7 +1,12 @@
 //! Machine code of kernels: the processor it is for, and compiling many kernels at once.
 //!
-//! Code for x86-64 needs the level `x86-64-v3` (AVX2 and FMA): without fused multiply-add the math functions could not be exact.
-//! `run` uses what the machine at hand has; objects are for every machine of the level unless `native` code is asked for.
+//! `run` uses what the machine at hand has, which must be at least the level `x86-64-v3` (AVX2 and FMA) or `armv8-a`. Objects are
+//! for a level, [`Cpu`], and name the features that they need, so that the runtime can refuse to start on a lesser machine.
+//!
+//! The bits of results do not depend on the choice. Arithmetic of the program is never contracted: `a * x + b` is a rounded
+//! product and a rounded sum everywhere. Math functions ask for fused multiply-add, which is exact by definition: an instruction
+//! where there is one, else a call of the C library's `fma`, which is slow but rounds alike. Vectors are as wide on every level,
+//! so that sums have the same partial sums.
 
 use super::kernel::{self, EmitOptions};
 use super::loops::Kernel;
@@ -14,6 +19,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use spmdc_runtime::abi::CPU_FEATURES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +36,7 @@ pub enum CodegenError {
 impl std::fmt::Display for CodegenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CodegenError::Machine(reason) => write!(f, "this machine cannot run compiled programs: {reason}"),
+            CodegenError::Machine(reason) => write!(f, "this machine cannot be compiled for: {reason}"),
             CodegenError::Internal(reason) => write!(f, "internal error in code generation: {reason}"),
         }
     }
@@ -38,13 +44,31 @@ impl std::fmt::Display for CodegenError {
 
 impl std::error::Error for CodegenError {}
 
+/// Which processors code may use the features of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpu {
+    /// The one at hand.
+    Native,
+    /// With AVX2, FMA and BMI: Intel since Haswell, AMD since Excavator.
+    X86_64V3,
+    /// Every x86-64. Fused multiply-adds become calls.
+    X86_64,
+    /// Every 64-bit Arm.
+    Armv8A,
+}
+
+impl Cpu {
+    /// The level that objects are for unless something else is asked for.
+    pub const FLOOR: Cpu = if cfg!(target_arch = "aarch64") { Cpu::Armv8A } else { Cpu::X86_64V3 };
+}
+
 /// Where the code is going to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// In this process.
     Memory,
-    /// In an object file, on any machine of the supported level, or (`native`) on machines like this one.
-    Object { native: bool },
+    /// In an object file.
+    Object(Cpu),
 }
 
 /// The features of x86-64-v3 that Cranelift knows.
@@ -64,9 +88,15 @@ const X86_64_V3: [&str; 11] = [
 
 /// Cranelift's description of the machine.
 pub fn isa(destination: Destination) -> Result<OwnedTargetIsa, CodegenError> {
+    match destination {
+        Destination::Memory => isa_of(Cpu::Native, false),
+        Destination::Object(cpu) => isa_of(cpu, true),
+    }
+}
+
+pub(super) fn isa_of(cpu: Cpu, is_pic: bool) -> Result<OwnedTargetIsa, CodegenError> {
     let internal = |error: &dyn std::fmt::Display| CodegenError::Internal(error.to_string());
     let mut flags = settings::builder();
-    let is_pic = destination != Destination::Memory;
     for (name, value) in [
         ("opt_level", "speed"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
@@ -75,13 +105,11 @@ pub fn isa(destination: Destination) -> Result<OwnedTargetIsa, CodegenError> {
     ] {
         flags.set(name, value).map_err(|error| internal(&error))?;
     }
-    let native = destination != Destination::Object { native: false };
-    if native {
-        check_host()?;
-    }
+    check_host(cpu)?;
+    let native = cpu == Cpu::Native;
     let mut builder =
         cranelift_native::builder_with_options(native).map_err(|reason| CodegenError::Machine(reason.to_string()))?;
-    if cfg!(target_arch = "x86_64") && !native {
+    if cpu == Cpu::X86_64V3 {
         for feature in X86_64_V3 {
             builder.enable(feature).map_err(|error| internal(&error))?;
         }
@@ -89,17 +117,31 @@ pub fn isa(destination: Destination) -> Result<OwnedTargetIsa, CodegenError> {
     builder.finish(settings::Flags::new(flags)).map_err(|error| internal(&error))
 }
 
-/// The level that generated code relies on.
-fn check_host() -> Result<(), CodegenError> {
+/// The features that code for this machine needs: a bit for each of [`CPU_FEATURES`].
+pub fn needed_features(isa: &dyn TargetIsa) -> Result<u64, CodegenError> {
+    let mut bits = 0;
+    for flag in isa.isa_flags() {
+        let Some(name) = flag.name.strip_prefix("has_").filter(|_| flag.as_bool() == Some(true)) else { continue };
+        let unknown = || CodegenError::Internal(format!("the feature `{name}` has no bit"));
+        bits |= 1 << CPU_FEATURES.iter().position(|feature| *feature == name).ok_or_else(unknown)?;
+    }
+    Ok(bits)
+}
+
+/// Whether code for these processors can be made here, and, if it is for this one, whether it reaches the level of `run`.
+fn check_host(cpu: Cpu) -> Result<(), CodegenError> {
     #[cfg(target_arch = "x86_64")]
-    if !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
+    if cpu == Cpu::Native && !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
         let reason = "it lacks AVX2 or FMA; spmdc needs an x86-64-v3 processor (Intel Haswell, AMD Zen, or later)";
         return Err(CodegenError::Machine(String::from(reason)));
     }
-    if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
-        return Err(CodegenError::Machine(String::from("only x86-64 and aarch64 are supported")));
-    }
-    Ok(())
+    let (x86, arm) = (cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64"));
+    let (possible, reason) = match cpu {
+        Cpu::Native => (x86 || arm, "only x86-64 and aarch64 are supported"),
+        Cpu::X86_64V3 | Cpu::X86_64 => (x86, "code for x86-64 can be made on x86-64 only"),
+        Cpu::Armv8A => (arm, "code for armv8-a can be made on aarch64 only"),
+    };
+    if possible { Ok(()) } else { Err(CodegenError::Machine(String::from(reason))) }
 }
 
 /// One compiled function.
@@ -183,15 +225,15 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, Code
 }
 
 /// A kernel's function in Cranelift's text form.
-pub fn clif_text(kernel: &Kernel) -> Result<String, CodegenError> {
-    let isa = isa(Destination::Memory)?;
+pub fn clif_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
+    let isa = isa(destination)?;
     let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
     Ok(function.display().to_string())
 }
 
 /// A kernel's machine instructions.
-pub fn asm_text(kernel: &Kernel) -> Result<String, CodegenError> {
-    let isa = isa(Destination::Memory)?;
+pub fn asm_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
+    let isa = isa(destination)?;
     let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
     let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
     code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))

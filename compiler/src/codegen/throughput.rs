@@ -196,6 +196,6 @@ fn throughput() {
 fn listing() {
     let wanted = std::env::var("KERNEL").unwrap_or_default();
     for case in cases().iter().filter(|case| case.name == wanted) {
-        println!("{}", super::machine::asm_text(&case.kernel).unwrap());
+        println!("{}", super::machine::asm_text(&case.kernel, super::machine::Destination::Memory).unwrap());
     }
 }

@@ -1,0 +1,201 @@
+//! The C header of a library: one function, which takes an array for each parameter and fills one for each result.
+
+use std::fmt;
+use std::path::Path;
+
+use spmdc_runtime::abi::{Binding, DType, Program};
+
+/// What a header speaks of; it is written by `Display`.
+pub struct Header<'a> {
+    pub program: &'a Program,
+    pub source: &'a Path,
+    pub library: &'a Path,
+    pub function: &'a str,
+}
+
+impl fmt::Display for Header<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Header { program, source, library, function } = self;
+        let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let guard = format!("SPMD_{}_H", function.to_uppercase());
+        let mut names = Names::default();
+        let params: Vec<String> = program.params.iter().map(|param| names.add(&param.name)).collect();
+        let results: Vec<String> = program.results.iter().map(|result| names.add_result(result, program)).collect();
+        writeln!(f, "/* `{}` of {}, compiled by spmdc. */", program.entry, file_name(source))?;
+        writeln!(f, "#ifndef {guard}\n#define {guard}\n")?;
+        writeln!(f, "#include <stdbool.h>\n#include <stdint.h>\n")?;
+        writeln!(f, "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n")?;
+        writeln!(f, "/*")?;
+        writeln!(f, " * Runs the program once, on all of its devices:")?;
+        writeln!(f, " *")?;
+        for (name, binding) in params.iter().zip(&program.params) {
+            writeln!(f, " *   {name}: {}", binding.ty)?;
+        }
+        for (name, binding) in results.iter().zip(&program.results) {
+            writeln!(f, " *   {name}, which is filled: {}", binding.ty)?;
+        }
+        writeln!(f, " *")?;
+        writeln!(
+            f,
+            " * Arrays are whole and row-major; f16 and bf16 are their bits, a key is two words. Returns 0, or another"
+        )?;
+        writeln!(
+            f,
+            " * number after an error, which spmd_error() describes. The first call loads the program, which stays"
+        )?;
+        writeln!(f, " * loaded; calls from several threads take turns. To be linked with")?;
+        writeln!(f, " *")?;
+        writeln!(f, " *   cc ... {} -lpthread -ldl -lm", file_name(library))?;
+        writeln!(f, " */")?;
+        let inputs = params.iter().zip(&program.params).map(|(name, param)| format!("const {} *{name}", c_type(param)));
+        let outputs = results.iter().zip(&program.results).map(|(name, result)| format!("{} *{name}", c_type(result)));
+        let all: Vec<String> = inputs.chain(outputs).collect();
+        let list = if all.is_empty() { String::from("void") } else { all.join(", ") };
+        writeln!(f, "int {function}({list});\n")?;
+        writeln!(f, "/* What went wrong in the last call of this thread, or an empty text. */")?;
+        writeln!(f, "const char *spmd_error(void);\n")?;
+        writeln!(f, "#ifdef __cplusplus\n}}\n#endif\n\n#endif")
+    }
+}
+
+/// The type of an element.
+fn c_type(binding: &Binding) -> &'static str {
+    match binding.layout.dtype {
+        DType::Bool => "bool",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int32_t",
+        DType::I64 => "int64_t",
+        DType::U8 => "uint8_t",
+        DType::U16 | DType::F16 | DType::Bf16 => "uint16_t",
+        DType::U32 | DType::Key => "uint32_t",
+        DType::U64 => "uint64_t",
+        DType::F32 => "float",
+        DType::F64 => "double",
+    }
+}
+
+/// Names of one function's parameters, all different.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn add(&mut self, name: &str) -> String {
+        let mut name = identifier(name);
+        while self.0.contains(&name) {
+            name.push('_');
+        }
+        self.0.push(name.clone());
+        name
+    }
+
+    /// Results of a tuple are numbered, and a single one may have no name at all.
+    fn add_result(&mut self, result: &Binding, program: &Program) -> String {
+        match &result.name {
+            _ if program.results.len() == 1 && result.name == "0" => self.add("result"),
+            name if name.starts_with(|first: char| first.is_ascii_digit()) => self.add(&format!("result_{name}")),
+            name => self.add(name),
+        }
+    }
+}
+
+/// The nearest name that C, and C++, allow.
+pub fn identifier(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut name: String = name.chars().map(plain).collect();
+    if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
+        name.insert(0, '_');
+    }
+    if RESERVED.contains(&name.as_str()) {
+        name.push('_');
+    }
+    name
+}
+
+/// Words of C and C++, and names that a program or its runtime has already.
+const RESERVED: &[&str] = &[
+    "alignas",
+    "alignof",
+    "and",
+    "asm",
+    "auto",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "const",
+    "constexpr",
+    "continue",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "main",
+    "mutable",
+    "namespace",
+    "new",
+    "not",
+    "nullptr",
+    "operator",
+    "or",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "spmd_call",
+    "spmd_error",
+    "spmd_main",
+    "static",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "while",
+    "xor",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_c() {
+        let made = ["x", "p.w", "float", "2d", "größe", "main"].map(identifier);
+        assert_eq!(made, ["x", "p_w", "float_", "_2d", "gr__e", "main_"]);
+        let mut names = Names::default();
+        assert_eq!([names.add("a.b"), names.add("a_b")], ["a_b", "a_b_"]);
+    }
+}
