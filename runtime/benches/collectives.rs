@@ -1,8 +1,9 @@
-//! What meetings and collectives cost: microseconds for each, 8 devices on all cores, beside the bytes that have to be moved.
+//! What meetings and collectives cost: microseconds for each, 8 devices on all cores, beside copying as many bytes.
 //!
-//! `cargo bench -p spmdc-runtime --bench collectives`
+//! `cargo bench --workspace --bench collectives`; `docs/benchmarks.md` says how to read the table.
 
 use std::hint::black_box;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use spmdc_runtime::abi::*;
@@ -35,6 +36,13 @@ fn program(step: Step, arenas: Vec<Arena>, trips: i64) -> Program {
     }
 }
 
+/// The least and the median of some times.
+fn least_and_median(times: impl Iterator<Item = f64>) -> (f64, f64) {
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    (times[0], times[times.len() / 2])
+}
+
 /// Microseconds for one execution of the step: the best of several runs, and the median.
 fn measure(step: &Step, arenas: &[Arena], trips: i64, workers: Option<usize>) -> (f64, f64) {
     // SAFETY: there are no kernels, and all steps are single collectives, which order themselves.
@@ -42,61 +50,95 @@ fn measure(step: &Step, arenas: &[Arena], trips: i64, workers: Option<usize>) ->
     let options = RunOptions { workers, ..RunOptions::default() };
     let program = program(step.clone(), arenas.to_vec(), trips);
     let mut session = Session::load(program, kernels, options).expect("the program is well formed");
-    let mut times: Vec<f64> = (0..100)
-        .map(|_| session.run(&mut std::io::sink()).expect("nothing can fail").run_ms * 1e3 / trips as f64)
-        .collect();
-    times.sort_by(f64::total_cmp);
-    (times[0], times[times.len() / 2])
+    let mut run = || session.run(&mut std::io::sink()).expect("nothing can fail").run_ms * 1e3 / trips as f64;
+    run();
+    least_and_median((0..40).map(|_| run()))
+}
+
+/// Microseconds that all cores need to read and write so many bytes altogether, if each copies its part as one core does alone.
+fn copying(bytes: u64) -> f64 {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let part = (bytes as usize / 2 / cores).max(1);
+    let (from, mut to) = (vec![1_u8; part], vec![0_u8; part]);
+    let repeats = (1 << 20) / part + 1;
+    let times = (0..40).map(|_| {
+        let begin = Instant::now();
+        (0..repeats).for_each(|_| to.copy_from_slice(black_box(&from)));
+        begin.elapsed().as_secs_f64() * 1e6 / repeats as f64
+    });
+    least_and_median(times).0
+}
+
+fn line(name: &str, (best, median): (f64, f64), limit: Option<f64>) {
+    let limit = limit.map_or(String::new(), |limit| format!("{limit:>12.3}{:>9.2}", best / limit));
+    println!("{name:<40}{best:>12.3}{median:>12.3}{limit}");
+}
+
+/// Each kind of collective over an array of so many elements.
+fn collectives(elements: usize) {
+    let (all, site) = (AxisSet::of(0), Site::default());
+    let trips = (1 << 16) / elements.max(64) as i64 + 1;
+    let bytes = (elements * 4) as u64;
+    let devices = DEVICES as u64;
+    let dim = |size: usize, axes: &[u8]| LayoutDim { size, axes: axes.to_vec() };
+    let f32s = |dims: &[LayoutDim]| Layout { dtype: DType::F32, dims: dims.to_vec() };
+    let (whole, split) = (f32s(&[dim(elements, &[])]), f32s(&[dim(elements, &[0])]));
+    let (rows, columns) = (elements.min(DEVICES), (elements / DEVICES).max(1));
+    let by_rows = f32s(&[dim(rows, &[0]), dim(columns, &[])]);
+    let by_columns = f32s(&[dim(rows, &[]), dim(columns, &[0])]);
+    let mesh = Mesh::new(&[MeshAxis { name: "X".into(), size: DEVICES }]).expect("a small mesh");
+    let stored = |layout: &Layout| 4 * mesh.stored_shape(layout).iter().product::<usize>() as u64;
+    let block = stored(&split).max(stored(&by_rows)).max(stored(&by_columns));
+    // Arena 0: a value for each device; 1: one that all share; 2 and 3: a block for each device; 4: as 0.
+    let arena = |axes, bytes| Arena { axes, bytes };
+    let arenas =
+        [arena(all, bytes), arena(AxisSet::EMPTY, bytes), arena(all, block), arena(all, block), arena(all, bytes)];
+    let place = |arena| Place { arena, offset: 0 };
+    let shards = |arena, layout: &Layout| Shards { place: place(arena), layout: layout.clone() };
+    let reduce = |kind, to| {
+        let op = ReduceOp::Sum;
+        Step::Reduce(ReduceStep { kind, op, group: all, reduce: all, from: shards(0, &whole), to, bytes, site })
+    };
+    let exchange = |kind, from, to| Step::Exchange(ExchangeStep { kind, group: all, from, to, bytes, site });
+    let source = (0..DEVICES as u32).map(|device| Some((device + 1) % DEVICES as u32)).collect();
+    let permute = PermuteStep { axes: vec![0], source, from: place(0), to: place(4), bytes, site };
+    // Every device's operand, or block, is read once, and what it gets is written once.
+    let steps = [
+        ("all_reduce, shared", reduce(CollectiveKind::AllReduce, shards(1, &whole)), devices + 1),
+        ("all_reduce, a copy each", reduce(CollectiveKind::AllReduce, shards(4, &whole)), 2 * devices),
+        ("reduce_scatter", reduce(CollectiveKind::ReduceScatter, shards(2, &split)), devices + 1),
+        ("all_gather, shared", exchange(CollectiveKind::AllGather, shards(2, &split), shards(1, &whole)), 2),
+        (
+            "all_gather, a copy each",
+            exchange(CollectiveKind::AllGather, shards(2, &split), shards(0, &whole)),
+            devices + 1,
+        ),
+        ("all_to_all", exchange(CollectiveKind::AllToAll, shards(2, &by_rows), shards(3, &by_columns)), 2),
+        ("collective_permute", Step::Permute(permute), 2 * devices),
+    ];
+    for (name, step, traffic) in &steps {
+        let times = measure(black_box(step), &arenas, trips, None);
+        line(&format!("{name}, {elements} f32"), times, Some(copying(traffic * bytes)));
+    }
 }
 
 fn main() {
-    let all = AxisSet::of(0);
-    let site = Site::default();
-    println!("{:<34}{:>12}{:>12}", "microseconds, 8 devices", "best", "median");
+    let (all, site) = (AxisSet::of(0), Site::default());
+    println!("{:<40}{:>12}{:>12}{:>12}{:>9}", "microseconds, 8 devices", "best", "median", "copying", "ratio");
     for workers in [Some(1), None] {
-        let (best, median) = measure(&Step::Sync { group: all, site }, &[], 2000, workers);
-        println!("{:<34}{best:>12.3}{median:>12.3}", format!("meeting, workers: {workers:?}"));
+        let times = measure(&Step::Sync { group: all, site }, &[], 2000, workers);
+        line(&format!("meeting, {}", if workers.is_some() { "1 worker" } else { "all workers" }), times, None);
     }
-    for elements in [1usize, 1 << 10, 1 << 18, 1 << 22] {
-        let trips = (1 << 18) / elements.max(256) as i64 + 1;
-        let bytes = (elements * 4) as u64;
-        let whole = Layout { dtype: DType::F32, dims: vec![LayoutDim { size: elements, axes: vec![] }] };
-        let split = Layout { dtype: DType::F32, dims: vec![LayoutDim { size: elements, axes: vec![0] }] };
-        let mesh = Mesh::new(&[MeshAxis { name: "X".into(), size: DEVICES }]).expect("a small mesh");
-        let block: usize = mesh.stored_shape(&split).iter().product();
-        // Arena 0: a value for each device; 1: one that all share; 2: a block for each device.
-        let arenas = [
-            Arena { axes: all, bytes },
-            Arena { axes: AxisSet::EMPTY, bytes },
-            Arena { axes: all, bytes: (block * 4) as u64 },
-        ];
-        let shards = |arena, layout: &Layout| Shards { place: Place { arena, offset: 0 }, layout: layout.clone() };
-        let reduce = |kind, to| {
-            let op = ReduceOp::Sum;
-            Step::Reduce(ReduceStep { kind, op, group: all, reduce: all, from: shards(0, &whole), to, bytes, site })
-        };
-        let exchange = |kind, from, to| Step::Exchange(ExchangeStep { kind, group: all, from, to, bytes, site });
-        let steps = [
-            ("all_reduce, shared", reduce(CollectiveKind::AllReduce, shards(1, &whole))),
-            ("reduce_scatter", reduce(CollectiveKind::ReduceScatter, shards(2, &split))),
-            ("all_gather, shared", exchange(CollectiveKind::AllGather, shards(2, &split), shards(1, &whole))),
-            ("all_gather, a copy each", exchange(CollectiveKind::AllGather, shards(2, &split), shards(0, &whole))),
-        ];
-        for (name, step) in &steps {
-            let (best, median) = measure(black_box(step), &arenas, trips, None);
-            println!("{:<34}{best:>12.3}{median:>12.3}", format!("{name}, {elements} f32"));
-        }
+    for elements in [1, 1 << 10, 1 << 18, 1 << 22] {
+        collectives(elements);
     }
-    let mut loads: Vec<f64> = (0..50)
-        .map(|_| {
-            let start = Instant::now();
-            // SAFETY: as in `measure`.
-            let kernels = unsafe { Kernels::new(vec![]) };
-            let program = program(Step::Sync { group: all, site }, vec![], 1);
-            drop(Session::load(program, kernels, RunOptions::default()).expect("the program is well formed"));
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
-    loads.sort_by(f64::total_cmp);
-    println!("{:<34}{:>12.3}{:>12.3}", "load and drop", loads[0], loads[loads.len() / 2]);
+    let loads = (0..50).map(|_| {
+        let start = Instant::now();
+        // SAFETY: as in `measure`.
+        let kernels = unsafe { Kernels::new(vec![]) };
+        let program = program(Step::Sync { group: all, site }, vec![], 1);
+        drop(Session::load(program, kernels, RunOptions::default()).expect("the program is well formed"));
+        start.elapsed().as_secs_f64() * 1e6
+    });
+    line("load and drop", least_and_median(loads), None);
 }

@@ -1,0 +1,87 @@
+//! Times of actions, and tables of them.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use spmdc_compiler::codegen::jit;
+use spmdc_runtime::array::HostArray;
+use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::session::Session;
+use spmdc_tests::engine;
+
+/// An action is repeated until it takes this long, so that the clock does not matter.
+const BATCH: Duration = Duration::from_millis(2);
+
+/// How long the actions of one line are measured, in turns.
+const PATIENCE: Duration = Duration::from_millis(600);
+
+/// The least seconds that each action takes. They take turns, so that all of them see the machine at its best and its worst.
+pub fn fastest<const N: usize>(mut actions: [&mut dyn FnMut(); N]) -> [f64; N] {
+    let mut repeats = [1_u32; N];
+    for (action, repeats) in actions.iter_mut().zip(&mut repeats) {
+        action();
+        loop {
+            let time = batch(&mut **action, *repeats);
+            if time >= BATCH || *repeats >= 1 << 20 {
+                break;
+            }
+            let missing = BATCH.as_secs_f64() / time.as_secs_f64().max(1e-9);
+            *repeats = (f64::from(*repeats) * missing.clamp(1.5, 16.0)) as u32 + 1;
+        }
+    }
+    let mut best = [f64::INFINITY; N];
+    let begin = Instant::now();
+    for round in 0.. {
+        for at in 0..N {
+            let time = batch(&mut *actions[at], repeats[at]).as_secs_f64() / f64::from(repeats[at]);
+            best[at] = best[at].min(time);
+        }
+        if round >= 4 && begin.elapsed() >= PATIENCE {
+            break;
+        }
+    }
+    best
+}
+
+fn batch(action: &mut dyn FnMut(), repeats: u32) -> Duration {
+    let begin = Instant::now();
+    (0..repeats).for_each(|_| action());
+    begin.elapsed()
+}
+
+/// A program that can be run.
+pub struct Loaded {
+    session: Session,
+}
+
+impl Loaded {
+    /// Compiles a text for one device, with this many threads and generated arguments.
+    pub fn new(text: &str, workers: Option<usize>) -> Loaded {
+        let compilation = engine::compiled("bench.spmd", text, "", None).expect("the program is right");
+        let program = compilation.program.clone().expect("it was compiled to the end");
+        let jit = jit::compile(&compilation.kernels).expect("there is code");
+        let options = RunOptions { workers, ..RunOptions::default() };
+        let mut session = Session::load(program, jit.into_kernels(), options).expect("it fits into memory");
+        for index in 0..session.program().params.len() {
+            let layout = session.program().params[index].layout.clone();
+            let sizes: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
+            let mut array = HostArray::zeros(layout.dtype, &sizes);
+            engine::generate(&mut array, index as u64);
+            session.write_param(index, &mut array).expect("the argument fits");
+        }
+        Loaded { session }
+    }
+
+    pub fn run(&mut self) {
+        self.session.run(&mut io::sink()).expect("nothing can fail");
+    }
+}
+
+/// One line: what, ours and the limit in the table's unit, how far apart they are.
+pub fn line(name: &str, ours: f64, limit: f64, of: &str, ratio: f64) {
+    println!("{name:<40}{ours:>11.3}{limit:>11.3}  {of:<10}{ratio:>7.2}");
+}
+
+pub fn title(title: &str, unit: &str) {
+    println!("{title:<40}{unit:>11}{:>11}  {:<10}{:>7}", "limit", "", "ratio");
+}
