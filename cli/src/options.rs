@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_compiler::check::MeshOverride;
 use spmdc_compiler::codegen::machine::Cpu;
+use spmdc_compiler::report::lints::{Lint, Policy};
+use spmdc_grammar::diagnostic::Severity;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 
@@ -96,6 +98,25 @@ pub struct ProgramOptions {
     /// The function to begin with, instead of main
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
+    /// Fail where a lint finds something, or where a collective of this kind is needed: implicit-reshard, full-gather,
+    /// replicated-large, uneven-shard, all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
+    #[arg(long = "deny", value_name = "LINT", value_parser = parse_lint)]
+    pub denied: Vec<Lint>,
+    /// Warn instead
+    #[arg(long = "warn", value_name = "LINT", value_parser = parse_lint)]
+    pub warned: Vec<Lint>,
+    /// Fail where collectives take more bytes per device over the whole run; 64MiB and 1G are understood
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub max_comm: Option<u64>,
+}
+
+impl ProgramOptions {
+    /// What the program may communicate and hold.
+    pub fn policy(&self) -> Policy {
+        let with = |lints: &[Lint], severity| lints.iter().map(move |&lint| (lint, severity)).collect::<Vec<_>>();
+        let lints = [with(&self.warned, Severity::Warning), with(&self.denied, Severity::Error)].concat();
+        Policy { lints, max_comm: self.max_comm }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -256,6 +277,14 @@ pub struct PlanCommand {
 
 fn parse_mesh(text: &str) -> Result<MeshOverride, String> {
     MeshOverride::parse(text).map_err(|diagnostic| diagnostic.help.unwrap_or(diagnostic.message))
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    spmdc_runtime::args::parse_bytes(text).ok_or_else(|| "write a number of bytes, such as 64MiB".to_string())
+}
+
+fn parse_lint(text: &str) -> Result<Lint, String> {
+    Lint::named(text).ok_or_else(|| format!("known are {}", Lint::names().collect::<Vec<_>>().join(", ")))
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {

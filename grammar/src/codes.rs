@@ -30,7 +30,8 @@ macro_rules! codes {
 }
 
 // E00xx syntax · E01xx names and items · E02xx types and shapes · E03xx shardings · E04xx indices and values ·
-// E05xx manual functions · E06xx meshes · E07xx the command's arguments · E08xx while running · E09xx not there yet.
+// E05xx manual functions · E06xx meshes · E07xx the command's arguments · E08xx while running · E09xx not there yet ·
+// E10xx lints and budgets.
 codes! {
     E0001 "a character or literal that the language does not have",
     E0002 "syntax error",
@@ -86,6 +87,12 @@ codes! {
     E0805 "the processor lacks features that the program needs",
     E0901 "not supported yet",
     E0999 "internal error",
+    E1001 "communication that the program does not ask for",
+    E1002 "an array is gathered whole",
+    E1003 "a large array is on every device",
+    E1004 "a dimension does not divide by its axes",
+    E1005 "the program communicates more than its budget",
+    E1006 "a collective that is not allowed",
 }
 
 impl fmt::Display for Code {

@@ -173,7 +173,8 @@ fn unknown_option(name: &str) -> RunError {
 }
 
 /// `1048576`, `512K`, `1.5G`, `2GiB`: units are powers of 1024.
-fn parse_bytes(text: &str) -> Option<u64> {
+/// `512M`, `1.5GiB`, `4096`; units are powers of 1024.
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1u64,

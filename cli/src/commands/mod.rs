@@ -11,6 +11,8 @@ pub mod viz;
 use spmdc_compiler::codegen::machine::CodegenError;
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
+use spmdc_compiler::report::lints::findings;
+use spmdc_grammar::diagnostic::Severity;
 use spmdc_runtime::start::Failure;
 use spmdc_runtime::trap::RunError;
 
@@ -27,9 +29,19 @@ fn compile(
     texts: &mut SourceTexts,
 ) -> Result<Compilation, Stop> {
     let loaded = load(options, texts)?;
+    let policy = options.policy();
     let options = Options { check: loaded.options, stop_after };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
+    // A command that needs less of the compiler than lints do has nothing to communicate about.
+    if let Some(module) = compilation.stage(Stage::Partitioned) {
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
+        reporter.diagnostics(&warnings, texts);
+        if !errors.is_empty() {
+            return Err(Stop::Program(errors));
+        }
+    }
     Ok(compilation)
 }
 

@@ -10,6 +10,9 @@ pub struct Origin {
     pub reason: String,
 }
 
+/// The reason of communication that the program itself asks for.
+pub const ASKED: &str = "the program asks for this layout";
+
 impl Origin {
     pub fn at(span: Span) -> Origin {
         Origin { span, reason: String::new() }

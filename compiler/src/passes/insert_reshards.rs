@@ -15,7 +15,7 @@
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::origin::Origin;
+use crate::ir::origin::{ASKED, Origin};
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::{Block, Func, Module, Stmt, Value};
@@ -188,12 +188,9 @@ impl Inserter<'_> {
             }
             // What is asked for is asked for already.
             Op::Reshard(_) => {
-                let origin = if stmt.origin.reason.is_empty() {
-                    stmt.origin.because("the program asks for this layout")
-                } else {
-                    stmt.origin.clone()
-                };
-                stmt.origin = origin;
+                if stmt.origin.reason.is_empty() {
+                    stmt.origin = stmt.origin.because(ASKED);
+                }
                 self.push(stmt);
             }
             _ => self.ordinary(stmt),

@@ -9,11 +9,14 @@
 //! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
 //! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
+use crate::ir::mesh::Mesh;
+use crate::ir::origin::Origin;
 use crate::ir::types::Type;
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshard::Step;
 use crate::passes::reshard;
+use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
 pub fn partition(module: Module) -> Module {
@@ -22,11 +25,12 @@ pub fn partition(module: Module) -> Module {
     let mut uses = vec![0; func.values.len()];
     body.each_use(&mut |value| uses[value.0 as usize] += 1);
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
-    join_requests(&mut body, &func, &uses, &mut replaced);
+    let mut sums = BTreeMap::new();
+    join_requests(&mut body, &func, &uses, &mut replaced, &mut sums);
     body.each_use_mut(&mut |value| *value = replaced[value.0 as usize]);
 
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
-    expand(&mut body, &mut func, &mesh, &mut replaced);
+    expand(&mut body, &mut func, &mesh, &sums, &mut replaced);
     func.body = body;
     Module { stage: Stage::Partitioned, mesh, func }
 }
@@ -35,14 +39,21 @@ fn is_request(stmt: &Stmt) -> bool {
     matches!(&stmt.op, Op::Reshard(op) if matches!(op.step, Step::Request | Step::Pin))
 }
 
-/// Drops requests that serve one other request in the same block only. Values with a name of the user's stay.
-fn join_requests(block: &mut Block, func: &Func, uses: &[u32], replaced: &mut [Value]) {
+/// Drops requests that serve one other request in the same block only. Values with a name of the user's stay. Where a dropped request
+/// completed a sum, `sums` keeps why that had to be done: the other one does it now.
+fn join_requests(
+    block: &mut Block,
+    func: &Func,
+    uses: &[u32],
+    replaced: &mut [Value],
+    sums: &mut BTreeMap<Value, Origin>,
+) {
     let mut asked_again = vec![false; uses.len()];
     for stmt in block.stmts.iter().filter(|stmt| is_request(stmt)) {
         asked_again[stmt.args[0].0 as usize] = true;
     }
     for stmt in &mut block.stmts {
-        stmt.blocks.iter_mut().for_each(|inner| join_requests(inner, func, uses, replaced));
+        stmt.blocks.iter_mut().for_each(|inner| join_requests(inner, func, uses, replaced, sums));
     }
     block.stmts.retain(|stmt| {
         let serves_one = |result: Value| {
@@ -50,22 +61,29 @@ fn join_requests(block: &mut Block, func: &Func, uses: &[u32], replaced: &mut [V
         };
         let joined = is_request(stmt) && serves_one(stmt.results[0]);
         if joined {
-            replaced[stmt.results[0].0 as usize] = replaced[stmt.args[0].0 as usize];
+            let from = replaced[stmt.args[0].0 as usize];
+            replaced[stmt.results[0].0 as usize] = from;
+            if !func.ty(from).sharding.unreduced.minus(func.ty(stmt.results[0]).sharding.unreduced).is_empty() {
+                sums.entry(from).or_insert_with(|| stmt.origin.clone());
+            }
         }
         !joined
     });
 }
 
-fn expand(block: &mut Block, func: &mut Func, mesh: &crate::ir::mesh::Mesh, replaced: &mut [Value]) {
+fn expand(block: &mut Block, func: &mut Func, mesh: &Mesh, sums: &BTreeMap<Value, Origin>, replaced: &mut [Value]) {
     let mut stmts = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
         if !is_request(&stmt) {
-            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, replaced));
+            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, sums, replaced));
             stmts.push(stmt);
             continue;
         }
         let (from, to) = (stmt.args[0], stmt.results[0]);
+        if let Some(sum) = sums.get(&from) {
+            stmt.origin = sum.clone();
+        }
         let goal = func.ty(to).clone();
         let steps = reshard::plan(&goal.array, &func.ty(from).sharding, &goal.sharding, mesh);
         if steps.is_empty() {

@@ -2,4 +2,5 @@
 
 pub mod json;
 pub mod layout;
+pub mod lints;
 pub mod plan;

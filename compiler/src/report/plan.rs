@@ -1,6 +1,7 @@
 //! What a program will cost, before it runs: memory, operations and communication of one device.
 
 use crate::ir::mesh::Mesh;
+use crate::ir::origin::ASKED;
 use crate::ir::types::{AxisSet, DType};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
@@ -47,6 +48,10 @@ pub struct Collective {
     pub trips: Option<u64>,
     pub span: Span,
     pub reason: String,
+    /// The program asks for it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
+    pub asked: bool,
+    /// Every device has the whole array afterwards.
+    pub gathers_all: bool,
 }
 
 impl Collective {
@@ -111,6 +116,9 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
         trips,
         span: stmt.origin.span,
         reason: stmt.origin.reason.clone(),
+        asked: stmt.op.rules().group().is_some() || stmt.origin.reason == ASKED,
+        gathers_all: kind == CollectiveKind::AllGather
+            && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),
     })
 }
 

@@ -1,0 +1,234 @@
+//! Lints and budgets: what a program may communicate and hold, said beforehand.
+//!
+//! Every lint is off unless it is asked for; then it warns or fails the build. A denied collective or an exceeded budget fails it.
+
+use super::plan::{Collective, collectives};
+use crate::ir::Module;
+use crate::ir::types::Type;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::CollectiveKind;
+
+/// An array of at least this many bytes on every device is a large one.
+pub const LARGE: u64 = 16 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lint {
+    /// Communication that the program does not ask for.
+    ImplicitReshard,
+    /// An array that is gathered whole onto every device.
+    FullGather,
+    /// A large array that every device holds whole.
+    ReplicatedLarge,
+    /// A dimension that does not divide by its axes.
+    UnevenShard,
+    /// Any collective of this kind.
+    Collective(CollectiveKind),
+}
+
+impl Lint {
+    const NAMED: [(&'static str, Lint); 4] = [
+        ("implicit-reshard", Lint::ImplicitReshard),
+        ("full-gather", Lint::FullGather),
+        ("replicated-large", Lint::ReplicatedLarge),
+        ("uneven-shard", Lint::UnevenShard),
+    ];
+
+    /// The lint of this name, or that of a kind of collective.
+    pub fn named(name: &str) -> Option<Lint> {
+        let kinds = CollectiveKind::ALL.iter().map(|&kind| (kind.name(), Lint::Collective(kind)));
+        Lint::NAMED.into_iter().chain(kinds).find(|(known, _)| *known == name).map(|(_, lint)| lint)
+    }
+
+    /// All names, for messages.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Lint::NAMED.iter().map(|(name, _)| *name).chain(CollectiveKind::ALL.iter().map(|kind| kind.name()))
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    pub lints: Vec<(Lint, Severity)>,
+    /// The most bytes that one device may receive in collectives, over the whole run.
+    pub max_comm: Option<u64>,
+}
+
+/// What the policy finds in a partitioned module, in program order for each lint.
+pub fn findings(module: &Module, policy: &Policy) -> Vec<Diagnostic> {
+    if policy.lints.is_empty() && policy.max_comm.is_none() {
+        return Vec::new();
+    }
+    let collectives = collectives(module);
+    let mut found = Vec::new();
+    for &(lint, severity) in &policy.lints {
+        let before = found.len();
+        match lint {
+            Lint::ImplicitReshard => found.extend(collectives.iter().filter(|c| !c.asked).map(implicit)),
+            Lint::FullGather => found.extend(collectives.iter().filter(|c| c.gathers_all).map(full_gather)),
+            Lint::ReplicatedLarge => each_named(module, &mut |name, ty, span| {
+                found.extend(replicated_large(module, name, ty, span));
+            }),
+            Lint::UnevenShard => each_named(module, &mut |name, ty, span| found.extend(uneven(module, name, ty, span))),
+            Lint::Collective(kind) => found.extend(collectives.iter().filter(|c| c.kind == kind).map(denied)),
+        }
+        found[before..].iter_mut().for_each(|diagnostic| diagnostic.severity = severity);
+    }
+    found.extend(policy.max_comm.and_then(|budget| over_budget(&collectives, budget)));
+    found
+}
+
+fn shape(collective: &Collective) -> String {
+    let sizes: Vec<String> = collective.local_shape.iter().map(usize::to_string).collect();
+    match sizes.as_slice() {
+        [] => collective.dtype.name().to_string(),
+        sizes => format!("{}[{}]", collective.dtype.name(), sizes.join(",")),
+    }
+}
+
+/// `all_reduce over Y of f32[8,16], 512 bytes per device, 10 times`
+fn described(collective: &Collective) -> String {
+    let times = match collective.trips {
+        Some(1) => String::new(),
+        Some(trips) => format!(", {trips} times"),
+        None => ", in each trip of a loop".to_string(),
+    };
+    let axes = collective.axes.join(", ");
+    format!(
+        "{} over {axes} of {}, {} bytes per device{times}",
+        collective.kind.name(),
+        shape(collective),
+        collective.bytes
+    )
+}
+
+fn because(diagnostic: Diagnostic, collective: &Collective) -> Diagnostic {
+    if collective.reason.is_empty() { diagnostic } else { diagnostic.here(collective.reason.clone()) }
+}
+
+fn implicit(collective: &Collective) -> Diagnostic {
+    let message = format!("the program does not ask for this communication: {}", described(collective));
+    because(Diagnostic::warning(Code::E1001, collective.span, message), collective)
+        .help("`spmdc why` says where the layouts come from; `reshard` or an annotation asks for it")
+}
+
+fn full_gather(collective: &Collective) -> Diagnostic {
+    let message = format!("every device gets the whole array: {}", described(collective));
+    because(Diagnostic::warning(Code::E1002, collective.span, message), collective)
+        .help("an annotation on what is made of it may keep it split")
+}
+
+fn denied(collective: &Collective) -> Diagnostic {
+    let message = format!("{} is not allowed here: {}", collective.kind.name(), described(collective));
+    because(Diagnostic::error(Code::E1006, collective.span, message), collective)
+        .help("`spmdc why` says which layouts need it")
+}
+
+fn replicated_large(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnostic> {
+    let bytes = ty.block_bytes(&module.mesh) as u64;
+    if module.mesh.device_count() == 1 || !ty.distinct_axes().is_empty() || bytes < LARGE {
+        return None;
+    }
+    let ty = ty.display(&module.mesh);
+    let message = format!("every device holds all {bytes} bytes of `{name}`, an `{ty}`");
+    Some(Diagnostic::warning(Code::E1003, span, message).help("split a dimension over an axis of the mesh"))
+}
+
+fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnostic> {
+    let dims = || ty.shape().iter().zip(&ty.sharding.dims);
+    let (&size, dim) = dims().find(|(size, dim)| !size.is_multiple_of(module.mesh.size_of(&dim.axes)))?;
+    let blocks = module.mesh.size_of(&dim.axes);
+    let block = size.div_ceil(blocks);
+    let message = format!(
+        "`{name}` is `{}`: {size} elements do not divide by {blocks} devices, so blocks have {block} and the last ones fewer",
+        ty.display(&module.mesh)
+    );
+    let next = size.next_multiple_of(blocks);
+    Some(Diagnostic::warning(Code::E1004, span, message).help(format!("a size of {next} would divide")))
+}
+
+fn over_budget(collectives: &[Collective], budget: u64) -> Option<Diagnostic> {
+    let unknown = collectives.iter().find(|collective| collective.trips.is_none());
+    if let Some(collective) = unknown {
+        let message = format!("how much is communicated is not known before the run: {}", described(collective));
+        let error = Diagnostic::error(Code::E1005, collective.span, message);
+        return Some(
+            because(error, collective).help("a `while` runs an unknown number of times; a `for` runs a known one"),
+        );
+    }
+    let total: u64 = collectives.iter().filter_map(Collective::total_bytes).sum();
+    let largest = collectives.iter().max_by_key(|collective| collective.total_bytes())?;
+    if total <= budget {
+        return None;
+    }
+    let message = format!("collectives take {total} bytes per device, the budget is {budget}");
+    let error = Diagnostic::error(Code::E1005, largest.span, message);
+    Some(error.here(format!("the largest: {}", described(largest))).help("`spmdc plan` lists all of them"))
+}
+
+/// Parameters and values with names, each once.
+fn each_named(module: &Module, visit: &mut dyn FnMut(&str, &Type, Span)) {
+    let func = &module.func;
+    for (param, &value) in func.params.iter().zip(&func.body.params) {
+        visit(&param.name, func.ty(value), param.span);
+    }
+    let mut seen: Vec<(&str, Span)> = Vec::new();
+    for info in &func.values {
+        let Some(name) = &info.name else { continue };
+        let span = info.origin.span;
+        let is_param = func.params.iter().any(|param| param.name == *name && param.span == span);
+        if is_param || seen.contains(&(name, span)) || !info.ty.varying.is_empty() {
+            continue;
+        }
+        seen.push((name, span));
+        visit(name, &info.ty, span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::check::sources::{NoSources, SourceSet};
+    use crate::ir::Stage;
+    use crate::pipeline::{Options, compile};
+
+    const PROGRAM: &str = "mesh (X = 2, Y = 4);
+        fn main(x: f32[9@X, 16@Y], big: f32[4096, 2048@_]) -> f32 {
+          let s = sum(x, axis=1);
+          let whole = reshard(x, P());
+          for i in 0..3 { print(\"{}\", sum(s)); }
+          sum(s) + whole[0, 0] + big[0, 0]
+        }";
+
+    fn codes(policy: &Policy) -> Vec<(Code, Severity)> {
+        let (set, _) = SourceSet::load("test.spmd", PROGRAM, &NoSources);
+        let compilation = compile(&set, &Options::default()).unwrap();
+        let found = findings(compilation.stage(Stage::Partitioned).unwrap(), policy);
+        found.iter().map(|diagnostic| (diagnostic.code, diagnostic.severity)).collect()
+    }
+
+    fn lint(name: &str, severity: Severity) -> Vec<(Code, Severity)> {
+        codes(&Policy { lints: vec![(Lint::named(name).unwrap(), severity)], max_comm: None })
+    }
+
+    #[test]
+    fn lints_find_what_they_are_named_for() {
+        let warned = |name| lint(name, Severity::Warning).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+        assert_eq!(warned("implicit-reshard"), [Code::E1001; 3]);
+        assert_eq!(warned("full-gather"), [Code::E1002]);
+        assert_eq!(warned("replicated-large"), [Code::E1003]);
+        // x, and the sums of its rows.
+        assert_eq!(warned("uneven-shard"), [Code::E1004; 2]);
+        assert_eq!(warned("all_gather"), [Code::E1006]);
+        assert_eq!(lint("all_gather", Severity::Error), [(Code::E1006, Severity::Error)]);
+        assert_eq!(warned("all_to_all"), []);
+    }
+
+    #[test]
+    fn a_budget_is_for_the_whole_run() {
+        let over = |max_comm| codes(&Policy { lints: Vec::new(), max_comm: Some(max_comm) }).len();
+        assert_eq!((over(10), over(1 << 20)), (1, 0));
+    }
+}
