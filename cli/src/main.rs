@@ -85,6 +85,7 @@ fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> R
             print(&commands::viz::viz(command, style, reporter, texts)?)
         }
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
+        Command::Why(command) => print(&commands::why::why(command, texts)?),
         Command::Explain { code } => print(&commands::explain::explain(code.as_deref())?),
         Command::Completions { shell } => {
             let mut script = Vec::new();

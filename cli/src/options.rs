@@ -35,6 +35,8 @@ pub enum Command {
     Viz(VizCommand),
     /// Show memory, FLOPs and collectives of each device before anything runs
     Plan(PlanCommand),
+    /// Say where the layouts of a line come from, what forces its collectives, and which edit spares them
+    Why(WhyCommand),
     /// Explain the code of a diagnostic
     Explain {
         /// Such as E0301; all codes are listed without it
@@ -84,7 +86,7 @@ pub enum Color {
 }
 
 /// Which program, and for which mesh and constants.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ProgramOptions {
     /// The program, a .spmd file
     #[arg(value_name = "PROG")]
@@ -273,6 +275,16 @@ pub struct VizCommand {
 pub struct PlanCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
+}
+
+#[derive(Debug, Args)]
+pub struct WhyCommand {
+    /// The program, and a line of it after a colon: prog.spmd:7
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// Only this value of the line
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 fn parse_mesh(text: &str) -> Result<MeshOverride, String> {

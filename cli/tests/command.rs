@@ -175,6 +175,25 @@ fn layouts_are_drawn_and_costs_are_planned() {
 }
 
 #[test]
+fn a_layout_and_a_collective_are_accounted_for() {
+    let text = "mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16@Y], w: f32[16, 4]) -> f32[8@X, 4] {\n  let h = 2 * x;\n  h @ w\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let said = folder.spmdc(&["why", "p.spmd:3", "h"]);
+    said.expect(0, "`h: f32[8@X,16@Y]`, 3:11", "");
+    assert!(
+        said.out.contains("Y splits dimension 1\n")
+            && said.out.contains("the program says so of parameter `x: f32[8@X,16@Y]`")
+    );
+    let said = folder.spmdc(&["why", "p.spmd:4"]);
+    said.expect(0, "all_reduce over Y, 4:3: 64 bytes per device\n", "");
+    said.expect(0, "all collectives then take 0 bytes per device, not 64", "");
+    folder.spmdc(&["why", "p.spmd:3", "g"]).expect(2, "", "line 3 defines no value `g`");
+    folder.spmdc(&["why", "p.spmd:4", "h"]).expect(2, "", "`h` is defined on another line");
+    folder.spmdc(&["why", "p.spmd"]).expect(2, "", "names no line");
+    folder.spmdc(&["why", "p.spmd:1"]).expect(0, "line 1 names no value and needs no collective", "");
+}
+
+#[test]
 fn a_built_program_needs_nothing_else() {
     let text = "mesh (X = 2, Y = 3);\nfn main(x: f32[5@X, 7@Y]) -> f32[5@X] { sum(exp(x / 8.0), axis=1) }\n";
     let folder = Folder::with(&[("p.spmd", text)]);

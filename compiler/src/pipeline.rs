@@ -16,7 +16,7 @@ use crate::passes::fuse::fuse;
 use crate::passes::insert_reshards::insert_reshards;
 use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
-use crate::passes::propagate::propagate;
+use crate::passes::propagate::{Provenance, propagate};
 use crate::passes::simplify::simplify;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -37,6 +37,8 @@ pub struct Options {
 pub struct Compilation {
     /// The program after each stage that it went through.
     pub stages: Vec<Module>,
+    /// Where the axes of each value came from; empty where a dump began behind propagation.
+    pub provenance: Provenance,
     /// For the runtime; None if the compiler was stopped before.
     pub program: Option<Program>,
     /// The loop nests of the program, by number.
@@ -97,7 +99,7 @@ impl Run<'_> {
             }
             m = dce(cse(simplify(m)));
             self.time("simplify");
-            m = propagate(m);
+            (m, self.out.provenance) = propagate(m);
             self.time("propagate");
         }
         if m.stage <= Stage::Propagated {

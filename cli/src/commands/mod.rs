@@ -7,6 +7,7 @@ pub mod explain;
 pub mod plan;
 pub mod run;
 pub mod viz;
+pub mod why;
 
 use spmdc_compiler::codegen::machine::CodegenError;
 use spmdc_compiler::ir::Stage;

@@ -4,3 +4,4 @@ pub mod json;
 pub mod layout;
 pub mod lints;
 pub mod plan;
+pub mod why;

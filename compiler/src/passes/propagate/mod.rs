@@ -14,9 +14,11 @@
 //! operands of an op may still disagree.
 
 mod projection;
+mod provenance;
 mod step;
 
 pub use projection::{Assignment, Projection};
+pub use provenance::{Link, Provenance};
 
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::Sharding;
@@ -25,10 +27,11 @@ use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
-use step::{Dim, Node, Slot};
+use spmdc_grammar::span::Span;
+use step::{Cause, Dim, Node, Slot};
 
-/// Decides all shardings. The module is at stage `propagated` afterwards.
-pub fn propagate(mut module: Module) -> Module {
+/// Decides all shardings, and remembers where each axis came from. The module is at stage `propagated` afterwards.
+pub fn propagate(mut module: Module) -> (Module, Provenance) {
     copy_per_use(&mut module.func);
     let mut graph = Graph::new(&module);
     graph.settle(&module.mesh);
@@ -47,7 +50,7 @@ pub fn propagate(mut module: Module) -> Module {
         }
     });
     module.stage = Stage::Propagated;
-    module
+    (module, Provenance::new(graph.slots, graph.slot_of))
 }
 
 /// Where axes spread.
@@ -58,6 +61,7 @@ enum Edge {
         outside: usize,
         inside: usize,
         manual: Vec<Vec<u8>>,
+        span: Span,
     },
 }
 
@@ -94,7 +98,7 @@ impl Graph {
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
         let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
-        self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced) });
+        self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced), causes: Vec::new() });
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
     }
 
@@ -119,7 +123,7 @@ impl Graph {
                 for (i, &carry) in carries.iter().enumerate() {
                     let param = body.params[i + 1];
                     self.share(stmt.results[i], param);
-                    self.flow(func, &[carry, body.results[i]], param, false);
+                    self.flow(func, &[carry, body.results[i]], param, false, stmt);
                 }
                 for i in carries.len()..stmt.results.len() {
                     self.define(func, stmt.results[i], auto);
@@ -127,7 +131,7 @@ impl Graph {
                     if let Some(trips) = self.slots[stacked].dims.first_mut() {
                         trips.pinned = true;
                     }
-                    self.flow(func, &[body.results[i]], stmt.results[i], true);
+                    self.flow(func, &[body.results[i]], stmt.results[i], true, stmt);
                 }
             }
             Op::While(_) => {
@@ -140,7 +144,7 @@ impl Graph {
                 self.block(func, cond, auto);
                 self.block(func, body, auto);
                 for (i, &param) in body.params.iter().enumerate() {
-                    self.flow(func, &[stmt.args[i], body.results[i]], param, false);
+                    self.flow(func, &[stmt.args[i], body.results[i]], param, false, stmt);
                 }
             }
             Op::Branch(_) => {
@@ -148,7 +152,7 @@ impl Graph {
                 for (i, &result) in stmt.results.iter().enumerate() {
                     self.define(func, result, auto);
                     let sources: Vec<Value> = stmt.blocks.iter().map(|block| block.results[i]).collect();
-                    self.flow(func, &sources, result, false);
+                    self.flow(func, &sources, result, false, stmt);
                 }
             }
             Op::Manual(op) => {
@@ -156,7 +160,7 @@ impl Graph {
                 let inside = auto.minus(op.axes);
                 for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
                     self.define(func, param, inside);
-                    self.border(arg, param, input);
+                    self.border(arg, param, input, stmt.origin.span);
                 }
                 self.block(func, body, inside);
                 for ((&result, &local), output) in stmt.results.iter().zip(&body.results).zip(&op.outputs) {
@@ -167,7 +171,7 @@ impl Graph {
                             dim.axes = manual.axes.clone();
                         }
                     }
-                    self.border(result, local, output);
+                    self.border(result, local, output, stmt.origin.span);
                 }
             }
             Op::Reshard(op) => {
@@ -189,11 +193,12 @@ impl Graph {
     fn op(&mut self, func: &Func, stmt: &Stmt) {
         let rule = factors_of(func, stmt);
         let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
-        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots }));
+        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
     }
 
     /// Data flows from each of `sources` into `target`, which may have one dimension more in front.
-    fn flow(&mut self, func: &Func, sources: &[Value], target: Value, stacked: bool) {
+    fn flow(&mut self, func: &Func, sources: &[Value], target: Value, stacked: bool, stmt: &Stmt) {
         let shape = func.ty(target).shape();
         let mut rule = Factors::new();
         let whole = |dim| if stacked && dim == 0 { FactorKind::Whole } else { FactorKind::Pass };
@@ -202,12 +207,13 @@ impl Graph {
         rule.operands = vec![dims[usize::from(stacked)..].to_vec(); sources.len()];
         rule.results.push(dims);
         let slots = sources.iter().chain([&target]).map(|&value| self.slot(value)).collect();
-        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots }));
+        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
     }
 
-    fn border(&mut self, outside: Value, inside: Value, manual: &Sharding) {
+    fn border(&mut self, outside: Value, inside: Value, manual: &Sharding, span: Span) {
         let manual = manual.dims.iter().map(|dim| dim.axes.clone()).collect();
-        self.edges.push(Edge::Border { outside: self.slot(outside), inside: self.slot(inside), manual });
+        self.edges.push(Edge::Border { outside: self.slot(outside), inside: self.slot(inside), manual, span });
     }
 
     /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
@@ -221,6 +227,7 @@ impl Graph {
                 && op.to.unreduced.is_empty()
             {
                 let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
+                let cause = Cause { from: result, span: stmt.origin.span, op: "annotation" };
                 let (operand, result) = self.two(operand, result);
                 // Axes that types decide stay as they are.
                 let decided = |slot: &Slot| -> Vec<Vec<u8>> {
@@ -229,6 +236,7 @@ impl Graph {
                 };
                 if decided(operand) == decided(result) {
                     operand.dims.clone_from(&result.dims);
+                    operand.causes.extend(result.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| (axis, cause)));
                 }
             }
             let structural = matches!(stmt.op, Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_));
@@ -253,7 +261,9 @@ impl Graph {
                 for edge in edges.iter().chain(edges.iter().rev()) {
                     changed |= match edge {
                         Edge::Op(node) => node.step(slots, mesh, stage),
-                        Edge::Border { outside, inside, manual } => cross(slots, *outside, *inside, manual, mesh),
+                        Edge::Border { outside, inside, manual, span } => {
+                            cross(slots, (*outside, *inside), manual, *span, mesh)
+                        }
                     };
                 }
                 if !changed {
@@ -278,8 +288,9 @@ fn pin(slot: &mut Slot, ty: &Type) {
 }
 
 /// Axes pass the border of a `manual` region where the manual axes stand first.
-fn cross(slots: &mut [Slot], outside: usize, inside: usize, manual: &[Vec<u8>], mesh: &Mesh) -> bool {
+fn cross(slots: &mut [Slot], (outside, inside): (usize, usize), manual: &[Vec<u8>], span: Span, mesh: &Mesh) -> bool {
     let mut changed = false;
+    let cause = |from| Cause { from, span, op: "manual" };
     for (dim, manual) in manual.iter().enumerate() {
         let local = slots[inside].dims[dim].size;
         // Blocks of blocks are those of the whole array only where they are even.
@@ -288,12 +299,12 @@ fn cross(slots: &mut [Slot], outside: usize, inside: usize, manual: &[Vec<u8>], 
         let mut wanted = manual.clone();
         wanted.extend(&slots[inside].dims[dim].axes);
         if even(&slots[inside].dims[dim].axes) {
-            changed |= slots[outside].extend(dim, &wanted, given, mesh);
+            changed |= slots[outside].extend(dim, &wanted, given, cause(inside), mesh);
         }
         if let Some(rest) = slots[outside].dims[dim].axes.strip_prefix(manual.as_slice()) {
             let rest = rest.to_vec();
             if even(&rest) {
-                changed |= slots[inside].extend(dim, &rest, AxisSet::EMPTY, mesh);
+                changed |= slots[inside].extend(dim, &rest, AxisSet::EMPTY, cause(outside), mesh);
             }
         }
     }

@@ -13,6 +13,7 @@ use super::projection::Projection;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use crate::ops::factors::FactorKind;
+use spmdc_grammar::span::Span;
 
 /// What propagation knows of a value, or of several that must end equal.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,18 @@ pub struct Slot {
     pub bytes: usize,
     /// The axes that propagation may add here.
     pub allowed: AxisSet,
+    /// Where each added axis came from.
+    pub causes: Vec<(u8, Cause)>,
+}
+
+/// Why propagation split a value over an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cause {
+    /// The slot that had the axis before.
+    pub from: usize,
+    /// The statement that has to do with both.
+    pub span: Span,
+    pub op: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +56,7 @@ impl Slot {
 
     /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`) that no other dimension
     /// has, and not into many more blocks than it has elements.
-    pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, mesh: &Mesh) -> bool {
+    pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
         let used = self.used();
         let allowed = self.allowed.union(given);
         let Dim { size, axes: current, pinned } = &self.dims[dim];
@@ -54,6 +67,8 @@ impl Slot {
             && added().all(|axis| allowed.contains(axis) && !used.contains(axis))
             && (*size != 1 && mesh.size_of(axes) <= 2 * size || added().all(|axis| given.contains(axis)));
         if fits {
+            let new: Vec<u8> = added().map(|axis| axis as u8).collect();
+            self.causes.extend(new.into_iter().map(|axis| (axis, cause)));
             self.dims[dim].axes = axes.to_vec();
         }
         fits
@@ -88,6 +103,8 @@ pub enum Stage {
 pub struct Node {
     pub projection: Projection,
     pub slots: Vec<usize>,
+    pub span: Span,
+    pub op: &'static str,
 }
 
 /// What the tensors of an op want a factor to be split over.
@@ -135,10 +152,15 @@ impl Node {
                 }
                 let results = operands..self.slots.len();
                 let in_result = results.clone().find_map(|result| {
-                    if tensor < operands { self.factors_of(result, slots, mesh)[wish.factor].clone() } else { None }
+                    let axes = if tensor < operands {
+                        self.factors_of(result, slots, mesh)[wish.factor].clone()
+                    } else {
+                        None
+                    };
+                    Some((result, axes?))
                 });
-                let wanted = in_result.unwrap_or_else(|| wish.axes.clone());
-                changed |= self.take(tensor, wish.factor, &wanted, slots, mesh);
+                let (from, wanted) = in_result.unwrap_or_else(|| (wish.tensor, wish.axes.clone()));
+                changed |= self.take(tensor, wish.factor, &wanted, from, slots, mesh);
                 if stage == Stage::All && wish.forked && tensor >= operands {
                     changed |= self.choose(tensor, wish.factor, slots, mesh);
                 }
@@ -185,8 +207,8 @@ impl Node {
         wishes
     }
 
-    /// Gives a factor of a tensor as many of these axes as it can take.
-    fn take(&self, tensor: usize, factor: usize, wanted: &[u8], slots: &mut [Slot], mesh: &Mesh) -> bool {
+    /// Gives a factor of a tensor as many of these axes as it can take; tensor `from` has them.
+    fn take(&self, tensor: usize, factor: usize, wanted: &[u8], from: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         let rule = self.tensor(tensor);
         let Some(dim) = rule.iter().position(|dim| dim.contains(&factor)) else { return false };
         let assignment = self.factors_of(tensor, slots, mesh);
@@ -211,7 +233,8 @@ impl Node {
                 continue;
             }
             let axes: Vec<u8> = rule[dim].iter().flat_map(|&other| next[other].iter().copied()).collect();
-            if slots[self.slots[tensor]].extend(dim, &axes, AxisSet::EMPTY, mesh) {
+            let cause = Cause { from: self.slots[from], span: self.span, op: self.op };
+            if slots[self.slots[tensor]].extend(dim, &axes, AxisSet::EMPTY, cause, mesh) {
                 return true;
             }
         }
@@ -223,15 +246,15 @@ impl Node {
         if self.factors_of(result, slots, mesh)[factor].as_ref().is_none_or(|axes| !axes.is_empty()) {
             return false;
         }
-        let mut best: Option<(usize, usize, Vec<u8>)> = None;
+        let mut best: Option<(usize, usize, usize, Vec<u8>)> = None;
         for tensor in 0..self.projection.rule.operands.len() {
             let Some(Some(axes)) = self.factors_of(tensor, slots, mesh).get(factor).cloned() else { continue };
             let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(&axes));
-            if best.as_ref().is_none_or(|(bytes, blocks, _)| rank > (*bytes, *blocks)) {
-                best = Some((rank.0, rank.1, axes));
+            if best.as_ref().is_none_or(|(bytes, blocks, ..)| rank > (*bytes, *blocks)) {
+                best = Some((rank.0, rank.1, tensor, axes));
             }
         }
-        best.is_some_and(|(_, _, axes)| self.take(result, factor, &axes, slots, mesh))
+        best.is_some_and(|(_, _, from, axes)| self.take(result, factor, &axes, from, slots, mesh))
     }
 }
 
@@ -253,12 +276,13 @@ mod tests {
     fn slot(dims: &[(usize, &[u8])]) -> Slot {
         let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
         let dims = dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), pinned: false }).collect();
-        Slot { dims, bytes, allowed: AxisSet::all(2) }
+        Slot { dims, bytes, allowed: AxisSet::all(2), causes: Vec::new() }
     }
 
     /// Steps until nothing changes; then the axes of each tensor, as `X,_`.
     fn settle(rule: Factors, mut slots: Vec<Slot>, stage: Stage) -> Vec<String> {
-        let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect() };
+        let (span, op) = (Span::default(), "test");
+        let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
         while node.step(&mut slots, &mesh(), stage) {}
         let dim = |dim: &Dim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
         slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()

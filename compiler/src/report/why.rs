@@ -1,0 +1,354 @@
+//! Why a value lies as it does, what forces a collective, and which change of an annotation would spare it.
+//!
+//! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, the program is
+//! compiled with it, and what is shown is the one that communicates least.
+
+use super::plan::{Collective, collectives};
+use crate::check::sources::SourceSet;
+use crate::ir::types::Type;
+use crate::ir::{Module, Stage, Value};
+use crate::pipeline::{Compilation, Options, compile};
+use spmdc_grammar::ast::{
+    Block, DimAxes, Expr, ExprKind, Ident, ItemKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
+};
+use spmdc_grammar::print;
+use spmdc_grammar::span::Span;
+
+/// More candidates than this are not compiled.
+const MAX_EDITS: usize = 400;
+
+/// A value, and the way of each axis that splits it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Such as "`h: f32[8@X,64@Y]`".
+    pub value: String,
+    pub span: Span,
+    pub axes: Vec<Way>,
+}
+
+/// How a value came to be split over an axis: what each step was, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    pub axis: String,
+    pub dim: usize,
+    pub steps: Vec<(String, Span)>,
+}
+
+/// A collective, what its layouts come from, and what would spare it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forced {
+    pub collective: Collective,
+    /// The values around the statement that needs it.
+    pub layouts: Vec<Layout>,
+    pub edit: Option<Edit>,
+}
+
+/// A change of one annotation; both programs' bytes are those of one device in all collectives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edit {
+    pub span: Span,
+    pub from: String,
+    pub to: String,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+/// The values of this name (all names if None) that the program defines on a line.
+pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(Span) -> bool) -> Vec<Layout> {
+    let Some(module) = compilation.stage(Stage::Propagated) else { return Vec::new() };
+    let func = &module.func;
+    let mut found: Vec<Layout> = Vec::new();
+    let params =
+        func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.as_str(), param.span, value));
+    let values = func
+        .values
+        .iter()
+        .enumerate()
+        .filter_map(|(index, info)| Some((info.name.as_deref()?, info.origin.span, Value(index as u32))));
+    for (known, span, value) in params.chain(values) {
+        if on_line(span) && name.is_none_or(|name| name == known) {
+            let layout = layout(compilation, module, value, None);
+            if !found.contains(&layout) {
+                found.push(layout);
+            }
+        }
+    }
+    found
+}
+
+/// The names of values, for suggestions.
+pub fn names(compilation: &Compilation) -> Vec<String> {
+    let Some(module) = compilation.stage(Stage::Propagated) else { return Vec::new() };
+    let params = module.func.params.iter().map(|param| param.name.clone());
+    params.chain(module.func.values.iter().filter_map(|info| info.name.clone())).collect()
+}
+
+/// The collectives of a line.
+pub fn forced(
+    compilation: &Compilation,
+    set: &SourceSet,
+    options: &Options,
+    on_line: &dyn Fn(Span) -> bool,
+) -> Vec<Forced> {
+    let (Some(propagated), Some(partitioned)) =
+        (compilation.stage(Stage::Propagated), compilation.stage(Stage::Partitioned))
+    else {
+        return Vec::new();
+    };
+    let all = collectives(partitioned);
+    let found = all.iter().filter(|collective| on_line(collective.span));
+    let forced = found.map(|collective| Forced {
+        collective: collective.clone(),
+        layouts: around(compilation, propagated, collective),
+        edit: cheapest_edit(set, options, &all, collective),
+    });
+    forced.collect()
+}
+
+/// The values of the statement that needs a collective, as far as they are split over its axes.
+fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<Layout> {
+    let mut found: Vec<Layout> = Vec::new();
+    module.func.body.walk(&mut |stmt| {
+        if stmt.origin.span != collective.span || !stmt.blocks.is_empty() {
+            return;
+        }
+        for &value in stmt.args.iter().chain(&stmt.results) {
+            let layout = layout(compilation, module, value, Some(&collective.axes));
+            if !layout.axes.is_empty() && !found.contains(&layout) {
+                found.push(layout);
+            }
+        }
+    });
+    found
+}
+
+fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option<&[String]>) -> Layout {
+    let ty = module.func.ty(value);
+    let mut axes = Vec::new();
+    for (dim, sharding) in ty.sharding.dims.iter().enumerate() {
+        for &axis in &sharding.axes {
+            let name = module.mesh.name(axis).to_string();
+            if only.is_none_or(|only| only.contains(&name)) {
+                axes.push(Way { axis: name, dim, steps: steps(compilation, module, value, axis) });
+            }
+        }
+    }
+    Layout { value: shown(module, value), span: module.func.info(value).origin.span, axes }
+}
+
+/// `h: f32[8@X,64@Y]`, or what made it where it has no name.
+fn shown(module: &Module, value: Value) -> String {
+    let func = &module.func;
+    let ty: &Type = func.ty(value);
+    let ty = ty.display(&module.mesh);
+    if let Some((param, _)) = func.params.iter().zip(&func.body.params).find(|(_, param)| **param == value) {
+        return format!("parameter `{}: {ty}`", param.name);
+    }
+    if let Some(name) = &func.info(value).name {
+        return format!("`{name}: {ty}`");
+    }
+    let mut made_by = None;
+    func.body.walk(&mut |stmt| {
+        if stmt.results.contains(&value) {
+            made_by = Some(stmt.op.rules().name());
+        }
+    });
+    match made_by {
+        Some(op) => format!("the `{ty}` that `{op}` gives"),
+        None => format!("an `{ty}`"),
+    }
+}
+
+fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> Vec<(String, Span)> {
+    let mut steps = Vec::new();
+    let links = compilation.provenance.chain(value, axis);
+    for (i, link) in links.iter().enumerate() {
+        match (link.by, links.get(i + 1)) {
+            (Some((op, span)), Some(next)) => {
+                steps.push((format!("`{op}` hands it on from {}", shown(module, next.value)), span));
+            }
+            _ => {
+                let span = module.func.info(link.value).origin.span;
+                steps.push((format!("the program says so of {}", shown(module, link.value)), span));
+            }
+        }
+    }
+    steps
+}
+
+fn total(all: &[Collective]) -> u64 {
+    // What runs an unknown number of times counts once: good enough to compare programs of the same loops.
+    all.iter().map(|collective| collective.total_bytes().unwrap_or(collective.bytes)).sum()
+}
+
+/// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
+fn cheapest_edit(set: &SourceSet, options: &Options, all: &[Collective], target: &Collective) -> Option<Edit> {
+    let before = total(all);
+    let like = |all: &[Collective]| {
+        all.iter().filter(|c| (c.kind, c.span) == (target.kind, target.span)).map(|c| c.bytes).sum::<u64>()
+    };
+    let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
+    let mut best: Option<Edit> = None;
+    let root = set.file(SourceSet::ROOT);
+    let mesh = axes_of(set, &options)?;
+    for (position, dim, axes) in candidates(&root.program, &mesh).into_iter().take(MAX_EDITS) {
+        let mut changed = set.clone();
+        let Some((span, from, to)) = change(&mut changed.files[0].program, position, dim, &axes) else { continue };
+        let Ok(compilation) = compile(&changed, &options) else { continue };
+        let Some(module) = compilation.stage(Stage::Partitioned) else { continue };
+        let after = collectives(module);
+        let bytes_after = total(&after);
+        if like(&after) >= like(all) || bytes_after >= before {
+            continue;
+        }
+        if best.as_ref().is_none_or(|best| bytes_after < best.bytes_after) {
+            best = Some(Edit { span, from, to, bytes_before: before, bytes_after });
+        }
+    }
+    best
+}
+
+/// The names of the axes, in mesh order.
+fn axes_of(set: &SourceSet, options: &Options) -> Option<Vec<String>> {
+    let options = Options { stop_after: Some(Stage::Typed), ..options.clone() };
+    let compilation = compile(set, &options).ok()?;
+    Some(compilation.stages.first()?.mesh.axes.iter().map(|axis| axis.name.clone()).collect())
+}
+
+/// Which annotation, which dimension, and its new axes: none, or one that the type does not use elsewhere.
+fn candidates(program: &Program, mesh: &[String]) -> Vec<(usize, usize, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut program = program.clone();
+    let mut position = 0;
+    each_type(&mut program, &mut |ty| {
+        if let TypeExprKind::Array { dims, .. } = &ty.kind {
+            let axes_of = |dim: usize| -> Vec<&str> {
+                dims[dim].axes.iter().flat_map(|dim| &dim.axes).map(|axis| axis.name.as_str()).collect()
+            };
+            for dim in 0..dims.len() {
+                let used: Vec<&str> = (0..dims.len()).filter(|&other| other != dim).flat_map(axes_of).collect();
+                if !axes_of(dim).is_empty() {
+                    found.push((position, dim, Vec::new()));
+                }
+                for axis in mesh.iter().filter(|axis| !used.contains(&axis.as_str()) && axes_of(dim) != [axis.as_str()])
+                {
+                    found.push((position, dim, vec![axis.clone()]));
+                }
+            }
+        }
+        position += 1;
+    });
+    found
+}
+
+/// Gives a dimension of an annotation other axes: where, and how the type was and is written.
+fn change(program: &mut Program, position: usize, dim: usize, axes: &[String]) -> Option<(Span, String, String)> {
+    let mut at = 0;
+    let mut changed = None;
+    each_type(program, &mut |ty| {
+        if at == position {
+            let from = print::type_expr(ty);
+            if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
+                let span = dims[dim].size.span;
+                let axes = axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
+                dims[dim].axes = Some(DimAxes { axes, open: false, span });
+            }
+            changed = Some((ty.span, from, print::type_expr(ty)));
+        }
+        at += 1;
+    });
+    changed
+}
+
+/// Every type that annotates a parameter, a result or a `let`, in order.
+fn each_type(program: &mut Program, visit: &mut dyn FnMut(&mut TypeExpr)) {
+    for item in &mut program.items {
+        if let ItemKind::Fn(function) = &mut item.kind {
+            function.params.iter_mut().filter_map(|param| param.ty.as_mut()).for_each(&mut *visit);
+            function.ret.iter_mut().for_each(&mut *visit);
+            each_in_block(&mut function.body, visit);
+        }
+    }
+}
+
+fn each_in_block(block: &mut Block, visit: &mut dyn FnMut(&mut TypeExpr)) {
+    for Stmt { kind, .. } in &mut block.stmts {
+        match kind {
+            StmtKind::Let { ty, value, .. } => {
+                ty.iter_mut().for_each(&mut *visit);
+                each_in_expr(value, visit);
+            }
+            StmtKind::Assign { value, .. } => each_in_expr(value, visit),
+            StmtKind::Expr(value) => each_in_expr(value, visit),
+        }
+    }
+    if let Some(value) = &mut block.value {
+        each_in_expr(value, visit);
+    }
+}
+
+/// Blocks inside expressions; annotations occur nowhere else.
+fn each_in_expr(expr: &mut Expr, visit: &mut dyn FnMut(&mut TypeExpr)) {
+    match &mut expr.kind {
+        ExprKind::Block(block) | ExprKind::For { body: block, .. } | ExprKind::While { body: block, .. } => {
+            each_in_block(block, visit);
+        }
+        ExprKind::If { then, otherwise, .. } => {
+            each_in_block(then, visit);
+            if let Some(otherwise) = otherwise {
+                each_in_expr(otherwise, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::check::sources::NoSources;
+    use spmdc_grammar::span::line_column;
+
+    const PROGRAM: &str = "mesh (X = 2, Y = 4);
+fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
+  let h = maximum(x @ w1, 0);
+  h @ w2
+}
+";
+
+    fn on(line: usize) -> impl Fn(Span) -> bool {
+        move |span| line_column(PROGRAM, span.start as usize).0 == line
+    }
+
+    fn compiled(text: &str) -> (SourceSet, Compilation) {
+        let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+        let compilation = compile(&set, &Options::default()).unwrap();
+        (set, compilation)
+    }
+
+    #[test]
+    fn a_layout_leads_back_to_annotations() {
+        let (_, compilation) = compiled(PROGRAM);
+        let found = layouts(&compilation, Some("h"), &on(3));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].value, "`h: f32[8@X,64@Y]`");
+        let last = |axis: usize| found[0].axes[axis].steps.last().unwrap().0.clone();
+        assert_eq!(last(0), "the program says so of parameter `x: f32[8@X,16]`");
+        assert!(last(1).contains("`w1: f32[16,64@Y]`") || last(1).contains("`w2: f32[64@Y,16]`"), "{}", last(1));
+    }
+
+    #[test]
+    fn an_edit_is_tried_before_it_is_shown() {
+        let (set, compilation) = compiled(PROGRAM);
+        let found = forced(&compilation, &set, &Options::default(), &on(4));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].layouts.iter().any(|layout| layout.value.contains("w2")));
+        // Both weights are split over Y: no change of one of them is enough.
+        assert_eq!(found[0].edit, None);
+        let (set, compilation) = compiled(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
+        let edit = forced(&compilation, &set, &Options::default(), &on(4))[0].edit.clone().unwrap();
+        assert_eq!((edit.bytes_before, edit.bytes_after), (256, 0));
+        assert_eq!(edit.to, "f32[16, 64@_]");
+    }
+}
