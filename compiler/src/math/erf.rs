@@ -260,18 +260,21 @@ pub(super) fn erf_inv_f64<X: Double>(x: X) -> X {
     // 1 - x^2 as a pair, whose terms cancel where x is close to one.
     let square = Pair::product(x, x);
     let complement = Pair::sum_of_ordered(x.constant(1.0), -square.high).plus_small(-square.low).normalized();
-    let w = -log_of_pair(complement, x.zero()).rounded();
-    let root = w.sqrt();
+    // The polynomials are so steep that what is cut off from their variables counts.
+    let log = log_of_pair(complement, x.zero()).normalized();
+    let (w, w_low) = (-log.high, -log.low);
+    let root = Pair { high: w, low: w_low }.sqrt();
     // Each polynomial as its last coefficient and the rest, which is smaller.
     let choose = |a: X, b: X, c: X| w.less(6.25).select(a, w.less(16.0).select(b, c));
     let slope = |t: X, coefficients: &[f64]| t.polynomial(&coefficients[..coefficients.len() - 1]);
-    let (near, middle, far) = (w - 3.125, root - 3.25, root - 5.0);
+    let (near, middle, far) = (w - 3.125, root.high - 3.25, root.high - 5.0);
     let slopes = choose(slope(near, ERF_INV_NEAR), slope(middle, ERF_INV_MIDDLE), slope(far, ERF_INV_FAR));
     let variable = Pair::product(choose(near, middle, far), slopes);
+    let low = slopes.fma(choose(w_low, root.low, root.low), variable.low);
     let last = |coefficients: &[f64]| x.constant(coefficients[coefficients.len() - 1]);
     let constant = choose(last(ERF_INV_NEAR), last(ERF_INV_MIDDLE), last(ERF_INV_FAR));
     let rest = choose(last(&ERF_INV_NEAR_REST), last(&ERF_INV_MIDDLE_REST), last(&ERF_INV_FAR_REST));
-    let factor = Pair::sum_of_ordered(constant, variable.high).plus_small(rest + variable.low);
+    let factor = Pair::sum_of_ordered(constant, variable.high).plus_small(rest + low);
     at_the_ends(x, x.fma(factor.high, x * factor.low).with_sign_of(x))
 }
 

@@ -22,6 +22,7 @@ mod hyperbolic;
 mod inverse_trig;
 mod lanes;
 mod log;
+mod logaddexp;
 mod pair;
 mod pow;
 mod roots;
@@ -175,7 +176,7 @@ pub fn binary_f32<L: Lanes>(l: &mut L, f: MathFn2, x: L::F32, y: L::F32) -> L::F
         MathFn2::Pow => pow::pow_f32(x, y),
         MathFn2::Atan2 => inverse_trig::atan2_f32(x, y),
         MathFn2::Hypot => roots::hypot_f32(x, y),
-        MathFn2::Logaddexp => pow::logaddexp_f32(x, y),
+        MathFn2::Logaddexp => logaddexp::logaddexp_f32(x, y),
     };
     z.raw
 }
@@ -188,7 +189,7 @@ pub fn binary_f64<L: Lanes>(l: &mut L, f: MathFn2, x: L::F64, y: L::F64) -> L::F
         MathFn2::Pow => pow::pow_f64(x, y),
         MathFn2::Atan2 => inverse_trig::atan2_f64(x, y),
         MathFn2::Hypot => roots::hypot_f64(x, y),
-        MathFn2::Logaddexp => pow::logaddexp_f64(x, y),
+        MathFn2::Logaddexp => logaddexp::logaddexp_f64(x, y),
     };
     z.raw
 }

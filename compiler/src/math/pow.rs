@@ -1,4 +1,4 @@
-//! Powers with real exponents, and the sum of two numbers given by their logarithms.
+//! Powers with real exponents.
 //!
 //! `x^y = 2^(y log2 x)`. The product may be as large as 1074 and its error counts absolutely, so in double precision the
 //! logarithm is a pair that is good to 2^-64:
@@ -9,8 +9,8 @@
 //!
 //! For results in single precision, plain double precision has digits to spare.
 
-use super::exp::{exp_f64, exp_parts, exp2_of_pair, exp2_short, scale};
-use super::log::{Split, log_of_pair, log1p_f64, split, split_normal};
+use super::exp::{exp2_of_pair, exp2_short};
+use super::log::{Split, split, split_normal};
 use super::pair::Pair;
 use super::value::{Double, Mask, Real, Single};
 
@@ -87,29 +87,4 @@ fn pow_specials<X: Real>(x: X, y: X, power: X) -> X {
     let number = size.less_equal(f64::INFINITY).select(real, x);
     let endless = size.equals(1.0) & y.abs().equals(f64::INFINITY);
     (endless | x.equals(1.0) | y.equals(0.0)).select(1.0, number)
-}
-
-/// `ln(exp(x) + exp(y)) = max + ln(1 + exp(-d))`, where `d` is the distance of the two.
-pub(super) fn logaddexp_f32<X: Single>(x: X, y: X) -> X {
-    let (x, y) = (x.widen(), y.widen());
-    let distance = x.equals(y).select(0.0, x - y).abs();
-    let more = log1p_f64(exp_f64(-distance));
-    let larger = x.at_least(y);
-    distance.greater_equal(0.0).select(larger + more, distance).narrow()
-}
-
-pub(super) fn logaddexp_f64<X: Double>(x: X, y: X) -> X {
-    let equal = x.equals(y);
-    let difference = Pair::sum(x, -y);
-    let far = difference.high.abs().less(1e4);
-    let low = far.select(difference.low, x.zero()).flip_sign_by(difference.high);
-    let distance = Pair { high: equal.select(0.0, difference.high).abs(), low: equal.select(0.0, low) };
-    let (exp, k) = exp_parts(Pair { high: (-distance.high).at_least(-746.0), low: -distance.low });
-    let (exp, low) = (scale(exp.high, k), scale(exp.low, k));
-    let sum = Pair::sum_of_ordered(x.constant(1.0), exp).plus_small(low).normalized();
-    let more = log_of_pair(sum, x.zero());
-    let larger = x.at_least(y);
-    let result = Pair::sum(larger, more.high).plus_small(more.low).rounded();
-    let finite = larger.abs().less(f64::INFINITY).select(result, larger);
-    distance.high.greater_equal(0.0).select(finite, distance.high)
 }
