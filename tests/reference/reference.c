@@ -1,9 +1,14 @@
-// What the accuracy sweep compares with: the platform's own functions in a wider format.
+// What the math functions are compared with: the C library's functions in a wider format.
 //
-// Single precision is measured against `double`, double precision against `long double`; a `long double` answer is handed
-// over as the sum of two doubles. The function numbers are those of the tables in `ulp.rs`.
+// Formats of up to 24 digits are measured against `double` (53 digits), pairs and `double` itself against `long double` (64 on
+// x86-64). How far these are from the truth is measured in turn, against 113 digits where the library has them. The numbers of
+// the functions are those of `MathFn` and `MathFn2`.
+#define _GNU_SOURCE
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 enum {
     SQRT, RSQRT, CBRT, EXP, EXP2, EXPM1, LOG, LOG2, LOG10, LOG1P, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH,
@@ -11,125 +16,142 @@ enum {
 };
 enum { POW, ATAN2, HYPOT, LOGADDEXP };
 
-// The inverse of erf, by Halley's method on erf, or on erfc where erf is close to one; both steps are far more
-// than the start needs. `start` is good to a few bits, and the answer of each step has three times as many.
-#define ERF_INV_BODY(T, ERF, ERFC, LOG, SQRT, EXP, FABS)                                                  \
-    T a = FABS(x);                                                                                        \
-    if (!(a < 1)) return a == 1 ? copysign(INFINITY, x) : NAN;                                            \
-    const T half_root_pi = 0.88622692545275801364908374167057259L;                                        \
-    if (a < 1e-9) return half_root_pi * x;                                                                \
-    T l = LOG((1 - a) * (1 + a)), b = 4.33074675L + l / 2;                                                \
-    T y = SQRT(SQRT(b * b - l / 0.147L) - b);                                                             \
-    for (int step = 0; step < 3; step++) {                                                                \
-        T miss = a < 0.5 ? ERF(y) - a : (1 - a) - ERFC(y);                                                \
-        T newton = miss * half_root_pi * EXP(y * y);                                                      \
-        y -= newton / (1 + y * newton);                                                                   \
-    }                                                                                                     \
-    return copysign(1.0, x) * y;
+// A wrong answer rather than an inexact one.
+#define WRONG INFINITY
 
-static double erf_inv(double x) { ERF_INV_BODY(double, erf, erfc, log, sqrt, exp, fabs) }
-static long double erf_invl(long double x) { ERF_INV_BODY(long double, erfl, erfcl, logl, sqrtl, expl, fabsl) }
+// A floating-point format: its digits, the exponent of the last place of subnormal numbers, and that of the largest number.
+struct format {
+    int digits, last, largest;
+};
 
-static double unary(int f, double x) {
-    switch (f) {
-    case SQRT: return sqrt(x);
-    case RSQRT: return 1 / sqrt(x);
-    case CBRT: return cbrt(x);
-    case EXP: return exp(x);
-    case EXP2: return exp2(x);
-    case EXPM1: return expm1(x);
-    case LOG: return log(x);
-    case LOG2: return log2(x);
-    case LOG10: return log10(x);
-    case LOG1P: return log1p(x);
-    case SIN: return sin(x);
-    case COS: return cos(x);
-    case TAN: return tan(x);
-    case ASIN: return asin(x);
-    case ACOS: return acos(x);
-    case ATAN: return atan(x);
-    case SINH: return sinh(x);
-    case COSH: return cosh(x);
-    case TANH: return tanh(x);
-    case ASINH: return asinh(x);
-    case ACOSH: return acosh(x);
-    case ATANH: return atanh(x);
-    case ERF: return erf(x);
-    case ERFC: return erfc(x);
-    case ERF_INV: return erf_inv(x);
-    case FLOOR: return floor(x);
-    case CEIL: return ceil(x);
-    case ROUND: return nearbyint(x);
-    case TRUNC: return trunc(x);
+// What a run of answers came to: the sum of the errors, the largest error and its place, how many answers are wrong.
+struct tally {
+    double sum, max;
+    size_t at, wrong, wrong_at;
+};
+
+#define T double
+#define F(f) f
+#define C(x) x
+#define NAME(f) f##_53
+#define EPSILON DBL_EPSILON
+#include "functions.h"
+#undef T
+#undef F
+#undef C
+#undef NAME
+#undef EPSILON
+
+#define T long double
+#define F(f) f##l
+#define C(x) x##L
+#define NAME(f) f##_64
+#define EPSILON LDBL_EPSILON
+#include "functions.h"
+#undef T
+#undef F
+#undef C
+#undef NAME
+#undef EPSILON
+
+#if defined(__HAVE_FLOAT128) && __HAVE_FLOAT128 && !defined(__clang__)
+typedef _Float128 quad;
+#define F(f) f##f128
+#define C(x) x##F128
+#define EPSILON 1.92592994438723585305597794258492732e-34F128
+const int reference_digits = 113;
+#else
+typedef long double quad;
+#define F(f) f##l
+#define C(x) x##L
+#define EPSILON LDBL_EPSILON
+const int reference_digits = LDBL_MANT_DIG;
+#endif
+#define T quad
+#define NAME(f) f##_113
+#include "functions.h"
+
+static void add(struct tally *tally, size_t at, double error) {
+    if (error == WRONG) {
+        if (tally->wrong++ == 0) tally->wrong_at = at;
+        return;
     }
-    return NAN;
-}
-
-static long double unaryl(int f, long double x) {
-    switch (f) {
-    case SQRT: return sqrtl(x);
-    case RSQRT: return 1 / sqrtl(x);
-    case CBRT: return cbrtl(x);
-    case EXP: return expl(x);
-    case EXP2: return exp2l(x);
-    case EXPM1: return expm1l(x);
-    case LOG: return logl(x);
-    case LOG2: return log2l(x);
-    case LOG10: return log10l(x);
-    case LOG1P: return log1pl(x);
-    case SIN: return sinl(x);
-    case COS: return cosl(x);
-    case TAN: return tanl(x);
-    case ASIN: return asinl(x);
-    case ACOS: return acosl(x);
-    case ATAN: return atanl(x);
-    case SINH: return sinhl(x);
-    case COSH: return coshl(x);
-    case TANH: return tanhl(x);
-    case ASINH: return asinhl(x);
-    case ACOSH: return acoshl(x);
-    case ATANH: return atanhl(x);
-    case ERF: return erfl(x);
-    case ERFC: return erfcl(x);
-    case ERF_INV: return erf_invl(x);
-    case FLOOR: return floorl(x);
-    case CEIL: return ceill(x);
-    case ROUND: return nearbyintl(x);
-    case TRUNC: return truncl(x);
+    tally->sum += error;
+    if (error > tally->max) {
+        tally->max = error;
+        tally->at = at;
     }
-    return NAN;
 }
 
-static long double logaddexp(long double x, long double y) {
-    if (x == y) return x + 0.69314718055994530941723212145817656808L;
-    if (isnan(x) || isnan(y)) return NAN;
-    return fmaxl(x, y) + log1pl(expl(-fabsl(x - y)));
+static double with_exponent(int exponent) {
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
 }
 
-static long double binaryl(int f, long double x, long double y) {
-    switch (f) {
-    case POW: return powl(x, y);
-    case ATAN2: return atan2l(x, y);
-    case HYPOT: return hypotl(x, y);
-    case LOGADDEXP: return logaddexp(x, y);
+void reference_narrow(int f, size_t n, const float *x, double *truth) {
+    for (size_t i = 0; i < n; i++) truth[i] = unary_53(f, x[i]);
+}
+
+// The answers `got`, each times `sign`, in a format of at most 24 digits.
+struct tally reference_tally_narrow(struct format format, size_t n, const double *truth, const float *got, float sign) {
+    struct tally tally = {0};
+    for (size_t i = 0; i < n; i++) {
+        double answer = got[i] * sign, target = truth[i];
+        uint64_t bits;
+        memcpy(&bits, &target, sizeof bits);
+        int exponent = (int)(bits >> 52 & 2047) - 1023, place = exponent - format.digits + 1;
+        double error;
+        // Ordinary numbers are most of them; for others the place is not that of the exponent.
+        if (place > format.last && exponent <= format.largest && answer != 0 && isfinite(answer)) {
+            error = fabs(answer - target) * with_exponent(-place);
+        } else {
+            error = distance_53(format, answer, target, 0);
+        }
+        add(&tally, i, error);
     }
-    return NAN;
+    return tally;
 }
 
-// Hands over `value` as the nearest double and what is left.
-static void split(long double value, double *high, double *low) {
-    *high = (double)value;
-    *low = isfinite(*high) ? (double)(value - *high) : 0;
+// Where logaddexp cancels so many digits or more, its error counts in places of a number that much smaller than the larger
+// argument.
+static int cancelled_digits(struct format format) { return format.digits <= 24 ? 22 : 34; }
+
+// Where it cancels more than these, the digits of the reference do not suffice either.
+static int cancels(double x, double y, long double truth) { return fabsl(truth) < fabs(fmax(x, y)) / 8; }
+
+// The function of `x`, or of `x` and `y` if that is not null.
+struct tally reference_tally_wide(struct format format, int f, size_t n, const double *x, const double *y, const double *got) {
+    struct tally tally = {0};
+    for (size_t i = 0; i < n; i++) {
+        long double truth = y ? binary_64(f, x[i], y[i]) : unary_64(f, x[i]), least = 0;
+        if (y && f == LOGADDEXP) {
+            long double larger = fabsl(fmaxl(x[i], y[i]));
+            least = isinf(larger) ? 0 : ldexpl(larger, -cancelled_digits(format));
+            if (cancels(x[i], y[i], truth)) truth = (long double)binary_113(f, x[i], y[i]);
+        }
+        add(&tally, i, distance_64(format, got[i], truth, least));
+    }
+    return tally;
 }
 
-void reference_unary_f32(int f, size_t n, const float *x, double *y) {
-    for (size_t i = 0; i < n; i++) y[i] = unary(f, x[i]);
-}
-
-void reference_unary_f64(int f, size_t n, const double *x, double *high, double *low) {
-    for (size_t i = 0; i < n; i++) split(unaryl(f, x[i]), &high[i], &low[i]);
-}
-
-void reference_binary(int f, size_t n, const double *x, const double *y, double *high, double *low) {
-    for (size_t i = 0; i < n; i++) split(binaryl(f, x[i], y[i]), &high[i], &low[i]);
+// The error of one answer by the widest format, and in `doubt` how far the reference that the tallies use is from that.
+double reference_exact(struct format format, int f, const double *x, const double *y, double got, double *doubt) {
+    quad truth = y ? binary_113(f, *x, *y) : unary_113(f, *x), least = 0, reference;
+    if (y && f == LOGADDEXP) {
+        double larger = fabs(fmax(*x, *y));
+        least = isinf(larger) ? 0 : (quad)ldexp(larger, -cancelled_digits(format));
+    }
+    if (y) {
+        long double value = binary_64(f, *x, *y);
+        reference = f == LOGADDEXP && cancels(*x, *y, value) ? (long double)truth : value;
+    } else {
+        reference = format.digits <= 24 ? (quad)unary_53(f, *x) : (quad)unary_64(f, *x);
+    }
+    // Both may be beyond the range, the narrower one without a number for it.
+    quad limit = F(ldexp)(1, format.largest + 1);
+    int beyond = F(fabs)(truth) >= limit && F(fabs)(reference) >= limit;
+    *doubt = beyond ? 0 : distance_113(format, reference, truth, least);
+    return distance_113(format, got, truth, least);
 }

@@ -1,5 +1,6 @@
 //! The harness: small programs with expectations, run on every mesh and compared with the reference evaluator.
 
+pub mod accuracy;
 pub mod case;
 pub mod compare;
 pub mod dumps;

@@ -1,11 +1,9 @@
-//! A quick look at the accuracy of every function; the `ulp` program of the tests looks at every number.
+//! Special and known values of the functions; `tests/tests/math.rs` measures their errors on samples, and the program `ulp`
+//! on every number.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-
-/// How many numbers are tried, in steps through all bit patterns.
-const POINTS: u64 = 16_000;
 
 /// The distance of `got` from `truth` in units in the last place of a format with so many digits, the last of which a
 /// subnormal number has at 2^`last`. Infinite if one is NaN or infinite and the other is not.
@@ -19,151 +17,163 @@ fn ulps(got: f64, truth: f64, digits: i32, last: i32) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-fn worst_f32(f: MathFn, truth: Truth) -> (f64, f32) {
-    let mut worst = (0.0, 0.0);
-    for i in 0..POINTS {
-        let x = f32::from_bits((i * (((1 << 32) / POINTS) | 1)) as u32);
-        let expected = truth(f64::from(x));
-        let error = if (expected as f32).is_infinite() {
-            ulps(f64::from(eval_f32(f, x)), f64::from(expected as f32), 24, -149)
-        } else {
-            ulps(f64::from(eval_f32(f, x)), expected, 24, -149)
-        };
-        if error > worst.0 {
-            worst = (error, x);
+/// What the functions are at 0, -0, infinity and -infinity, by annex F of C99.
+#[test]
+fn ends_and_zeros_are_those_of_c99() {
+    let (inf, nan, right) = (f64::INFINITY, f64::NAN, std::f64::consts::FRAC_PI_2);
+    let cases = [
+        (MathFn::Sqrt, [0.0, -0.0, inf, nan]),
+        (MathFn::Rsqrt, [inf, -inf, 0.0, nan]),
+        (MathFn::Cbrt, [0.0, -0.0, inf, -inf]),
+        (MathFn::Exp, [1.0, 1.0, inf, 0.0]),
+        (MathFn::Exp2, [1.0, 1.0, inf, 0.0]),
+        (MathFn::Expm1, [0.0, -0.0, inf, -1.0]),
+        (MathFn::Log, [-inf, -inf, inf, nan]),
+        (MathFn::Log2, [-inf, -inf, inf, nan]),
+        (MathFn::Log10, [-inf, -inf, inf, nan]),
+        (MathFn::Log1p, [0.0, -0.0, inf, nan]),
+        (MathFn::Sin, [0.0, -0.0, nan, nan]),
+        (MathFn::Cos, [1.0, 1.0, nan, nan]),
+        (MathFn::Tan, [0.0, -0.0, nan, nan]),
+        (MathFn::Asin, [0.0, -0.0, nan, nan]),
+        (MathFn::Acos, [right, right, nan, nan]),
+        (MathFn::Atan, [0.0, -0.0, right, -right]),
+        (MathFn::Sinh, [0.0, -0.0, inf, -inf]),
+        (MathFn::Cosh, [1.0, 1.0, inf, inf]),
+        (MathFn::Tanh, [0.0, -0.0, 1.0, -1.0]),
+        (MathFn::Asinh, [0.0, -0.0, inf, -inf]),
+        (MathFn::Acosh, [nan, nan, inf, nan]),
+        (MathFn::Atanh, [0.0, -0.0, nan, nan]),
+        (MathFn::Erf, [0.0, -0.0, 1.0, -1.0]),
+        (MathFn::Erfc, [1.0, 1.0, 0.0, 2.0]),
+        (MathFn::ErfInv, [0.0, -0.0, nan, nan]),
+        (MathFn::Floor, [0.0, -0.0, inf, -inf]),
+        (MathFn::Ceil, [0.0, -0.0, inf, -inf]),
+        (MathFn::Round, [0.0, -0.0, inf, -inf]),
+        (MathFn::Trunc, [0.0, -0.0, inf, -inf]),
+    ];
+    assert!(cases.iter().map(|&(f, _)| f).eq(MathFn::ALL.iter().copied()));
+    for (f, values) in cases {
+        for (x, expected) in [0.0, -0.0, inf, -inf].into_iter().zip(values) {
+            is_value(f, x, expected);
         }
+        is_value(f, nan, nan);
     }
-    worst
 }
 
-fn worst_f64(f: MathFn, truth: Truth) -> (f64, f64) {
-    let mut worst = (0.0, 0.0);
-    for i in 0..POINTS {
-        // Half are any numbers at all, half have ordinary magnitudes.
-        let bits = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let x = if i % 2 == 0 {
-            f64::from_bits(bits)
-        } else {
-            (bits >> 11) as f64 / 2.0_f64.powi(52 - (i % 9) as i32) - 1.0
-        };
-        let error = ulps(eval_f64(f, x), truth(x), 53, -1074);
-        if error > worst.0 {
-            worst = (error, x);
-        }
-    }
-    worst
-}
-
-/// A function of Rust's library.
-type Truth = fn(f64) -> f64;
-
-/// The functions that Rust's library has as well.
-const TRUTHS: &[(MathFn, Truth)] = &[
-    (MathFn::Sqrt, f64::sqrt),
-    (MathFn::Rsqrt, |x| 1.0 / x.sqrt()),
-    (MathFn::Cbrt, f64::cbrt),
-    (MathFn::Exp, f64::exp),
-    (MathFn::Exp2, f64::exp2),
-    (MathFn::Expm1, f64::exp_m1),
-    (MathFn::Log, f64::ln),
-    (MathFn::Log2, f64::log2),
-    (MathFn::Log10, f64::log10),
-    (MathFn::Log1p, f64::ln_1p),
-    (MathFn::Sin, f64::sin),
-    (MathFn::Cos, f64::cos),
-    (MathFn::Tan, f64::tan),
-    (MathFn::Asin, f64::asin),
-    (MathFn::Acos, f64::acos),
-    (MathFn::Atan, f64::atan),
-    (MathFn::Sinh, f64::sinh),
-    (MathFn::Cosh, f64::cosh),
-    (MathFn::Tanh, f64::tanh),
-    (MathFn::Floor, f64::floor),
-    (MathFn::Ceil, f64::ceil),
-    (MathFn::Round, f64::round_ties_even),
-    (MathFn::Trunc, f64::trunc),
-];
-
-#[test]
-fn single_precision_is_within_one_ulp() {
-    for &(f, truth) in TRUTHS {
-        let (error, at) = worst_f32(f, truth);
-        assert!(error <= 1.0, "{}({at:e}) is {error} ULP off", f.name());
-    }
+/// In both widths, to the bit; the value is rounded for single precision.
+fn is_value(f: MathFn, x: f64, expected: f64) {
+    let got = eval_f64(f, x);
+    assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{}({x}) is {got}", f.name());
+    let (got, expected) = (eval_f32(f, x as f32), expected as f32);
+    let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+    assert!(same, "{}({x}_f32) is {got}", f.name());
 }
 
 #[test]
-fn double_precision_is_within_two_ulp() {
-    for &(f, truth) in TRUTHS {
-        let (error, at) = worst_f64(f, truth);
-        // The library's own error may come on top of ours.
-        assert!(error <= 3.0, "{}({at:e}) is {error} ULP off", f.name());
-    }
-}
-
-#[test]
-fn special_values_are_those_of_c99() {
+fn poles_and_exact_values_are_those_of_c99() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let cases = [
-        (MathFn::Exp, inf, inf),
-        (MathFn::Exp, -inf, 0.0),
-        (MathFn::Exp, 710.0, inf),
-        (MathFn::Exp2, -1074.0, f64::from_bits(1)),
-        (MathFn::Expm1, -0.0, -0.0),
-        (MathFn::Expm1, -inf, -1.0),
-        (MathFn::Log, -0.0, -inf),
+        (MathFn::Sqrt, -1.0, nan),
+        (MathFn::Sqrt, 2.25, 1.5),
+        (MathFn::Rsqrt, 0.0625, 4.0),
+        (MathFn::Rsqrt, -1.0, nan),
+        (MathFn::Cbrt, -8.0, -2.0),
+        (MathFn::Exp2, -149.0, 2.0_f64.powi(-149)),
+        (MathFn::Exp2, 127.0, 2.0_f64.powi(127)),
         (MathFn::Log, 1.0, 0.0),
         (MathFn::Log, -1.0, nan),
         (MathFn::Log2, 8.0, 3.0),
+        (MathFn::Log2, 2.0_f64.powi(-149), -149.0),
+        (MathFn::Log2, -1.0, nan),
         (MathFn::Log10, 1000.0, 3.0),
-        (MathFn::Log1p, -0.0, -0.0),
+        (MathFn::Log10, -1.0, nan),
         (MathFn::Log1p, -1.0, -inf),
-        (MathFn::Log1p, inf, inf),
-        (MathFn::Sin, -0.0, -0.0),
-        (MathFn::Sin, inf, nan),
-        (MathFn::Cos, -0.0, 1.0),
-        (MathFn::Cos, -inf, nan),
-        (MathFn::Tan, -0.0, -0.0),
-        (MathFn::Tan, inf, nan),
-        (MathFn::Asin, -0.0, -0.0),
+        (MathFn::Log1p, -1.5, nan),
         (MathFn::Asin, 1.5, nan),
         (MathFn::Acos, 1.0, 0.0),
         (MathFn::Acos, -1.5, nan),
-        (MathFn::Atan, -0.0, -0.0),
-        (MathFn::Sinh, -inf, -inf),
-        (MathFn::Cosh, -inf, inf),
-        (MathFn::Tanh, -0.0, -0.0),
-        (MathFn::Tanh, -inf, -1.0),
-        (MathFn::Asinh, -inf, -inf),
         (MathFn::Acosh, 1.0, 0.0),
         (MathFn::Acosh, 0.5, nan),
         (MathFn::Acosh, -5.0, nan),
-        (MathFn::Acosh, inf, inf),
+        (MathFn::Atanh, 1.0, inf),
         (MathFn::Atanh, -1.0, -inf),
         (MathFn::Atanh, -1.5, nan),
-        (MathFn::Erf, -0.0, -0.0),
-        (MathFn::Erf, -inf, -1.0),
-        (MathFn::Erfc, -inf, 2.0),
-        (MathFn::Erfc, inf, 0.0),
-        (MathFn::ErfInv, -0.0, -0.0),
+        (MathFn::ErfInv, 1.0, inf),
         (MathFn::ErfInv, -1.0, -inf),
         (MathFn::ErfInv, 1.5, nan),
-        (MathFn::Cbrt, -8.0, -2.0),
-        (MathFn::Cbrt, -inf, -inf),
-        (MathFn::Cbrt, -0.0, -0.0),
-        (MathFn::Rsqrt, -0.0, -inf),
-        (MathFn::Rsqrt, inf, 0.0),
+        (MathFn::Floor, -0.5, -1.0),
+        (MathFn::Ceil, -0.5, -0.0),
+        (MathFn::Trunc, -0.5, -0.0),
         (MathFn::Round, -0.5, -0.0),
         (MathFn::Round, 2.5, 2.0),
+        (MathFn::Round, 3.5, 4.0),
     ];
     for (f, x, expected) in cases {
-        let same = |got: f64| got.is_nan() && expected.is_nan() || got.to_bits() == expected.to_bits();
-        assert!(same(eval_f64(f, x)), "{}({x}) is {}", f.name(), eval_f64(f, x));
-        if x.abs() < 100.0 || x.is_infinite() {
-            let got = f64::from(eval_f32(f, x as f32));
-            assert!(same(got), "{}({x}_f32) is {got}", f.name());
+        is_value(f, x, expected);
+    }
+}
+
+/// Powers of two have exact logarithms to base two and back, powers of ten to base ten.
+#[test]
+fn exact_powers_have_exact_logarithms() {
+    for k in -1074..1024 {
+        let (power, exponent) = (2.0_f64.powi(k / 2) * 2.0_f64.powi(k - k / 2), f64::from(k));
+        assert_eq!(eval_f64(MathFn::Log2, power), exponent);
+        assert_eq!(eval_f64(MathFn::Exp2, exponent), power);
+        if (-149..128).contains(&k) {
+            assert_eq!(eval_f32(MathFn::Log2, power as f32), exponent as f32);
+            assert_eq!(eval_f32(MathFn::Exp2, exponent as f32), power as f32);
         }
-        assert!(eval_f32(f, f32::NAN).is_nan() && eval_f64(f, nan).is_nan(), "{}(nan)", f.name());
+    }
+    for k in 0..23 {
+        assert_eq!(eval_f64(MathFn::Log10, 10.0_f64.powi(k)), f64::from(k));
+        if k < 11 {
+            assert_eq!(eval_f32(MathFn::Log10, 10.0_f32.powi(k)), k as f32);
+        }
+    }
+}
+
+/// The largest argument with a finite result, in single and double precision. The next one's is infinite: by far more than one
+/// place, so that rounding has no say.
+#[test]
+fn results_overflow_where_they_must() {
+    let cases = [
+        (MathFn::Exp, 88.72283_f32, 709.782712893384),
+        (MathFn::Exp2, 127.99999, 1023.9999999999999),
+        (MathFn::Expm1, 88.72283, 709.782712893384),
+        (MathFn::Sinh, 89.415985, 710.4758600739439),
+        (MathFn::Cosh, 89.415985, 710.4758600739439),
+    ];
+    for (f, single, double) in cases {
+        let name = f.name();
+        assert!(eval_f32(f, single).is_finite() && eval_f32(f, single) > 1e38, "{name}({single}_f32)");
+        assert_eq!(eval_f32(f, single.next_up()), f32::INFINITY, "{name} above {single}_f32");
+        assert!(eval_f64(f, double).is_finite() && eval_f64(f, double) > 1e308, "{name}({double})");
+        assert_eq!(eval_f64(f, double.next_up()), f64::INFINITY, "{name} above {double}");
+    }
+}
+
+/// Functions that are close to the identity near zero are so for subnormal numbers, too.
+#[test]
+fn subnormal_numbers_are_kept() {
+    for f in [
+        MathFn::Expm1,
+        MathFn::Log1p,
+        MathFn::Sin,
+        MathFn::Tan,
+        MathFn::Asin,
+        MathFn::Atan,
+        MathFn::Sinh,
+        MathFn::Tanh,
+        MathFn::Asinh,
+        MathFn::Atanh,
+    ] {
+        for bits in [1, 2, 3, 0x7f_ffff] {
+            let (single, double) = (f32::from_bits(bits), f64::from_bits(u64::from(bits)));
+            assert_eq!(eval_f32(f, -single), -single, "{}", f.name());
+            assert_eq!(eval_f64(f, -double), -double, "{}", f.name());
+        }
     }
 }
 

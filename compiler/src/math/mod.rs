@@ -15,7 +15,6 @@
 
 #[cfg(test)]
 mod accuracy;
-mod bundle;
 mod erf;
 mod exp;
 mod hyperbolic;
@@ -32,7 +31,6 @@ mod value;
 
 use std::cell::RefCell;
 
-pub use bundle::Bundle;
 pub use lanes::Lanes;
 pub use scalar::Scalar;
 use value::{Real, Value32, Value64};
