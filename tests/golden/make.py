@@ -42,6 +42,22 @@ def boolean(*shape):
     return rng.random(shape) < 0.5
 
 
+SPECIAL = np.array([0.0, -0.0, 0.5, -0.5, 1, -1, 2, -2, 3, -3, np.inf, -np.inf, np.nan], np.float32)
+ONE = {
+    "sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "cbrt": jnp.cbrt, "exp": jnp.exp, "exp2": jnp.exp2, "expm1": jnp.expm1,
+    "log": jnp.log, "log2": jnp.log2, "log10": jnp.log10, "log1p": jnp.log1p, "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan,
+    "asin": jnp.asin, "acos": jnp.acos, "atan": jnp.atan, "sinh": jnp.sinh, "cosh": jnp.cosh, "tanh": jnp.tanh,
+    "asinh": jnp.asinh, "acosh": jnp.acosh, "atanh": jnp.atanh, "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc,
+    "erf_inv": jax.scipy.special.erfinv, "floor": jnp.floor, "ceil": jnp.ceil, "round": jnp.round, "trunc": jnp.trunc,
+}
+TWO = {"pow": jnp.pow, "atan2": jnp.atan2, "hypot": jnp.hypot, "logaddexp": jnp.logaddexp}
+
+
+def special(results):
+    y = jnp.stack(results)
+    return y, jnp.reciprocal(y)
+
+
 PROGRAMS = [
     ("double_sine", "elementwise", "fn main(x: f32[5@X, 7@Y]) -> f32[5, 7] { 2 * sin(x) + 1 }", [f32(5, 7, scale=3)],
      lambda x: 2 * jnp.sin(x) + 1),
@@ -196,6 +212,16 @@ PROGRAMS = [
      "fn main(a: f32[6@X]) -> (f32[6], i32) {\n  let mut x = a;\n  let mut n = 0;\n"
      "  while max(abs(x * x - a)) > 1e-3 { x = 0.5 * (x + a / x); n += 1; }\n  (x, n)\n}",
      [positive(6)], None),
+    # Where functions have poles, limits and signed zeros; the reciprocals tell zeros apart.
+    ("special_arguments", "elementwise",
+     f"fn main(x: f32[{len(SPECIAL)}@X]) -> (f32[29, {len(SPECIAL)}], f32[29, {len(SPECIAL)}]) {{\n"
+     f"  let y = stack([{', '.join(f'{name}(x)' for name in ONE)}]);\n  (y, reciprocal(y))\n}}", [SPECIAL],
+     lambda x: special([f(x) for f in ONE.values()])),
+    ("special_pairs", "elementwise",
+     f"fn main(x: f32[{len(SPECIAL)}@X, 1], y: f32[{len(SPECIAL)}@Y]) "
+     f"-> (f32[4, {len(SPECIAL)}, {len(SPECIAL)}], f32[4, {len(SPECIAL)}, {len(SPECIAL)}]) {{\n"
+     f"  let z = stack([{', '.join(f'{name}(x, y)' for name in TWO)}]);\n  (z, reciprocal(z))\n}}", [SPECIAL[:, None], SPECIAL],
+     lambda x, y: special([f(x, y) for f in TWO.values()])),
 ]
 
 
