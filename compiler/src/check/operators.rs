@@ -2,7 +2,9 @@
 
 use super::Checker;
 use super::term::Term;
-use crate::ir::explicit::Edit;
+use crate::ir::Value;
+use crate::ir::explicit::{Choice, Edit};
+use crate::ir::sharding::Sharding;
 use crate::ops::promote;
 use spmdc_grammar::ast::{BinaryOp, UnaryOp};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -47,9 +49,10 @@ impl Checker<'_> {
         let mut lines = Vec::new();
         for choice in &choices {
             let edit = match &choice.edit {
-                Edit::Reshard { operand, .. } => place(*operand).map(|place| {
-                    let text = self.source(place);
-                    (place, choice.text(Some(text), &self.build.mesh))
+                Edit::Reshard { operand, to } => place(*operand).and_then(|place| {
+                    let to = self.of_given(operands[*operand], to, place, given)?;
+                    let choice = Choice { edit: Edit::Reshard { operand: *operand, to }, note: String::new() };
+                    Some((place, choice.text(Some(self.source(place)), &self.build.mesh)))
                 }),
                 Edit::Out(_) => {
                     let out = choice.text(None, &self.build.mesh);
@@ -70,6 +73,18 @@ impl Checker<'_> {
             diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
         }
         diagnostic
+    }
+
+    /// The sharding of an operand as one of the value that the user gave, which may lack dimensions of one element.
+    fn of_given(&self, operand: Value, to: &Sharding, place: Span, given: &[(Term, Span)]) -> Option<Sharding> {
+        let (Term::Array(given), _) = given.iter().find(|(_, span)| *span == place)? else { return Some(to.clone()) };
+        let (from, wanted) = (self.build.ty(operand).shape(), self.build.ty(*given).shape());
+        if from == wanted {
+            return Some(to.clone());
+        }
+        let kept = to.dims.iter().zip(from).filter(|(_, size)| **size != 1);
+        let (dims, sizes): (Vec<_>, Vec<usize>) = kept.map(|(dim, size)| (dim.clone(), *size)).unzip();
+        (sizes == wanted).then(|| Sharding { dims, ..to.clone() })
     }
 
     /// The text of a place.

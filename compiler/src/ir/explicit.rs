@@ -12,7 +12,9 @@ use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::reshard::Step;
 use crate::ops::{Mismatch, Op};
+use crate::passes::reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_runtime::abi::ReduceOp;
 
@@ -189,7 +191,7 @@ impl Context<'_> {
                 [factor] if joined[*factor].is_empty() => self.kept(rule, operands, *factor, dim, array)?,
                 _ => match merge_factors(rule, factors, joined, self.mesh) {
                     Some(axes) => axes,
-                    None => return Err(self.does_not_follow(0, dim.min(operands[0].len().saturating_sub(1)))),
+                    None => return Err(self.unmerged(rule, operands, factors)),
                 },
             };
             dims.push(axes);
@@ -355,7 +357,28 @@ impl Context<'_> {
             }
             self.reshard(operand, to)
         };
-        Mismatch::new(Code::E0302, message).choices(vec![like(first, second), like(second, first)])
+        let choices = match rule.factors[factor].kind {
+            // Split alike, it would be ambiguous what becomes of the sum; with one side whole it is not.
+            FactorKind::Reduce(_) => vec![
+                self.summed_whole(rule, factor, first, show(second)),
+                self.summed_whole(rule, factor, second, show(first)),
+            ],
+            FactorKind::Pass | FactorKind::Whole => vec![like(first, second), like(second, first)],
+        };
+        Mismatch::new(Code::E0302, message).choices(choices)
+    }
+
+    /// The operand whole where the op sums; `rest` splits the other one there.
+    fn summed_whole(&self, rule: &Factors, factor: usize, operand: usize, rest: String) -> Choice {
+        let mut to = self.args[operand].sharding.close();
+        for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
+            if factors.contains(&factor) {
+                dim.axes.clear();
+            }
+        }
+        let mut choice = self.reshard(operand, to);
+        choice.note += &format!("; then the sum over {rest}");
+        choice
     }
 
     fn as_other(&self, operand: usize, other: usize, dim: usize) -> Choice {
@@ -369,6 +392,16 @@ impl Context<'_> {
             }
         }
         self.reshard(operand, to)
+    }
+
+    /// The dimensions of the operand that make up one of the result do not, as they are split.
+    fn unmerged(&self, rule: &Factors, operands: &[Vec<Vec<u8>>], factors: &[usize]) -> Mismatch {
+        let makes_up = |dim: &usize| {
+            !operands[0][*dim].is_empty() && rule.operands[0][*dim].iter().any(|factor| factors.contains(factor))
+        };
+        // The last one: those before it may be split.
+        let dim = (0..operands[0].len()).rev().find(makes_up).unwrap_or(0);
+        self.does_not_follow(0, dim)
     }
 
     /// A dimension whose blocks are no blocks of the result.
@@ -394,17 +427,14 @@ impl Context<'_> {
             types.join(" and ")
         );
         let layout = layout.close();
-        let partial = Type { array: result.clone(), sharding: layout.clone(), varying: AxisSet::EMPTY };
-        let bytes = partial.block_bytes(self.mesh);
-        let mut choices = vec![Choice {
-            edit: Edit::Out(layout.clone()),
-            note: format!("one all_reduce over {over}, {bytes} bytes per device"),
-        }];
+        let sharding = layout.clone().with_unreduced(contracted, ReduceOp::Sum);
+        let partial = Type { array: result.clone(), sharding, varying: AxisSet::EMPTY };
+        let out = |to: Sharding| Choice { note: cost_of_move(&partial, &to, self.mesh), edit: Edit::Out(to) };
+        let mut choices = vec![out(layout.clone())];
         for dim in 0..result.rank() {
             let mut to = layout.clone();
             to.dims[dim].axes.extend(&axes);
-            let note = format!("one reduce_scatter over {over}, {bytes} bytes per device");
-            choices.push(Choice { edit: Edit::Out(to), note });
+            choices.push(out(to));
         }
         let kept = layout.with_unreduced(contracted, ReduceOp::Sum);
         choices.push(Choice {
@@ -422,27 +452,17 @@ impl Context<'_> {
 
 /// What bringing a value into another layout takes, in one line.
 pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> String {
-    let from = ty.sharding.close();
-    let bytes = ty.block_bytes(mesh);
-    let per_device =
-        |kind: &str, axes: AxisSet| format!("one {kind} over {}, {bytes} bytes per device", mesh.display_set(axes));
-    if !from.unreduced.is_empty() {
-        let kind = if to.used_axes().intersect(from.unreduced).is_empty() { "all_reduce" } else { "reduce_scatter" };
-        return per_device(kind, from.unreduced);
+    let mut from = ty.sharding.close();
+    let mut steps = Vec::new();
+    for step in reshard::plan(&ty.array, &from, to, mesh) {
+        if let Step::Collective(kind) = step.step {
+            let group = mesh.display_set(reshard::group(&ty.array, &from, &step.to, mesh));
+            let bytes = Type { sharding: from.clone(), ..ty.clone() }.block_bytes(mesh);
+            steps.push(format!("one {} over {group}, {bytes} bytes per device", kind.name()));
+        }
+        from = step.to;
     }
-    let pairs = || from.dims.iter().zip(&to.dims);
-    if pairs().all(|(from, to)| to.axes.starts_with(&from.axes)) {
-        return "nothing moves".to_string();
-    }
-    if pairs().all(|(from, to)| from.axes.starts_with(&to.axes)) {
-        return per_device("all_gather", from.used_axes().minus(to.used_axes()));
-    }
-    let moved = from.used_axes().union(to.used_axes());
-    if from.used_axes() == to.used_axes() {
-        per_device("all_to_all", moved)
-    } else {
-        per_device("collective_permute", moved)
-    }
+    if steps.is_empty() { "nothing moves".to_string() } else { steps.join(", then ") }
 }
 
 /// The axes of a dimension, dealt out to its factors, major to minor; None where they do not divide them.
