@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 
 use crate::abi::{
-    AxisSet, Bound, ExchangeStep, GemmStep, KernelFn, KernelStep, PermuteStep, Place, Program, ReduceStep, Site, Step,
+    AxisSet, Bound, ExchangeStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program, ReduceStep,
+    Site, Step,
 };
 use crate::check::overlap;
 use crate::collectives::{Move, exchange, permute, reduce};
@@ -45,6 +46,7 @@ pub(crate) fn load(
     let mesh = memory.mesh();
     let mut loader = Loader {
         mesh,
+        axes: &program.mesh,
         memory,
         kernels,
         staff,
@@ -72,6 +74,8 @@ pub(crate) fn load(
 
 struct Loader<'a> {
     mesh: &'a Mesh,
+    /// With their names, for what is printed.
+    axes: &'a [MeshAxis],
     memory: &'a Memory,
     kernels: &'a [KernelFn],
     staff: &'a Staff,
@@ -156,7 +160,7 @@ impl Loader<'_> {
             }
             Step::Print { text, values, site } => {
                 let print = self.out.prints.len();
-                self.out.prints.push(Print::new(text.clone(), values.clone()));
+                self.out.prints.push(Print::new(text, values.clone(), self.axes));
                 self.meet(self.mesh.axes(), *site, "print");
                 self.emit(*site, "print", |_, _| Op::Print { print });
                 self.meet(self.mesh.axes(), *site, "print");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::abi::{AxisSet, PrintValue};
+use crate::abi::{AxisSet, MeshAxis, Piece, PrintValue, pieces};
 use crate::blocks::gather;
 use crate::memory::Memory;
 use crate::show;
@@ -12,39 +12,48 @@ use crate::trap::RunError;
 /// A prepared `Print` step.
 #[derive(Debug)]
 pub(crate) struct Print {
-    text: String,
+    pieces: Vec<Piece>,
     values: Vec<PrintValue>,
     /// Axes along which any of the values varies: there is a line for each of their coordinates.
     varying: AxisSet,
+    /// The names of these axes, which such lines begin with.
+    names: Vec<(usize, String)>,
 }
 
 impl Print {
-    pub fn new(text: String, values: Vec<PrintValue>) -> Print {
+    pub fn new(text: &str, values: Vec<PrintValue>, axes: &[MeshAxis]) -> Print {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
-        Print { text, values, varying }
+        let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
+        Print { pieces: pieces(text), values, varying, names }
     }
 
     /// Writes the lines. All devices must have written the values, and wait.
     pub fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
         for device in memory.mesh().group(0, self.varying) {
-            let mut line = String::new();
+            let mut line = self.whose(memory, device);
             let mut values = self.values.iter();
-            let mut rest = self.text.as_str();
-            while let Some((before, after)) = rest.split_once("{}") {
-                line.push_str(before);
-                match values.next() {
-                    Some(value) => {
-                        let array = gather(memory, value.place, &value.layout, device);
-                        line.push_str(&show::format(&array));
-                    }
-                    None => line.push_str("{}"),
+            for piece in &self.pieces {
+                match piece {
+                    Piece::Text(text) => line.push_str(text),
+                    Piece::Value => match values.next() {
+                        Some(value) => {
+                            let array = gather(memory, value.place, &value.layout, device);
+                            line.push_str(&show::format(&array));
+                        }
+                        None => line.push_str("{}"),
+                    },
                 }
-                rest = after;
             }
-            line.push_str(rest);
             line.push('\n');
             out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
         }
         Ok(())
+    }
+
+    /// `X=0,Y=1: ` before what differs between devices.
+    fn whose(&self, memory: &Memory, device: usize) -> String {
+        let place = |(axis, name): &(usize, String)| format!("{name}={}", memory.mesh().coordinate(device, *axis));
+        let places: Vec<String> = self.names.iter().map(place).collect();
+        if places.is_empty() { String::new() } else { format!("{}: ", places.join(",")) }
     }
 }

@@ -393,7 +393,7 @@ fn what_is_printed_comes_in_program_order() {
         session.write_param(0, &mut array).unwrap();
         let mut out = Vec::new();
         session.run(&mut out).unwrap();
-        let text = "trip 0\nx = [7 8 9]\ntrip 1\nx = [7 8 9]\non 0\non 1\n";
+        let text = "trip 0\nx = [7 8 9]\ntrip 1\nx = [7 8 9]\nA=0: on 0\nA=1: on 1\n";
         assert_eq!(String::from_utf8(out).unwrap(), text);
     }
 }

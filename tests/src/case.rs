@@ -26,6 +26,8 @@ pub struct Case {
     pub types: Vec<Expectation>,
     /// `//~ CODE word`
     pub errors: Vec<Expectation>,
+    /// `//> TEXT`: all that the program prints, line by line; empty: not asked.
+    pub printed: Vec<String>,
 }
 
 impl Case {
@@ -40,10 +42,14 @@ impl Case {
             tolerance: None,
             types: Vec::new(),
             errors: Vec::new(),
+            printed: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
             if let Some(directive) = line.strip_prefix("//! ") {
                 case.directive(directive);
+            }
+            if let Some((_, expected)) = line.split_once("//> ") {
+                case.printed.push(expected.to_string());
             }
             for (mark, list) in [("//: ", &mut case.types), ("//~ ", &mut case.errors)] {
                 if let Some((_, expected)) = line.split_once(mark) {

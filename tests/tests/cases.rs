@@ -87,6 +87,10 @@ fn answers_agree(case: &Case, mesh: &str, expected: &mut Option<Vec<HostArray>>,
     };
     let actual = engine::run(&compilation, &inputs, None).map_err(|failure| format!("{failure:?}"))?;
     agree("run", &actual.results)?;
+    let printed: Vec<&str> = actual.printed.lines().collect();
+    if !case.printed.is_empty() && printed != case.printed {
+        return Err(format!("expected to print {:#?}, printed {printed:#?}", case.printed));
+    }
     let again = engine::run(&compilation, &inputs, Some(1)).map_err(|failure| format!("{failure:?}"))?;
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());
@@ -108,7 +112,7 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
     for expected in &case.types {
         let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
         let types = propagated.func.values.iter().filter(|value| value.name.is_some());
-        let types = types.filter(|value| line(value.origin.span.start) == expected.line);
+        let types = types.filter(|value| line(value.named.start) == expected.line);
         let types: Vec<String> = types.map(|value| value.ty.display(&propagated.mesh)).collect();
         if !types.contains(&expected.text) {
             return Err(format!("line {}: expected {}, found {types:?}", expected.line, expected.text));

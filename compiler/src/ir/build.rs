@@ -78,10 +78,15 @@ impl Builder {
         Ok(results)
     }
 
-    /// A collective is for all devices of its group, so no condition around it may differ between them.
+    /// A collective is for all devices of its group, and a line is printed for all, so no condition around may differ between them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
-        let Some(group) = op.rules().group().filter(|group| group.communicates()) else { return Ok(()) };
-        let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
+        let axes: AxisSet = match op {
+            Op::Print(_) | Op::ShowSharding(_) => self.mesh.all(),
+            op => match op.rules().group().filter(|group| group.communicates()) {
+                Some(group) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
+                None => return Ok(()),
+            },
+        };
         let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
         let Some((varies, place)) = blocking else { return Ok(()) };
         let axes = self.mesh.display_set(varies.intersect(axes));

@@ -7,14 +7,16 @@ use super::{Call, Mismatch, Rules};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::lower::Lowering;
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::{Stmt, Value};
 use crate::report::layout::{Style, draw};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::{Piece, pieces};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {
@@ -38,7 +40,55 @@ fn any_layout(args: &[&ArrayType]) -> Factors {
 
 /// How many values a text asks for.
 fn places(text: &str) -> usize {
-    text.replace("{{", "").replace("}}", "").matches("{}").count()
+    pieces(text).iter().filter(|piece| **piece == Piece::Value).count()
+}
+
+/// The text that prints as this one, whatever braces are in it.
+fn escaped(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+/// What stands for a term in the text; the arrays in it go to `values`. Tuples and lists print as in Python, structs as written.
+fn shown(term: &Term, span: Span, build: &mut Builder, values: &mut Vec<Value>) -> Result<String, Diagnostic> {
+    let mut all = |parts: &mut dyn Iterator<Item = &Term>| -> Result<Vec<String>, Diagnostic> {
+        parts.map(|part| shown(part, span, build, values)).collect()
+    };
+    match term {
+        Term::Str(text) => Ok(escaped(text)),
+        Term::Int(number) => Ok(number.to_string()),
+        Term::Nothing => Ok("None".to_string()),
+        Term::Tuple(parts) => match all(&mut parts.iter())?.as_slice() {
+            [one] => Ok(format!("({one},)")),
+            parts => Ok(format!("({})", parts.join(", "))),
+        },
+        Term::Struct(fields) => {
+            let parts = all(&mut fields.iter().map(|(_, part)| part))?;
+            let parts: Vec<String> =
+                fields.iter().zip(parts).map(|((name, _), part)| format!("{name}: {part}")).collect();
+            Ok(format!("{{{{ {} }}}}", parts.join(", ")))
+        }
+        _ => {
+            values.push(build.materialize(term, None, span)?);
+            Ok("{}".to_string())
+        }
+    }
+}
+
+/// The text with what stands for each argument in its places.
+fn filled(text: &str, parts: &[String], span: Span) -> Result<String, Diagnostic> {
+    let places = places(text);
+    if places != parts.len() {
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (places, values) = (plural(places, "place"), plural(parts.len(), "value"));
+        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
+            .help("`{}` is where a value goes, and nothing stands between its braces; `{{` and `}}` are braces"));
+    }
+    let mut parts = parts.iter();
+    let piece = |piece: Piece| match piece {
+        Piece::Text(text) => escaped(&text),
+        Piece::Value => parts.next().cloned().unwrap_or_default(),
+    };
+    Ok(pieces(text).into_iter().map(piece).collect())
 }
 
 impl Rules for Print {
@@ -86,18 +136,22 @@ impl Rules for Print {
 impl Call for Print {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let first = args.required("text")?;
-        let mut values = Vec::new();
+        let (mut values, mut parts) = (Vec::new(), Vec::new());
         let text = match &first.term {
-            Term::Str(text) => text.clone(),
-            // `print(x)` alone shows the value.
+            Term::Str(text) => Some(text.clone()),
+            // `print(x, y)` shows the values, with spaces between.
             term => {
-                values.push(build.materialize(term, None, first.span)?);
-                "{}".to_string()
+                parts.push(shown(term, first.span, build, &mut values)?);
+                None
             }
         };
         for arg in args.positional() {
-            values.push(build.materialize(&arg.term, None, arg.span)?);
+            parts.push(shown(&arg.term, arg.span, build, &mut values)?);
         }
+        let text = match text {
+            Some(text) => filled(&text, &parts, args.span)?,
+            None => parts.join(" "),
+        };
         build.emit(Print { text }, &values)?;
         Ok(Term::Tuple(Vec::new()))
     }
@@ -137,7 +191,7 @@ impl Rules for ShowSharding {
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
         let drawing = draw(ty, lowering.mesh, Style::Unicode);
         let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
-        lowering.print(text.replace('{', "{{").replace('}', "}}"), Vec::new());
+        lowering.print(escaped(&text), Vec::new());
         Ok(())
     }
 }
