@@ -7,6 +7,7 @@ use spmdc_compiler::ir::Stage;
 use spmdc_compiler::ir::print::module_with_places;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::json::module_json;
+use spmdc_runtime::trap::RunError;
 
 use crate::Stop;
 use crate::options::{DumpCommand, DumpStage, MessageFormat};
@@ -35,7 +36,8 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
     let module = compilation.stage(stage).ok_or_else(|| super::absent("such stage"))?;
     if is_json {
         let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
-        return Ok(format!("{}\n", module_json(module, program, &|span| texts.line_column(span))));
+        let json = module_json(module, program, &|span| texts.line_column(span));
+        return Ok(json.map_err(|error| RunError::internal(error.to_string()))? + "\n");
     }
     Ok(module_with_places(module, &|span| texts.place(span)))
 }

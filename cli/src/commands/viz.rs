@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use spmdc_compiler::ir::{Module, Stage, Value};
 use spmdc_compiler::report::layout::{Style, draw};
+use spmdc_compiler::report::named;
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
 
@@ -37,18 +38,7 @@ fn named_values(module: &Module) -> Vec<(String, Value)> {
     let func = &module.func;
     let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
     let mut values: Vec<(String, Value)> = params.collect();
-    func.body.walk(&mut |stmt| {
-        for &value in &stmt.results {
-            // An annotation makes a statement of its own, which has the variable's name too.
-            let is_last =
-                |(name, last): &(String, Value), now: &String| name == now && func.ty(*last) == func.ty(value);
-            if let Some(name) = &func.info(value).name
-                && !values.last().is_some_and(|last| is_last(last, name))
-            {
-                values.push((name.clone(), value));
-            }
-        }
-    });
+    values.extend(named::named_values(func).into_iter().map(|(name, value)| (name.to_string(), value)));
     let results = func.results.iter().zip(&func.body.results);
     values.extend(results.map(|(result, &value)| (format!("result {}", result.name), value)));
     values

@@ -114,7 +114,8 @@ impl Checker<'_> {
         let value = fill(value);
         for (variable, term) in variables.iter().zip(finals) {
             let term = fill(term);
-            self.name_values(&variable.name, &term);
+            let place = self.local(&variable.name).map_or(span, |binding| binding.span);
+            self.name_values(&variable.name, place, &term);
             self.set_variable(&variable.name, term);
         }
         value

@@ -132,7 +132,8 @@ impl<'a> Checker<'a> {
                 ty.varying = Default::default();
             }
             let value = self.build.func.new_value(ty, Origin::at(span));
-            self.build.func.info_mut(value).name = Some(path.clone());
+            let info = self.build.func.info_mut(value);
+            (info.name, info.named) = (Some(path.clone()), span);
             self.build.func.params.push(Param { name: path, span });
             self.build.blocks[0].params.push(value);
             terms.push(Term::Array(value));

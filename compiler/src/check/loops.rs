@@ -363,9 +363,9 @@ impl Checker<'_> {
         self.build.innermost().stmts.push(stmt);
         self.set_leaves(state, &results[..types.len()]);
         for variable in &state.carried {
-            let term = self.local(&variable.name).map(|binding| binding.term.clone());
-            if let Some(term) = term {
-                self.name_values(&variable.name, &term);
+            let binding = self.local(&variable.name).map(|binding| (binding.span, binding.term.clone()));
+            if let Some((place, term)) = binding {
+                self.name_values(&variable.name, place, &term);
             }
         }
         match (&state.kind, collected) {

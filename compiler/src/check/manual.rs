@@ -182,7 +182,10 @@ impl Checker<'_> {
         region.operands.push(operand);
         let inner = self.build.func.new_value(local, Origin::at(span));
         if exact.is_none() {
-            self.build.func.info_mut(inner).name = self.build.func.info(value).name.clone();
+            let outer = self.build.func.info(value);
+            let (name, named) = (outer.name.clone(), outer.named);
+            let info = self.build.func.info_mut(inner);
+            (info.name, info.named) = (name, named);
         }
         region.block.params.push(inner);
         Some(Term::Array(inner))

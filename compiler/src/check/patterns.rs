@@ -7,13 +7,14 @@ use super::trees;
 use super::types::Ty;
 use crate::ir::print::is_number_name;
 use spmdc_grammar::ast::{Pattern, PatternKind};
+use spmdc_grammar::span::Span;
 
 impl Checker<'_> {
     pub(super) fn bind_pattern(&mut self, pattern: &Pattern, term: Term, mutable: bool) {
         match &pattern.kind {
             PatternKind::Wildcard => {}
             PatternKind::Name(name) => {
-                self.name_values(name, &term);
+                self.name_values(name, pattern.span, &term);
                 self.bind(name, term, mutable, pattern.span);
             }
             PatternKind::Tuple(parts) => {
@@ -48,7 +49,7 @@ impl Checker<'_> {
                     match part {
                         Some(part) => self.bind_pattern(part, field, mutable),
                         None => {
-                            self.name_values(&name.name, &field);
+                            self.name_values(&name.name, name.span, &field);
                             self.bind(&name.name, field, mutable, name.span);
                         }
                     }
@@ -63,7 +64,7 @@ impl Checker<'_> {
         match (&pattern.kind, term) {
             (PatternKind::Name(name), Term::Array(value)) => {
                 if value.0 as usize >= first {
-                    self.name_values(name, &Term::Array(value));
+                    self.name_values(name, pattern.span, &Term::Array(value));
                 }
                 self.bind(name, Term::Array(value), mutable, pattern.span);
                 let declared = match &ty {
@@ -79,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// Reports name a value by the first variable of the user's that it was given to; leaves of a struct by path.
-    pub(super) fn name_values(&mut self, name: &str, term: &Term) {
+    pub(super) fn name_values(&mut self, name: &str, place: Span, term: &Term) {
         let is_own = !self.set.file(self.file()).is_shipped;
         if !is_own || self.exact.is_some() && is_number_name(name) {
             return;
@@ -90,7 +91,7 @@ impl Checker<'_> {
             if let Term::Array(value) = leaf {
                 let info = self.build.func.info_mut(*value);
                 if info.name.is_none() {
-                    info.name = Some(path);
+                    (info.name, info.named) = (Some(path), place);
                 }
             }
         }

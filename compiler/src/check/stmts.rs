@@ -121,7 +121,7 @@ impl Checker<'_> {
             return;
         }
         let new = self.stored(old, &places, op, value, value_span, span);
-        self.name_values(name, &new);
+        self.name_values(name, root.span, &new);
         if let Some(binding) = self.local_mut(name) {
             binding.term = new;
         }

@@ -104,6 +104,8 @@ pub struct ValueInfo {
     pub ty: Type,
     /// The name of the user's `let`, for reports.
     pub name: Option<String>,
+    /// Where the value was given that name.
+    pub named: Span,
     pub origin: Origin,
 }
 
@@ -148,7 +150,7 @@ impl Func {
     }
 
     pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
-        self.values.push(ValueInfo { ty, name: None, origin });
+        self.values.push(ValueInfo { ty, name: None, named: origin.span, origin });
         Value(self.values.len() as u32 - 1)
     }
 }

@@ -88,9 +88,11 @@ fn expand(block: &mut Block, func: &mut Func, mesh: &Mesh, sums: &BTreeMap<Value
         let steps = reshard::plan(&goal.array, &func.ty(from).sharding, &goal.sharding, mesh);
         if steps.is_empty() {
             replaced[to.0 as usize] = from;
-            let name = func.info(to).name.clone();
+            let (name, named) = (func.info(to).name.clone(), func.info(to).named);
             let info = func.info_mut(from);
-            info.name = info.name.take().or(name);
+            if info.name.is_none() {
+                (info.name, info.named) = (name, named);
+            }
             continue;
         }
         let last = steps.len() - 1;

@@ -1,72 +1,111 @@
 //! The JSON form of a dump, as the language's reference describes it.
 
+use super::named::named_values;
 use super::plan::{collectives, flops_per_device, peak_bytes_per_device};
 use crate::ir::mesh::AxisKind;
 use crate::ir::{Module, Value};
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::Program;
 
-/// One object for a partitioned module; `place` gives the line and column of a span.
-pub fn module_json(module: &Module, program: &Program, place: &dyn Fn(Span) -> (usize, usize)) -> Json {
+/// What is known of a module and the program that was made of it, in the order in which it prints.
+#[derive(Serialize)]
+struct Summary<'m> {
+    mesh: Vec<Axis<'m>>,
+    entry: &'m str,
+    params: Vec<Binding<'m>>,
+    results: Vec<Binding<'m>>,
+    values: Vec<Named<'m>>,
+    collectives: Vec<Collective>,
+    flops_per_device: u64,
+    peak_bytes_per_device: u64,
+}
+
+#[derive(Serialize)]
+struct Axis<'m> {
+    name: &'m str,
+    size: usize,
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct Binding<'m> {
+    name: &'m str,
+    r#type: String,
+    local_shape: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct Named<'m> {
+    name: &'m str,
+    r#type: String,
+    line: usize,
+}
+
+#[derive(Serialize)]
+struct Collective {
+    kind: &'static str,
+    axes: Vec<String>,
+    group_size: usize,
+    dtype: &'static str,
+    local_shape: Vec<usize>,
+    bytes: u64,
+    trips: Option<u64>,
+    line: usize,
+    column: usize,
+    reason: String,
+}
+
+/// One object for a partitioned module, without a line break; `place` gives the line and column of a span.
+pub fn module_json(
+    module: &Module,
+    program: &Program,
+    place: &dyn Fn(Span) -> (usize, usize),
+) -> serde_json::Result<String> {
     let (func, mesh) = (&module.func, &module.mesh);
-    let axes: Vec<Json> = mesh
-        .axes
-        .iter()
-        .map(|axis| {
-            let kind = match axis.kind {
-                AxisKind::Auto => "auto",
-                AxisKind::Explicit => "explicit",
-                AxisKind::Manual => "manual",
-            };
-            json!({"name": axis.name, "size": axis.size, "type": kind})
-        })
-        .collect();
-    let binding = |name: &str, value: Value| {
-        let ty = func.ty(value);
-        json!({"name": name, "type": ty.display(mesh), "local_shape": ty.block_shape(mesh)})
-    };
+    let axes = mesh.axes.iter().map(|axis| Axis {
+        name: &axis.name,
+        size: axis.size,
+        r#type: match axis.kind {
+            AxisKind::Auto => "auto",
+            AxisKind::Explicit => "explicit",
+            AxisKind::Manual => "manual",
+        },
+    });
+    fn binding<'m>(module: &Module, name: &'m str, value: Value) -> Binding<'m> {
+        let ty = module.func.ty(value);
+        Binding { name, r#type: ty.display(&module.mesh), local_shape: ty.block_shape(&module.mesh) }
+    }
     let params = func.params.iter().zip(&func.body.params);
-    let params: Vec<Json> = params.map(|(param, &value)| binding(&param.name, value)).collect();
     let results = func.results.iter().zip(&func.body.results);
-    let results: Vec<Json> = results.map(|(result, &value)| binding(&result.name, value)).collect();
-    let values: Vec<Json> = func
-        .values
-        .iter()
-        .filter(|info| info.ty.sharding.is_closed())
-        .filter_map(|info| {
-            let name = info.name.as_ref()?;
-            let (line, _) = place(info.origin.span);
-            Some(json!({"name": name, "type": info.ty.display(mesh), "line": line}))
-        })
-        .collect();
-    let collectives: Vec<Json> = collectives(module)
-        .into_iter()
-        .map(|collective| {
-            let (line, column) = place(collective.span);
-            json!({
-                "kind": collective.kind.name(),
-                "axes": collective.axes,
-                "group_size": collective.group_size,
-                "dtype": collective.dtype.name(),
-                "local_shape": collective.local_shape,
-                "bytes": collective.bytes,
-                "trips": collective.trips,
-                "line": line,
-                "column": column,
-                "reason": collective.reason,
-            })
-        })
-        .collect();
-    json!({
-        "mesh": axes,
-        "entry": func.name,
-        "params": params,
-        "results": results,
-        "values": values,
-        "collectives": collectives,
-        "flops_per_device": flops_per_device(module),
-        "peak_bytes_per_device": peak_bytes_per_device(program),
+    let values = named_values(func).into_iter().map(|(name, value)| {
+        let info = func.info(value);
+        Named { name, r#type: info.ty.display(mesh), line: place(info.named).0 }
+    });
+    let collectives = collectives(module).into_iter().map(|collective| {
+        let (line, column) = place(collective.span);
+        Collective {
+            kind: collective.kind.name(),
+            axes: collective.axes,
+            group_size: collective.group_size,
+            dtype: collective.dtype.name(),
+            local_shape: collective.local_shape,
+            bytes: collective.bytes,
+            trips: collective.trips,
+            line,
+            column,
+            reason: collective.reason,
+        }
+    });
+    serde_json::to_string(&Summary {
+        mesh: axes.collect(),
+        entry: &func.name,
+        params: params.map(|(param, &value)| binding(module, &param.name, value)).collect(),
+        results: results.map(|(result, &value)| binding(module, &result.name, value)).collect(),
+        values: values.collect(),
+        collectives: collectives.collect(),
+        flops_per_device: flops_per_device(module),
+        peak_bytes_per_device: peak_bytes_per_device(program),
     })
 }
 
@@ -77,17 +116,22 @@ mod tests {
     use crate::check::sources::{NoSources, SourceSet};
     use crate::ir::Stage;
     use crate::pipeline::{Options, compile};
+    use serde_json::{Value as Json, json};
     use spmdc_grammar::span::line_column;
+
+    fn summary(source: &str, stage: Stage) -> String {
+        let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
+        let compilation = compile(&set, &Options::default()).unwrap();
+        let module = compilation.stage(stage).unwrap();
+        let place = |span: Span| line_column(source, span.start as usize);
+        module_json(module, compilation.program.as_ref().unwrap(), &place).unwrap()
+    }
 
     #[test]
     fn a_collective_in_a_loop_says_where_and_how_often() {
         let source = "mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16@Y]) {\n  let mut t = 0.0;\n  for i in 0..5 {\n    \
                       let s = sum(x * t);\n    t = s;\n  }\n  t\n}";
-        let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
-        let compilation = compile(&set, &Options::default()).unwrap();
-        let module = compilation.stage(Stage::Partitioned).unwrap();
-        let place = |span: Span| line_column(source, span.start as usize);
-        let json = module_json(module, compilation.program.as_ref().unwrap(), &place);
+        let json: Json = serde_json::from_str(&summary(source, Stage::Partitioned)).unwrap();
         let found = &json["collectives"][0];
         assert_eq!(found["kind"], "all_reduce");
         assert_eq!(found["axes"], json!(["X", "Y"]));
@@ -95,6 +139,32 @@ mod tests {
         assert_eq!(found["bytes"], 4);
         assert_eq!(json["collectives"].as_array().unwrap().len(), 1);
         assert_eq!(json["params"][0], json!({"name": "x", "type": "f32[8@X,16@Y]", "local_shape": [4, 4]}));
-        assert!(json["values"].as_array().unwrap().iter().any(|value| value["name"] == "s" && value["line"] == 5));
+        let s = json!({"name": "s", "type": "f32", "line": 5});
+        let t = json!({"name": "t", "type": "f32", "line": 3});
+        assert_eq!(json["values"], json!([s, t]));
+    }
+
+    #[test]
+    fn keys_stand_in_the_order_of_the_reference_and_variables_once() {
+        let source = "mesh (X = 2, Y: explicit = 4);\nfn twice(x) {\n  2 * x\n}\nfn main(x: f32[8]) {\n  \
+                      let y: f32[8@X] = twice(x);\n  let z =\n    twice(y);\n  z\n}";
+        for stage in [Stage::Typed, Stage::Propagated, Stage::Partitioned, Stage::Optimized] {
+            let text = summary(source, stage);
+            let start = r#"{"mesh":[{"name":"X","size":2,"type":"auto"},{"name":"Y","size":4,"type":"explicit"}],"#;
+            assert!(
+                text.starts_with(&format!(r#"{start}"entry":"main","params":[{{"name":"x","type":"f32[8"#)),
+                "{text}"
+            );
+            let json: Json = serde_json::from_str(&text).unwrap();
+            let lines = json["values"].as_array().unwrap().iter().map(|value| (&value["name"], &value["line"]));
+            assert_eq!(lines.collect::<Vec<_>>(), [(&json!("y"), &json!(6)), (&json!("z"), &json!(7))], "{text}");
+            assert_eq!(json["values"][0]["type"], "f32[8@X]");
+        }
+        let text = summary(source, Stage::Partitioned);
+        let end = r#""collectives":[],"flops_per_device":8,"peak_bytes_per_device":"#;
+        assert!(
+            text.contains(r#""results":[{"name":"0","type":"f32[8@X]","local_shape":[4]}],"values":[{"name":"y","#)
+        );
+        assert!(text.contains(end), "{text}");
     }
 }

@@ -3,5 +3,6 @@
 pub mod json;
 pub mod layout;
 pub mod lints;
+pub mod named;
 pub mod plan;
 pub mod why;

@@ -1,0 +1,35 @@
+//! The values that the user gave names to.
+
+use crate::ir::{Block, Func, Value};
+use crate::ops::Op;
+use std::collections::BTreeSet;
+
+/// The variables of `let` and of assignments in the order of the program; a struct's or tuple's parts by path. Of a variable with
+/// an annotation it is the value that has the annotation's layout, and of one that a loop carries the value after the loop.
+pub fn named_values(func: &Func) -> Vec<(&str, Value)> {
+    let mut found = Vec::new();
+    let mut before = BTreeSet::new();
+    collect(func, &func.body, &mut found, &mut before);
+    found.retain(|(_, value)| !before.contains(value) && !func.body.params.contains(value));
+    found
+}
+
+fn collect<'f>(func: &'f Func, block: &Block, found: &mut Vec<(&'f str, Value)>, before: &mut BTreeSet<Value>) {
+    for stmt in &block.stmts {
+        stmt.blocks.iter().for_each(|inner| collect(func, inner, found, before));
+        for &result in &stmt.results {
+            let info = func.info(result);
+            let Some(name) = &info.name else { continue };
+            // An annotation makes a statement of its own, and what leads to it has the variable's name, too.
+            if matches!(stmt.op, Op::Reshard(_)) {
+                before.extend(stmt.args.iter().filter(|arg| func.info(**arg).name.as_ref() == Some(name)));
+            }
+            let same = |(other, value): &(&str, Value)| other == name && func.info(*value).named == info.named;
+            let carried = found.iter().position(same).filter(|_| !stmt.blocks.is_empty());
+            match carried {
+                Some(at) => found[at].1 = result,
+                None => found.push((name, result)),
+            }
+        }
+    }
+}
