@@ -34,7 +34,7 @@ use crate::sources::SourceTexts;
 
 /// Why a command did not do what it was asked for.
 pub enum Stop {
-    /// The program is wrong.
+    /// The program is wrong, or what the command line says of its mesh, constants or entry.
     Program(Vec<Diagnostic>),
     /// The command line is wrong, or the program failed while running.
     Failure(Failure),
@@ -65,7 +65,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Program(diagnostics)) => {
             reporter.diagnostics(&diagnostics, &texts);
-            ExitCode::from(1)
+            let is_command = diagnostics.iter().all(|diagnostic| diagnostic.of_command);
+            ExitCode::from(if is_command && !diagnostics.is_empty() { 2 } else { 1 })
         }
         Err(Stop::Failure(failure)) => {
             reporter.failure(&failure, &texts);

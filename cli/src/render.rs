@@ -101,8 +101,14 @@ fn theme(ascii: bool, color: bool) -> GraphicalTheme {
     }
 }
 
+/// The file with the place of a diagnostic; a mistake in the command line may have none.
+fn file_of<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Option<&'a SourceText> {
+    let has_place = !diagnostic.of_command || diagnostic.span != Span::default();
+    sources.get(diagnostic.span.file).filter(|_| has_place)
+}
+
 fn json_line(diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
-    let file = sources.get(diagnostic.span.file);
+    let file = file_of(diagnostic, sources);
     let (line, column) = file.map(|file| line_column(&file.text, diagnostic.span.start as usize)).unzip();
     let help = help_text(diagnostic);
     let message = JsonMessage {
@@ -124,7 +130,8 @@ fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
-/// The help, and the edits as the source would read; but not those that the help itself spells out.
+/// The help, and the edits as the source would read; but not those that the help itself spells out. Where there is neither, the
+/// page of the code has more to say.
 fn help_text(diagnostic: &Diagnostic) -> Option<String> {
     let help = diagnostic.help.as_deref().unwrap_or_default();
     let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement)));
@@ -137,6 +144,9 @@ fn help_text(diagnostic: &Diagnostic) -> Option<String> {
     }
     for edit in edits() {
         lines.push(format!("  {:<width$}  {}", edit.replacement, edit.note).trim_end().to_string());
+    }
+    if lines.is_empty() && diagnostic.severity == Severity::Error {
+        lines.push(format!("`spmdc explain {}` says more", diagnostic.code.name()));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -156,7 +166,11 @@ struct Shown<'a> {
 fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
     let span = diagnostic.span;
     let text = Some(diagnostic.label.clone()).filter(|label| !label.is_empty());
+    let file = file_of(diagnostic, sources);
     let mut labels = vec![LabeledSpan::new_primary_with_span(text, range_of(span))];
+    if file.is_none() {
+        labels.clear();
+    }
     let mut related = Vec::new();
     for label in &diagnostic.labels {
         if label.span.file == span.file {
@@ -182,7 +196,7 @@ fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
         message: diagnostic.message.clone(),
         help: help_text(diagnostic),
         labels,
-        file: sources.get(span.file),
+        file,
         related,
     }
 }

@@ -68,6 +68,24 @@ fn a_wrong_command_line_is_status_2() {
 }
 
 #[test]
+fn a_command_line_that_does_not_fit_the_program_is_status_2() {
+    let text = "mesh (X = 2, Y = 4);\nconst N = 4;\nfn main(x: f32[N]) -> f32[N] { x }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["check", "p.spmd", "--mesh", "2x2x2"]).expect(2, "", "--mesh gives 3 sizes, the mesh has 2 axes");
+    folder.spmdc(&["check", "p.spmd", "--mesh", "Z=2"]).expect(2, "", "as in --mesh X=2,Y=4");
+    folder.spmdc(&["check", "p.spmd", "--mesh", "0x2"]).expect(2, "", "axis `X` has no devices");
+    folder.spmdc(&["check", "p.spmd", "--set", "N=half"]).expect(2, "", "`half` is not a whole number");
+    folder.spmdc(&["check", "p.spmd", "--entry", "mian"]).expect(2, "", "did you mean --entry main?");
+    let said = folder.spmdc(&["check", "p.spmd", "--set", "M=1", "--set", "K=2", "--error-format", "json"]);
+    assert_eq!((said.status, said.messages().len()), (2, 2), "{}", said.err);
+    assert_eq!(said.messages()[0]["file"], serde_json::Value::Null);
+    // The program itself is wrong, too.
+    let folder = Folder::with(&[("p.spmd", "fn main(x: f32[2]) -> f32[3] { x }\n")]);
+    folder.spmdc(&["check", "p.spmd", "--set", "N=2"]).expect(1, "", "E0107");
+    folder.spmdc(&["check", "p.spmd"]).expect(1, "", "`spmdc explain E0203` says more");
+}
+
+#[test]
 fn codes_are_explained() {
     let folder = Folder::with(&[]);
     folder.spmdc(&["explain", "e0301"]).expect(0, "# E0301: the layout of a result is ambiguous\n", "");
@@ -155,6 +173,8 @@ fn a_dump_runs_like_its_program() {
     for stage in ["typed", "propagated", "partitioned", "optimized"] {
         let dump = folder.spmdc(&["dump", "p.spmd", "--stage", stage]);
         fs::write(folder.path().join("dump.spmd"), &dump.out).unwrap();
+        folder.spmdc(&["check", "dump.spmd", "--mesh", "2"]).expect(0, "", "");
+        folder.spmdc(&["check", "dump.spmd", "--mesh", "4"]).expect(2, "", "a dump has the mesh that it was made for");
         let again = folder.spmdc(&["run", "dump.spmd", "--arg", "x=iota"]);
         assert_eq!((again.status, &again.out), (0, &whole.out), "{stage}: {}\n{}", again.err, dump.out);
     }

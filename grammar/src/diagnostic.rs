@@ -37,6 +37,8 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     pub help: Option<String>,
     pub edits: Vec<Edit>,
+    /// The command line is wrong, not the program.
+    pub of_command: bool,
 }
 
 impl Diagnostic {
@@ -50,11 +52,17 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
             edits: Vec::new(),
+            of_command: false,
         }
     }
 
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// What the command line says does not fit the program.
+    pub fn of_command(self) -> Diagnostic {
+        Diagnostic { of_command: true, ..self }
     }
 
     /// The text under the marked source.

@@ -24,15 +24,24 @@ pub struct Args<'a> {
     pub span: Span,
     /// What has not been taken yet, in source order.
     pub rest: Vec<Arg>,
+    /// The parameters that have been asked for.
+    pub known: Vec<String>,
 }
 
 impl<'a> Args<'a> {
     pub fn new(function: &'a str, span: Span, rest: Vec<Arg>) -> Args<'a> {
-        Args { function, span, rest }
+        Args { function, span, rest, known: Vec::new() }
+    }
+
+    fn asked(&mut self, name: &str) {
+        if !self.known.iter().any(|known| known == name) {
+            self.known.push(name.to_string());
+        }
     }
 
     /// The next positional argument, or the one of this name.
     pub fn take(&mut self, name: &str) -> Option<Arg> {
+        self.asked(name);
         let at = self.rest.iter().position(|arg| match &arg.name {
             Some(given) => given == name,
             None => true,
@@ -44,13 +53,19 @@ impl<'a> Args<'a> {
 
     /// Only by keyword.
     pub fn take_named(&mut self, name: &str) -> Option<Arg> {
+        self.asked(name);
         let at = self.rest.iter().position(|arg| arg.name.as_deref() == Some(name))?;
         Some(self.rest.remove(at))
     }
 
     pub fn required(&mut self, name: &str) -> Result<Arg, Diagnostic> {
         self.take(name).ok_or_else(|| {
-            Diagnostic::error(Code::E0201, self.span, format!("`{}` needs an argument `{name}`", self.function))
+            let error = super::errors::calls::missing(self.function, name, self.span);
+            let keywords = self.rest.iter().filter_map(|arg| arg.name.as_deref());
+            match super::errors::nearest(name, keywords) {
+                Some(near) => error.help(format!("did you mean `{name}` by `{near}`?")),
+                None => error,
+            }
         })
     }
 

@@ -144,8 +144,12 @@ impl Checker<'_> {
                 return term;
             }
             return match args.rest.first() {
+                Some(Arg { name: Some(keyword), span, .. }) if args.known.contains(keyword) => {
+                    self.report(errors_of_calls::given_twice(name, keyword, *span))
+                }
                 Some(Arg { name: Some(keyword), span, .. }) => {
-                    self.report(errors_of_calls::unknown_keyword(name, keyword, &[], *span))
+                    let known: Vec<&str> = args.known.iter().map(String::as_str).collect();
+                    self.report(errors_of_calls::unknown_keyword(name, keyword, &known, *span))
                 }
                 Some(Arg { name: None, span, .. }) => self.report(errors_of_calls::unused(name, *span)),
                 None => self.laid_out_as_asked(name, term, &given, span),

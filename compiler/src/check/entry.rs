@@ -19,7 +19,7 @@ impl<'a> Checker<'a> {
     pub(super) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
         self.all_constants();
         let name = entry.unwrap_or("main");
-        let module = self.find_entry(name).map(|(id, function)| {
+        let module = self.find_entry(name, entry.is_some()).map(|(id, function)| {
             if self.is_entry(function) {
                 self.entry_body(id, function);
             }
@@ -32,7 +32,8 @@ impl<'a> Checker<'a> {
         module
     }
 
-    fn find_entry(&mut self, name: &str) -> Option<(ItemId, &'a FnItem)> {
+    /// `chosen`: the command line names it.
+    fn find_entry(&mut self, name: &str, chosen: bool) -> Option<(ItemId, &'a FnItem)> {
         let set: &'a SourceSet = self.set;
         let items = &set.file(SourceSet::ROOT).program.items;
         let mut functions = Vec::new();
@@ -47,7 +48,8 @@ impl<'a> Checker<'a> {
         // Where the file has syntax errors, its functions may be what could not be read.
         let end = items.last().map_or(0, |item| item.span.end as usize);
         let span = Span::new(SourceSet::ROOT, end, end);
-        self.report(items::no_entry(name, span, &functions));
+        let error = items::no_entry(name, span, &functions);
+        self.report(if chosen { error.of_command() } else { error });
         None
     }
 

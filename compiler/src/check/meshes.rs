@@ -84,7 +84,7 @@ pub fn build(
             }
             Some(MeshOverride::Sizes(sizes)) => {
                 let message = format!("--mesh gives {} sizes, the mesh has {} axes", sizes.len(), mesh.axes.len());
-                diagnostics.push(error(span, message).here(format!("its axes are {}", names(&mesh))));
+                diagnostics.push(misfit(&mesh, span, message));
             }
             Some(MeshOverride::Named(named)) => {
                 for (name, size) in named {
@@ -92,7 +92,7 @@ pub fn build(
                         Some(axis) => axis.size = *size,
                         None => {
                             let message = format!("--mesh names an axis `{name}`, which the mesh does not have");
-                            diagnostics.push(error(span, message).here(format!("its axes are {}", names(&mesh))));
+                            diagnostics.push(misfit(&mesh, span, message));
                         }
                     }
                 }
@@ -102,8 +102,22 @@ pub fn build(
     } else {
         mesh.axes = undeclared(given, diagnostics);
     }
+    let known = diagnostics.len();
     check_sizes(&mut mesh, span, diagnostics);
+    if given.is_some() {
+        // The sizes are those of the command line.
+        diagnostics[known..].iter_mut().for_each(|diagnostic| diagnostic.of_command = true);
+    }
     mesh
+}
+
+/// `--mesh` names or counts axes that the program's mesh does not have.
+fn misfit(mesh: &Mesh, span: Span, message: String) -> Diagnostic {
+    let sizes: Vec<String> = mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
+    error(span, message)
+        .here(format!("its axes are {}", names(mesh)))
+        .help(format!("name them, as in --mesh {}, or give the sizes in this order", sizes.join(",")))
+        .of_command()
 }
 
 fn declare(
@@ -143,14 +157,16 @@ fn undeclared(given: Option<&MeshOverride>, diagnostics: &mut Vec<Diagnostic>) -
         Some(MeshOverride::Sizes(sizes)) => {
             if sizes.len() > NAMES.len() {
                 let message = format!("--mesh gives {} sizes; only the first four axes have names", sizes.len());
-                diagnostics.push(error(Span::default(), message).help("name them: --mesh a=2,b=2,c=2,d=2,e=2"));
+                let error = error(Span::default(), message).help("name them: --mesh a=2,b=2,c=2,d=2,e=2");
+                diagnostics.push(error.of_command());
             }
             NAMES.iter().zip(sizes).map(|(name, size)| axis(name, *size)).collect()
         }
         Some(MeshOverride::Named(named)) => {
             for (position, (name, _)) in named.iter().enumerate() {
                 if named[..position].iter().any(|(earlier, _)| earlier == name) {
-                    diagnostics.push(error(Span::default(), format!("--mesh names the axis `{name}` twice")));
+                    let message = format!("--mesh names the axis `{name}` twice");
+                    diagnostics.push(error(Span::default(), message).help("each axis has one size").of_command());
                 }
             }
             named.iter().map(|(name, size)| axis(name, *size)).collect()

@@ -99,12 +99,15 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
         Err(diagnostic) => checker.diagnostics.push(diagnostic),
     }
-    checker.refuse_other_mesh(options.mesh.is_some());
     checker.check_sets();
     let declared = meshes::declared(set, &mut checker.diagnostics);
     let mut mesh_errors = Vec::new();
     let mesh = meshes::build(declared, options.mesh.as_ref(), &mut |size| checker.mesh_size(size), &mut mesh_errors);
     checker.diagnostics.append(&mut mesh_errors);
+    if checker.exact.is_some() && options.mesh.is_some() {
+        let own = meshes::build(declared, None, &mut |size| checker.mesh_size(size), &mut mesh_errors);
+        checker.refuse_other_mesh(&own, &mesh);
+    }
     let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
     checker.build.mesh = mesh;
     names::resolve(set, &checker.names, &axes, &mut checker.diagnostics);
@@ -155,7 +158,9 @@ impl Checker<'_> {
         // A function that is expanded twice tells its mistakes twice.
         let mut seen = BTreeSet::new();
         self.diagnostics.retain(|diagnostic| {
-            seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error))
+            // What has no place differs by its words.
+            let words = if diagnostic.span == Span::default() { diagnostic.message.clone() } else { String::new() };
+            seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error, words))
         });
         self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
         let has_errors = self.has_errors();

@@ -8,6 +8,7 @@ use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::term::Term;
 use super::types::{ArrayTy, Ty};
+use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::Type;
 use crate::ir::{Block, Stage, Value};
@@ -105,10 +106,11 @@ impl Checker<'_> {
     }
 
     /// A dump was made for one mesh; its blocks fit no other.
-    pub(super) fn refuse_other_mesh(&mut self, is_given: bool) {
-        if is_given && self.exact.is_some() {
+    pub(super) fn refuse_other_mesh(&mut self, own: &Mesh, given: &Mesh) {
+        if own != given {
             let message = "--mesh: a dump has the mesh that it was made for";
-            self.report(errors::items::mesh(Span::default(), message));
+            let error = errors::items::mesh(Span::default(), message).help("leave --mesh out, or dump for that mesh");
+            self.report(error.of_command());
         }
     }
 }

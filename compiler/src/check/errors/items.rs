@@ -74,10 +74,11 @@ pub fn generic_entry(entry: &str, span: Span) -> Diagnostic {
 
 /// E0107
 pub fn unknown_constant(name: &str, constants: &[&str]) -> Diagnostic {
-    let error = Diagnostic::error(Code::E0107, Span::default(), format!("--set: the program has no constant `{name}`"));
+    let message = format!("--set: the program has no constant `{name}`");
+    let error = Diagnostic::error(Code::E0107, Span::default(), message).of_command();
     match nearest(name, constants.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
-        None if constants.is_empty() => error,
+        None if constants.is_empty() => error.help("it has none: write `const N = 8;`"),
         None => error.help(format!("its constants are {}", constants.join(", "))),
     }
 }
@@ -86,6 +87,8 @@ pub fn unknown_constant(name: &str, constants: &[&str]) -> Diagnostic {
 pub fn set_does_not_fit(name: &str, value: &str, kind: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0107, span, format!("--set {name}={value}: `{value}` is not {kind}"))
         .here(format!("`{name}` is {kind} here"))
+        .help(format!("write --set {name}=VALUE with {kind}"))
+        .of_command()
 }
 
 /// E0218
