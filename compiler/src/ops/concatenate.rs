@@ -3,7 +3,7 @@
 use super::factors::{FactorKind, Factors};
 use super::regions::{Span, copy_box};
 use super::{Call, Mismatch, Rules, reshape, shape};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
@@ -111,14 +111,35 @@ fn operands(args: &mut Args<'_>, build: &mut Builder) -> Result<Vec<Value>, Diag
     promote::promoted(build, &operands)
 }
 
-/// Arrays one after another.
+/// Arrays one after another; those that add nothing are left out.
 pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
-    if values.len() == 1 { Ok(values[0]) } else { build.emit1(Concatenate { axis }, values) }
+    if values.len() == 1 {
+        return Ok(values[0]);
+    }
+    let types: Vec<&ArrayType> = values.iter().map(|&value| &build.ty(value).array).collect();
+    Concatenate { axis }.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?;
+    let filled: Vec<Value> = values.iter().copied().filter(|&value| build.ty(value).shape()[axis] > 0).collect();
+    match filled.as_slice() {
+        [] => Ok(values[0]),
+        [one] => Ok(*one),
+        several => build.emit1(Concatenate { axis }, several),
+    }
 }
 
 impl Call for Concatenate {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut values = operands(args, build)?;
+        let nothing =
+            |arg: &Arg| arg.name.as_deref().is_none_or(|name| name == "axis") && matches!(arg.term, Term::Nothing);
+        if name == "concatenate" && args.rest.iter().any(nothing) {
+            // `axis=None` joins the flattened arrays.
+            args.take("axis");
+            for value in &mut values {
+                let len = build.ty(*value).array.len();
+                *value = reshape::reshape(build, *value, &[len])?;
+            }
+            return Ok(Term::Array(concatenate(build, &values, 0)?));
+        }
         let axis = args.optional_int("axis")?.unwrap_or(0);
         let rank = build.ty(values[0]).rank();
         if name == "concatenate" {

@@ -4,6 +4,7 @@
 //! of the result needs only the blocks of the operands at the same place, and nothing is communicated. What each operation
 //! gives for each type, to the bit, is in `number`.
 
+use super::constant::Constant;
 use super::factors::Factors;
 use super::promote::{self, Operand};
 use super::{Call, Mismatch, Rules, number, shape};
@@ -433,11 +434,38 @@ pub fn unary(build: &mut Builder, op: UnaryOp, value: Value) -> Result<Value, Di
             build.emit1(Unary(op), &[value])
         }
         UnaryOp::Square if dtype == DType::Bool => {
-            let value = promote::cast(build, value, DType::I8)?;
+            let value = promote::cast(build, value, DType::I32)?;
             build.emit1(Unary(op), &[value])
         }
         _ => build.emit1(Unary(op), &[value]),
     }
+}
+
+/// `round(x, decimals=2)`: scaled, rounded to the even neighbour, and scaled back.
+fn rounded(build: &mut Builder, value: Value, decimals: i64, args: &Args<'_>) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    if dtype.is_integer() && decimals >= 0 {
+        return Ok(value);
+    }
+    if !dtype.is_float() {
+        let message = format!("`round` to {decimals} decimals is not defined for {}", dtype.name());
+        return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert to a float first, as in f32(x)"));
+    }
+    let largest = match dtype {
+        DType::F16 => 4,
+        DType::F64 => 308,
+        _ => 38,
+    };
+    if decimals > largest {
+        return Ok(value);
+    }
+    let inner = if dtype == DType::F16 { DType::F32 } else { dtype };
+    let value = promote::cast(build, value, inner)?;
+    let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;
+    let scaled = build.emit1(Binary(BinaryOp::Mul), &[value, factor])?;
+    let whole = build.emit1(Unary(UnaryOp::Round), &[scaled])?;
+    let result = build.emit1(Binary(BinaryOp::Div), &[whole, factor])?;
+    promote::cast(build, result, dtype)
 }
 
 /// A function of two operands, converted to their common type.
@@ -448,7 +476,7 @@ pub fn binary(build: &mut Builder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<
             dtype = promote::inexact(dtype);
         }
         BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr if dtype == DType::Bool => {
-            dtype = DType::I8;
+            dtype = DType::I32;
         }
         _ => {}
     }
@@ -473,9 +501,11 @@ impl Call for Unary {
         let arg = args.required("x")?;
         let wanted = (op.is_inexact() && matches!(arg.term, Term::Int(_))).then_some(DType::F32);
         let value = build.materialize(&arg.term, wanted, arg.span)?;
-        if op == UnaryOp::Round && args.optional_int("decimals")?.unwrap_or(0) != 0 {
-            let message = "`round` to a number of decimals is not supported yet";
-            return Err(Diagnostic::error(Code::E0901, args.span, message));
+        if op == UnaryOp::Round
+            && let decimals = args.optional_int("decimals")?.unwrap_or(0)
+            && decimals != 0
+        {
+            return Ok(Term::Array(rounded(build, value, decimals, args)?));
         }
         Ok(Term::Array(unary(build, op, value)?))
     }

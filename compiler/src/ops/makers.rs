@@ -10,7 +10,7 @@ use super::iota::Iota;
 use super::reshape::reshape;
 use super::reshard::with_layout;
 
-use super::{Call, promote};
+use super::{Call, promote, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::{Term, TypeTerm};
 use crate::ir::Value;
@@ -187,7 +187,7 @@ fn eye(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
     build.emit1(Cast { to: dtype }, &[diagonal])
 }
 
-/// `one_hot(x, classes, f32)`: a new last dimension with 1 at each index; indices outside give zeros.
+/// `one_hot(x, classes, f32)`: a new dimension with 1 at each index, the last one or at `axis`; indices outside give zeros.
 fn one_hot(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();
@@ -198,10 +198,14 @@ fn one_hot(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic
     let given = args.int("num_classes")?;
     let classes = super::broadcast::sizes(&[given], args)?[0];
     let dtype = dtype(args, DType::F32)?;
+    let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), ty.rank() + 1, args.span)?;
     let mut wider = ty.shape.clone();
-    wider.push(1);
+    wider.insert(axis, 1);
     let value = reshape(build, value, &wider)?;
-    let numbers = indices(build, ty.dtype, &[classes], 0)?;
+    // The classes lie along the new dimension, and are the same for what follows.
+    let mut sizes = vec![1; ty.rank() - axis + 1];
+    sizes[0] = classes;
+    let numbers = indices(build, ty.dtype, &sizes, 0)?;
     let hot = build.emit1(Compare(CompareOp::Eq), &[value, numbers])?;
     build.emit1(Cast { to: dtype }, &[hot])
 }

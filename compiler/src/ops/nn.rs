@@ -7,10 +7,11 @@ use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, Un
 use super::promote::{cast, inexact};
 use super::reduce::reduce;
 use super::{Call, shape};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::ir::Value;
 use crate::ir::build::Builder;
+use crate::ir::types::DType;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::ReduceOp;
 
@@ -22,6 +23,7 @@ impl Call for Neural {
         let dtype = build.ty(value).dtype();
         let mut formula = Formula { build };
         if name == "relu" {
+            let value = if dtype == DType::Bool { cast(formula.build, value, DType::I32)? } else { value };
             let zero = formula.number(0.0, value)?;
             return Ok(Term::Array(formula.binary(BinaryOp::Maximum, value, zero)?));
         }
@@ -40,7 +42,15 @@ impl Call for Neural {
             "gelu" => formula.gelu(x),
             _ => {
                 let rank = formula.build.ty(x).rank();
-                let axes = shape::axes(&args.optional_ints("axis")?.unwrap_or(vec![-1]), rank, args.span)?;
+                // Over the last dimension, unless the call says another; `axis=None` is all of them.
+                let axes = match args.take("axis") {
+                    None => shape::axes(&[-1], rank, args.span)?,
+                    Some(Arg { term: Term::Nothing, .. }) => (0..rank).collect(),
+                    Some(arg) => {
+                        let given = Args::new(name, args.span, vec![arg]).ints("axis")?;
+                        shape::axes(&given, rank, args.span)?
+                    }
+                };
                 formula.softmax(x, &axes, name == "log_softmax")
             }
         };
@@ -114,6 +124,9 @@ impl Formula<'_> {
     }
 
     fn softmax(&mut self, x: Value, axes: &[usize], log: bool) -> Result<Value, Diagnostic> {
+        if axes.iter().any(|&axis| self.build.ty(x).shape()[axis] == 0) {
+            return Ok(x);
+        }
         let largest = reduce(self.build, ReduceOp::Max, x, axes, true)?;
         let shifted = self.binary(BinaryOp::Sub, x, largest)?;
         let power = self.unary(UnaryOp::Exp, shifted)?;

@@ -1,17 +1,20 @@
 //! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are needed whole.
 
+use super::broadcast::broadcast;
+use super::concatenate::concatenate;
 use super::factors::Factors;
 use super::flip::whole_dims;
 use super::regions::{Span, box_indices, copy_box};
+use super::slice::{Range, slice};
 use super::{Call, Mismatch, Rules, shape};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::lower::Lowering;
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::{Stmt, Value};
 use crate::ops::constant::number_bits;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -131,6 +134,107 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     }
 }
 
+/// How an array goes on beyond its ends, where that is not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The last element again.
+    Edge,
+    /// Mirrored at the last element, which is not repeated.
+    Reflect,
+    /// Mirrored behind the last element.
+    Symmetric,
+    /// From the other end.
+    Wrap,
+}
+
+impl Mode {
+    /// None for a number around the array.
+    fn of(arg: &Arg) -> Result<Option<Mode>, Diagnostic> {
+        let unknown = || {
+            let help = "modes are \"constant\", \"edge\", \"reflect\", \"symmetric\" and \"wrap\"";
+            Diagnostic::error(Code::E0901, arg.span, "`pad` does not know this mode").help(help)
+        };
+        let Term::Str(name) = &arg.term else { return Err(unknown()) };
+        match name.as_str() {
+            "constant" => Ok(None),
+            "edge" => Ok(Some(Mode::Edge)),
+            "reflect" => Ok(Some(Mode::Reflect)),
+            "symmetric" => Ok(Some(Mode::Symmetric)),
+            "wrap" => Ok(Some(Mode::Wrap)),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The element of a dimension of `size` that stands at `place`, which may lie beyond its ends.
+    fn source(self, place: i64, size: i64) -> i64 {
+        match self {
+            Mode::Edge => place.clamp(0, size - 1),
+            Mode::Wrap => place.rem_euclid(size),
+            Mode::Symmetric => {
+                let at = place.rem_euclid(2 * size);
+                at.min(2 * size - 1 - at)
+            }
+            Mode::Reflect if size == 1 => 0,
+            Mode::Reflect => {
+                let at = place.rem_euclid(2 * size - 2);
+                at.min(2 * size - 2 - at)
+            }
+        }
+    }
+}
+
+/// The array, continued by its own elements: slices of it, one after another.
+fn extended(
+    build: &mut Builder,
+    mut value: Value,
+    widths: &[(usize, usize)],
+    mode: Mode,
+    args: &Args<'_>,
+) -> Result<Value, Diagnostic> {
+    for (dim, &(before, after)) in widths.iter().enumerate().filter(|(_, widths)| **widths != (0, 0)) {
+        let sizes = build.ty(value).shape().to_vec();
+        let size = sizes[dim] as i64;
+        if size == 0 {
+            let message = format!("dimension {dim} has no elements to go on with");
+            return Err(Diagnostic::error(Code::E0205, args.span, message));
+        }
+        let places = -(before as i64)..size + after as i64;
+        let mut parts = Vec::new();
+        for run in runs(places.map(|place| mode.source(place, size))) {
+            let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
+            let one = run.len == 1 || run.step == 0;
+            ranges[dim] =
+                Range { start: run.start, step: if one { 1 } else { run.step }, len: if one { 1 } else { run.len } };
+            let mut part = slice(build, value, &ranges)?;
+            if one && run.len > 1 {
+                let mut wider = sizes.clone();
+                wider[dim] = run.len;
+                part = broadcast(build, part, &wider)?;
+            }
+            parts.push(part);
+        }
+        value = concatenate(build, &parts, dim)?;
+    }
+    Ok(value)
+}
+
+/// Places with equal steps of -1, 0 or 1, as long as possible.
+fn runs(places: impl Iterator<Item = i64>) -> Vec<Range> {
+    let mut runs: Vec<Range> = Vec::new();
+    for place in places {
+        if let Some(run) = runs.last_mut() {
+            let step = place - run.at(run.len - 1) as i64;
+            if step.abs() <= 1 && (run.len == 1 || run.step == step) {
+                run.step = step;
+                run.len += 1;
+                continue;
+            }
+        }
+        runs.push(Range { start: place as usize, step: 1, len: 1 });
+    }
+    runs
+}
+
 impl Call for Pad {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
@@ -138,9 +242,9 @@ impl Call for Pad {
         let given = args.required("pad_width")?;
         let widths = widths(&given.term, rank, args)?;
         if let Some(mode) = args.take("mode")
-            && !matches!(&mode.term, Term::Str(mode) if mode == "constant")
+            && let Some(mode) = Mode::of(&mode)?
         {
-            return Err(Diagnostic::error(Code::E0901, mode.span, "`pad` knows the mode \"constant\" only, so far"));
+            return Ok(Term::Array(extended(build, value, &widths, mode, args)?));
         }
         let number = match (args.take_named("bits"), args.take_named("constant_values")) {
             // In dumps: any number, NaN included.
@@ -165,6 +269,18 @@ impl Call for Pad {
 mod tests {
     use super::*;
     use crate::ir::types::DType;
+
+    #[test]
+    fn arrays_go_on_as_numpy_says() {
+        let sources = |mode: Mode, size: i64| (-3..size + 3).map(|place| mode.source(place, size)).collect::<Vec<_>>();
+        assert_eq!(sources(Mode::Edge, 2), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(sources(Mode::Reflect, 3), [1, 2, 1, 0, 1, 2, 1, 0, 1]);
+        assert_eq!(sources(Mode::Symmetric, 2), [1, 1, 0, 0, 1, 1, 0, 0]);
+        assert_eq!(sources(Mode::Wrap, 2), [1, 0, 1, 0, 1, 0, 1, 0]);
+        let steps: Vec<(usize, i64, usize)> =
+            runs([2, 1, 0, 0, 0, 1, 3].into_iter()).iter().map(|run| (run.start, run.step, run.len)).collect();
+        assert_eq!(steps, [(2, -1, 3), (0, 0, 2), (1, 1, 1), (3, 1, 1)]);
+    }
 
     #[test]
     fn the_operand_lies_inside_the_frame() {

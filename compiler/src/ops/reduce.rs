@@ -4,12 +4,14 @@
 //! is a partial value until a collective combines them. The others pass through. The winner's position is not combined that
 //! way: `argmax` needs its dimension whole.
 
-use super::elementwise::{self, CompareOp};
+use super::broadcast::broadcast;
+use super::constant::Constant;
+use super::elementwise::{self, BinaryOp, CompareOp, Select};
 use super::factors::{FactorKind, Factors};
 use super::promote;
 use super::reshape::reshape;
 use super::{Call, Mismatch, Rules, number, shape};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::loops::{Affine, Combine};
 use crate::codegen::lower::Lowering;
@@ -124,7 +126,6 @@ fn identity(op: ReduceOp, dtype: DType) -> Option<u64> {
 
 /// Combines elements in order. Sums and products of floats are kept in f64 and rounded once.
 fn combine(op: ReduceOp, dtype: DType, mut bits: impl Iterator<Item = u64>) -> u64 {
-    use elementwise::BinaryOp;
     let by = match op {
         ReduceOp::Sum => BinaryOp::Add,
         ReduceOp::Product => BinaryOp::Mul,
@@ -313,8 +314,84 @@ impl Call for Reduce {
         };
         let value = args.array(build, "x")?;
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
-        Ok(Term::Array(reduce(build, op, value, &axes, keepdims)?))
+        let dtype = if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype_of(args)? } else { None };
+        let value = match dtype {
+            Some(dtype) => promote::cast(build, value, dtype)?,
+            None => value,
+        };
+        let counts = !matches!(op, ReduceOp::And | ReduceOp::Or);
+        let initial = if counts { args.take_named("initial") } else { None };
+        let value = chosen(build, args, op, value, initial.as_ref())?;
+        let empty = axes.iter().any(|&axis| build.ty(value).shape()[axis] == 0);
+        let result = match &initial {
+            Some(initial) if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) => {
+                let first = promote::to_dtype(build, (&initial.term, initial.span), build.ty(value).dtype())?;
+                let shape = reduced_shape(build.ty(value).shape(), &axes, keepdims);
+                broadcast(build, first, &shape)?
+            }
+            Some(initial) => {
+                let result = Term::Array(reduce(build, op, value, &axes, keepdims)?);
+                let by = match op {
+                    ReduceOp::Sum => BinaryOp::Add,
+                    ReduceOp::Product => BinaryOp::Mul,
+                    ReduceOp::Min => BinaryOp::Minimum,
+                    ReduceOp::Max | ReduceOp::And | ReduceOp::Or => BinaryOp::Maximum,
+                };
+                elementwise::binary(build, by, (&result, args.span), (&initial.term, initial.span))?
+            }
+            None => reduce(build, op, value, &axes, keepdims)?,
+        };
+        Ok(Term::Array(match dtype {
+            Some(dtype) => promote::cast(build, result, dtype)?,
+            None => result,
+        }))
     }
+}
+
+/// The `dtype=` of a call: an element type.
+pub fn dtype_of(args: &mut Args<'_>) -> Result<Option<DType>, Diagnostic> {
+    match args.take_named("dtype") {
+        None | Some(Arg { term: Term::Nothing, .. }) => Ok(None),
+        Some(Arg { term: Term::Type(ty), .. }) if ty.array.rank() == 0 => Ok(Some(ty.array.dtype)),
+        Some(arg) => {
+            let message = format!("`dtype` is an element type such as f32, not {}", arg.term.describe());
+            Err(Diagnostic::error(Code::E0210, arg.span, message))
+        }
+    }
+}
+
+/// The mask of a call's `where=`, in the shape of what is reduced.
+pub fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
+    let Some(arg) = args.take_named("where").filter(|arg| !matches!(arg.term, Term::Nothing)) else { return Ok(None) };
+    let mask = build.materialize(&arg.term, None, arg.span)?;
+    if build.ty(mask).dtype() != DType::Bool {
+        let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
+        return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare with something, as in `x > 0`"));
+    }
+    broadcast(build, mask, shape).map(Some)
+}
+
+/// What `where=` leaves: elsewhere stands what changes nothing.
+fn chosen(
+    build: &mut Builder,
+    args: &mut Args<'_>,
+    op: ReduceOp,
+    value: Value,
+    initial: Option<&Arg>,
+) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let Some(mask) = mask_of(build, args, &shape)? else { return Ok(value) };
+    let value = if matches!(op, ReduceOp::And | ReduceOp::Or) { elementwise::truth(build, value)? } else { value };
+    let dtype = build.ty(value).dtype();
+    let other = match (identity(op, dtype), initial) {
+        (Some(bits), _) => build.emit1(Constant::scalar(dtype, bits), &[])?,
+        (None, Some(initial)) => promote::to_dtype(build, (&initial.term, initial.span), dtype)?,
+        (None, None) => {
+            let message = format!("`{}` with `where=` needs `initial=`, for it may find nothing", args.function);
+            return Err(Diagnostic::error(Code::E0201, args.span, message));
+        }
+    };
+    build.emit1(Select, &[mask, value, other])
 }
 
 impl Call for ArgReduce {

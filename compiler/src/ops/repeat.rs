@@ -1,5 +1,7 @@
 //! `tile` and `repeat`: a new dimension is stretched and merged with the one that it stands beside.
 
+use super::concatenate::concatenate;
+use super::slice::{Range, slice};
 use super::{Call, broadcast, reshape, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -25,6 +27,41 @@ fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bo
     reshape::reshape(build, value, &merged)
 }
 
+/// More counts than this would make a program of as many statements.
+const MAX_COUNTS: usize = 256;
+
+/// Each element of a dimension as many times as its count says; a single count is for all of them.
+fn repeated(
+    build: &mut Builder,
+    value: Value,
+    dim: usize,
+    times: &[usize],
+    args: &Args<'_>,
+) -> Result<Value, Diagnostic> {
+    let sizes = build.ty(value).shape().to_vec();
+    if let [times] = *times {
+        return copies(build, value, dim, times, false);
+    }
+    if times.len() != sizes[dim] {
+        let message = format!("`repeat` is given {} counts for a dimension of {}", times.len(), sizes[dim]);
+        return Err(Diagnostic::error(Code::E0205, args.span, message).help("give one count, or one for each element"));
+    }
+    if times.len() > MAX_COUNTS {
+        let message = format!("`repeat` with more than {MAX_COUNTS} counts is not supported yet");
+        return Err(Diagnostic::error(Code::E0901, args.span, message));
+    }
+    let mut parts = Vec::new();
+    for (at, &times) in times.iter().enumerate() {
+        let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
+        ranges[dim] = Range::between(at, at + 1);
+        let part = slice(build, value, &ranges)?;
+        let mut wider = sizes.clone();
+        wider[dim] = times;
+        parts.push(broadcast::broadcast(build, part, &wider)?);
+    }
+    if parts.is_empty() { Ok(value) } else { concatenate(build, &parts, dim) }
+}
+
 impl Call for Repeat {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
@@ -32,13 +69,6 @@ impl Call for Repeat {
         let mut times = broadcast::sizes(&given, args)?;
         let mut sizes = build.ty(value).shape().to_vec();
         if name == "repeat" {
-            let [times] = times[..] else {
-                return Err(Diagnostic::error(
-                    Code::E0901,
-                    args.span,
-                    "`repeat` takes one count for all elements, so far",
-                ));
-            };
             let dim = match args.optional_int("axis")? {
                 Some(axis) => shape::axis(axis, sizes.len(), args.span)?,
                 None => {
@@ -46,7 +76,7 @@ impl Call for Repeat {
                     0
                 }
             };
-            return Ok(Term::Array(copies(build, value, dim, times, false)?));
+            return Ok(Term::Array(repeated(build, value, dim, &times, args)?));
         }
         let rank = sizes.len().max(times.len());
         sizes.splice(0..0, vec![1; rank - sizes.len()]);

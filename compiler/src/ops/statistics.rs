@@ -5,14 +5,15 @@
 
 use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, UnaryOp, unary};
 use super::promote::{cast, inexact};
-use super::reduce::{axes_of, reduce};
+use super::reduce::{axes_of, dtype_of, mask_of, reduce};
 use super::{Call, later};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::ir::Value;
 use crate::ir::build::Builder;
 use crate::ir::types::DType;
 use crate::ops::constant::Constant;
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::ReduceOp;
 
@@ -24,8 +25,19 @@ impl Call for Statistics {
         let order = if name == "norm" { args.take("ord") } else { None };
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
         let over = Over { axes: &axes, keepdims };
+        let averages = matches!(name, "mean" | "var" | "std");
+        let value = match if averages { dtype_of(args)? } else { None } {
+            Some(dtype) => cast(build, value, dtype)?,
+            None => value,
+        };
         let result = match name {
-            "mean" => mean(build, value, over),
+            "mean" => {
+                let shape = build.ty(value).shape().to_vec();
+                match mask_of(build, args, &shape)? {
+                    Some(mask) => mean_where(build, value, mask, over),
+                    None => mean(build, value, over),
+                }
+            }
             "var" | "std" => {
                 let ddof = args.optional_int("ddof")?.or(args.optional_int("correction")?).unwrap_or(0);
                 let variance = variance(build, value, over, ddof)?;
@@ -36,10 +48,7 @@ impl Call for Statistics {
                 reduce(build, ReduceOp::Sum, nonzero, over.axes, over.keepdims)
             }
             "logsumexp" => logsumexp(build, value, over),
-            _ => {
-                let order = order.map(|arg| arg.term).filter(|term| !matches!(term, Term::Nothing));
-                norm(build, value, order, over, args)
-            }
+            _ => norm(build, value, order, over),
         };
         Ok(Term::Array(result?))
     }
@@ -80,6 +89,19 @@ fn mean(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, Diag
     cast(build, mean, dtype)
 }
 
+/// The mean of the elements that a mask chooses.
+fn mean_where(build: &mut Builder, value: Value, mask: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
+    let dtype = inexact(build.ty(value).dtype());
+    let value = cast(build, value, computed(dtype))?;
+    let zero = build.emit1(Constant::float(computed(dtype), 0.0), &[])?;
+    let chosen = build.emit1(Select, &[mask, value, zero])?;
+    let sum = reduce(build, ReduceOp::Sum, chosen, over.axes, over.keepdims)?;
+    let count = reduce(build, ReduceOp::Sum, mask, over.axes, over.keepdims)?;
+    let count = cast(build, count, computed(dtype))?;
+    let mean = build.emit1(Binary(BinaryOp::Div), &[sum, count])?;
+    cast(build, mean, dtype)
+}
+
 fn variance(build: &mut Builder, value: Value, over: Over<'_>, ddof: i64) -> Result<Value, Diagnostic> {
     let dtype = inexact(build.ty(value).dtype());
     let value = cast(build, value, computed(dtype))?;
@@ -95,6 +117,11 @@ fn variance(build: &mut Builder, value: Value, over: Over<'_>, ddof: i64) -> Res
 fn logsumexp(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
     let dtype = inexact(build.ty(value).dtype());
     let value = cast(build, value, dtype)?;
+    if over.axes.iter().any(|&axis| build.ty(value).shape()[axis] == 0) {
+        // The logarithm of nothing.
+        let sum = reduce(build, ReduceOp::Sum, value, over.axes, over.keepdims)?;
+        return build.emit1(Unary(UnaryOp::Log), &[sum]);
+    }
     let largest = reduce(build, ReduceOp::Max, value, over.axes, true)?;
     let finite = build.emit1(Unary(UnaryOp::IsFinite), &[largest])?;
     let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
@@ -104,50 +131,98 @@ fn logsumexp(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value,
     let sum = reduce(build, ReduceOp::Sum, powers, over.axes, true)?;
     let log = build.emit1(Unary(UnaryOp::Log), &[sum])?;
     let result = build.emit1(Binary(BinaryOp::Add), &[log, shift])?;
-    if over.keepdims {
-        return Ok(result);
-    }
-    let shape = build.ty(result).shape().iter().enumerate();
-    let kept: Vec<usize> = shape.filter(|(dim, _)| !over.axes.contains(dim)).map(|(_, &size)| size).collect();
-    super::reshape::reshape(build, result, &kept)
+    dropped(build, result, over)
 }
 
-/// The Euclidean norm, or for vectors that of order 1, inf or -inf.
-fn norm(
-    build: &mut Builder,
-    value: Value,
-    order: Option<Term>,
-    over: Over<'_>,
-    args: &Args<'_>,
-) -> Result<Value, Diagnostic> {
+/// What `ord=` asks for.
+enum Order {
+    /// The root of the sum of the squares, whatever the dimensions.
+    Euclidean,
+    Number(f64),
+}
+
+fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
+    let Some(Arg { term, span, .. }) = given else { return Ok(Order::Euclidean) };
+    let number = match &term {
+        Term::Nothing => return Ok(Order::Euclidean),
+        Term::Int(order) => *order as f64,
+        Term::Float(order) => *order,
+        Term::Str(name) => match name.as_str() {
+            "fro" if dims == 2 => return Ok(Order::Euclidean),
+            "inf" => f64::INFINITY,
+            "-inf" => f64::NEG_INFINITY,
+            "nuc" if dims == 2 => return Err(later::not_supported("the nuclear norm", span)),
+            _ => {
+                let message = format!("there is no norm called {name:?} over {dims} dimensions");
+                let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\"";
+                return Err(Diagnostic::error(Code::E0210, span, message).help(help));
+            }
+        },
+        other => {
+            let message = format!("`ord` must be a number known at compile time, not {}", other.describe());
+            return Err(Diagnostic::error(Code::E0210, span, message));
+        }
+    };
+    match dims {
+        1 if number == 2.0 => Ok(Order::Euclidean),
+        1 => Ok(Order::Number(number)),
+        2 if number.abs() == 2.0 => Err(later::not_supported("a norm by singular values", span)),
+        2 if number.abs() == 1.0 || number.is_infinite() => Ok(Order::Number(number)),
+        _ => {
+            let message = format!("there is no norm of order {number} over {dims} dimensions");
+            Err(Diagnostic::error(Code::E0210, span, message).help(
+                "vectors have norms of every order, matrices of 1, -1, and plus and minus infinity; `axis=` says which",
+            ))
+        }
+    }
+}
+
+/// Norms of vectors and matrices, as `numpy.linalg.norm` defines them.
+fn norm(build: &mut Builder, value: Value, given: Option<Arg>, over: Over<'_>) -> Result<Value, Diagnostic> {
+    let order = order(given, over.axes.len())?;
     let dtype = inexact(build.ty(value).dtype());
     let value = cast(build, value, dtype)?;
-    let is_vector = over.axes.len() == 1;
-    let magnitude = |build: &mut Builder| unary(build, UnaryOp::Abs, value);
-    match order {
-        None => {}
-        Some(Term::Int(2)) if is_vector => {}
-        Some(Term::Float(2.0)) if is_vector => {}
-        Some(Term::Int(1)) if is_vector => {
-            let magnitude = magnitude(build)?;
-            return reduce(build, ReduceOp::Sum, magnitude, over.axes, over.keepdims);
-        }
-        Some(Term::Float(order)) if is_vector && order.is_infinite() => {
-            let magnitude = magnitude(build)?;
-            let op = if order > 0.0 { ReduceOp::Max } else { ReduceOp::Min };
-            return reduce(build, op, magnitude, over.axes, over.keepdims);
-        }
-        Some(Term::Int(0)) if is_vector => {
-            let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
-            let nonzero = build.emit1(Compare(CompareOp::Ne), &[value, zero])?;
-            let nonzero = cast(build, nonzero, dtype)?;
-            return reduce(build, ReduceOp::Sum, nonzero, over.axes, over.keepdims);
-        }
-        Some(_) => return Err(later::not_supported("norm of this order", args.span)),
+    let Order::Number(order) = order else {
+        let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
+        let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
+        return build.emit1(Unary(UnaryOp::Sqrt), &[sum]);
+    };
+    if order == 0.0 {
+        let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+        let nonzero = build.emit1(Compare(CompareOp::Ne), &[value, zero])?;
+        let nonzero = cast(build, nonzero, dtype)?;
+        return reduce(build, ReduceOp::Sum, nonzero, over.axes, over.keepdims);
     }
-    let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
-    let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
-    build.emit1(Unary(UnaryOp::Sqrt), &[sum])
+    let magnitude = unary(build, UnaryOp::Abs, value)?;
+    let extreme = if order > 0.0 { ReduceOp::Max } else { ReduceOp::Min };
+    match *over.axes {
+        // The largest (or smallest) sum of a column or row: order 1 adds up columns, infinity rows.
+        [row, column] => {
+            let (summed, other) = if order.is_infinite() { (column, row) } else { (row, column) };
+            let sums = reduce(build, ReduceOp::Sum, magnitude, &[summed], true)?;
+            let found = reduce(build, extreme, sums, &[other], true)?;
+            dropped(build, found, over)
+        }
+        _ if order.is_infinite() => reduce(build, extreme, magnitude, over.axes, over.keepdims),
+        _ if order == 1.0 => reduce(build, ReduceOp::Sum, magnitude, over.axes, over.keepdims),
+        _ => {
+            let exponent = build.emit1(Constant::float(dtype, order), &[])?;
+            let powers = build.emit1(Binary(BinaryOp::Pow), &[magnitude, exponent])?;
+            let sum = reduce(build, ReduceOp::Sum, powers, over.axes, over.keepdims)?;
+            let inverse = build.emit1(Constant::float(dtype, 1.0 / order), &[])?;
+            build.emit1(Binary(BinaryOp::Pow), &[sum, inverse])
+        }
+    }
+}
+
+/// A result whose reduced dimensions are still there with size 1, as the call wants it.
+fn dropped(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
+    if over.keepdims {
+        return Ok(value);
+    }
+    let shape = build.ty(value).shape().iter().enumerate();
+    let kept: Vec<usize> = shape.filter(|(dim, _)| !over.axes.contains(dim)).map(|(_, &size)| size).collect();
+    super::reshape::reshape(build, value, &kept)
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::reduce;
 use crate::ops::slice::{Range, slice};
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::transpose::transpose;
+use crate::ops::{Call, Mismatch, Rules, shape};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::ReduceOp;
@@ -127,7 +128,7 @@ impl Rules for Diagonal {
     }
 }
 
-/// `trace(x)` sums the diagonal of the first two dimensions; `diag(x)` takes that of a matrix, or makes a matrix of a vector.
+/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`; `diag(x)` takes that of a matrix, or makes a matrix of a vector.
 pub struct DiagonalCalls;
 
 impl Call for DiagonalCalls {
@@ -147,6 +148,11 @@ impl Call for DiagonalCalls {
             ("diag", 1) => Ok(Term::Array(spread(build, value, offset)?)),
             ("diag", 2) => Ok(Term::Array(diagonal(build, value, offset)?)),
             ("trace", 2..) => {
+                let given = [args.optional_int("axis1")?.unwrap_or(0), args.optional_int("axis2")?.unwrap_or(1)];
+                let mut order = shape::axes(&given, rank, args.span)?;
+                let others: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
+                order.extend(others);
+                let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
                 let diagonal = diagonal(build, value, offset)?;
                 Ok(Term::Array(reduce(build, ReduceOp::Sum, diagonal, &[0], false)?))
             }
