@@ -125,8 +125,8 @@ impl ProgramOptions {
 pub struct RunCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, 3.5, true, [1,2,3], zeros, ones, iota, full:V, uniform:SEED
-    /// or normal:SEED
+    /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
+    /// full:V, uniform:SEED or normal:SEED
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub arguments: Vec<String>,
     /// Write a result to FILE.npy, or all of them to FILE.npz, instead of printing

@@ -165,6 +165,33 @@ fn a_program_runs_and_says_what_it_computed() {
 }
 
 #[test]
+fn arguments_come_from_safetensors_files() {
+    let text =
+        "mesh (X = 2);\nfn main(x: f32[3@X, 2], p: { w: f16[2], k: (i64, bool[2]) }) { (x, p.w * 2, p.k.0, p.k.1) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let header = r#"{"x":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]},"w":{"dtype":"F16","shape":[2],"data_offsets":[24,28]},
+        "k.0":{"dtype":"I64","shape":[],"data_offsets":[28,36]},"k.1":{"dtype":"BOOL","shape":[2],"data_offsets":[36,38]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.extend((0..6u8).flat_map(|x| f32::from(x).to_le_bytes()));
+    file.extend([0x00, 0x3c, 0x00, 0x40]);
+    file.extend((-7i64).to_le_bytes());
+    file.extend([1, 0]);
+    fs::write(folder.path().join("all.safetensors"), &file).unwrap();
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=@all.safetensors:x", "--arg", "p=@all.safetensors"]).expect(
+        0,
+        "0: f32[3@X,2]\n[[0. 1.]\n [2. 3.]\n [4. 5.]]\n1: f16[2]\n[2. 4.]\n2: i64\n-7\n3: bool[2]\n[ True False]\n",
+        "",
+    );
+    let x = |value: &str| folder.spmdc(&["run", "p.spmd", "--arg", &format!("x={value}"), "--arg", "p=zeros"]);
+    x("@all.safetensors:w").expect(2, "", "`x` is f32[3@X,2], but `all.safetensors:w` is f16[2]");
+    x("@all.safetensors:xx").expect(2, "", "did you mean `x`?");
+    file.pop();
+    fs::write(folder.path().join("cut.safetensors"), &file).unwrap();
+    x("@cut.safetensors:x").expect(2, "", "cannot read `cut.safetensors`: it is cut off");
+}
+
+#[test]
 fn a_dump_runs_like_its_program() {
     let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) -> f32 { sum(x * x) }\n";
     let folder = Folder::with(&[("p.spmd", text)]);

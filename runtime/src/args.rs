@@ -52,8 +52,8 @@ const OPTIONS: [RunOption; 8] = [
     RunOption {
         name: "--arg",
         value: "NAME=VALUE",
-        help: "the value of a parameter: @FILE.npy, @FILE.npz:KEY, 3.5, true, [1,2,3],\n\
-               zeros, ones, iota, full:V, uniform:SEED or normal:SEED",
+        help: "the value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY,\n\
+               3.5, true, [1,2,3], zeros, ones, iota, full:V, uniform:SEED or normal:SEED",
     },
     RunOption {
         name: "--out",

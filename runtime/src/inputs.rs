@@ -1,7 +1,7 @@
 //! Arguments of the command line become the sources of the program's parameters.
 //!
 //! `--arg x=@x.npy`, `--arg x=[1,2,3]`, `--arg x=uniform:7`; a leaf of a struct by its path, `--arg p.w=@w.npy`, or the whole
-//! struct from an archive, `--arg p=@p.npz`. Shape and element type must be the parameter's.
+//! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`. Shape and element type must be the parameter's.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use crate::array::BlockSource;
 use crate::io::generated::{GeneratedSource, Pattern};
 use crate::io::npy::NpySource;
 use crate::io::npz::NpzArchive;
+use crate::io::safetensors::SafetensorsFile;
 use crate::literal::Literal;
 use crate::random::{self, Distribution, RandomSource};
 use crate::suggest;
@@ -36,8 +37,8 @@ enum Value {
     Random(Distribution, i64),
 }
 
-const FORMS: &str = "a value is @FILE.npy, @FILE.npz:KEY, a number, true, false, a list such as [1,2,3], or one of zeros, \
-                     ones, iota, full:VALUE, uniform:SEED, normal:SEED";
+const FORMS: &str = "a value is @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, a number, true, false, a list such as \
+                     [1,2,3], or one of zeros, ones, iota, full:VALUE, uniform:SEED, normal:SEED";
 
 impl Argument {
     pub fn parse(text: &str) -> Result<Argument, RunError> {
@@ -86,9 +87,11 @@ impl Value {
     }
 
     fn parse_file(file: &str) -> Result<Value, String> {
-        if let Some(end) = file.rfind(".npz:") {
-            let (path, member) = (&file[..end + 4], &file[end + 5..]);
-            return Ok(Value::File { path: PathBuf::from(path), member: Some(member.to_string()) });
+        for ending in [".npz", ".safetensors"] {
+            if let Some(at) = file.rfind(&format!("{ending}:")) {
+                let (path, member) = file.split_at(at + ending.len());
+                return Ok(Value::File { path: PathBuf::from(path), member: Some(member[1..].to_string()) });
+            }
         }
         if file.is_empty() {
             return Err("the name of a file is missing after `@`".to_string());
@@ -192,8 +195,8 @@ fn bind_struct(
     }
     let path = &argument.path;
     match &argument.value {
-        Value::File { path: file, member: None } if has_extension(file, "npz") => {
-            let archive = NpzArchive::open(file)?;
+        Value::File { path: file, member: None } if Archive::is_one(file) => {
+            let archive = Archive::open(file)?;
             for &leaf in leaves {
                 let param = &params[leaf];
                 let name = &param.name[path.len() + 1..];
@@ -240,28 +243,57 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
-fn holds(archive: &NpzArchive) -> String {
-    let names: Vec<String> = archive.names().map(|name| format!("`{name}`")).collect();
+/// A file with several arrays in it.
+enum Archive {
+    Npz(NpzArchive),
+    Safetensors(SafetensorsFile),
+}
+
+impl Archive {
+    fn is_one(path: &Path) -> bool {
+        has_extension(path, "npz") || has_extension(path, "safetensors")
+    }
+
+    fn open(path: &Path) -> Result<Archive, RunError> {
+        if has_extension(path, "safetensors") {
+            return SafetensorsFile::open(path).map(Archive::Safetensors);
+        }
+        NpzArchive::open(path).map(Archive::Npz)
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Archive::Npz(archive) => archive.names().map(str::to_string).collect(),
+            Archive::Safetensors(file) => file.names(),
+        }
+    }
+
+    /// The array of this name, or `None` where there is none.
+    fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
+        match self {
+            Archive::Npz(archive) => archive.array(name),
+            Archive::Safetensors(file) => file.array(name),
+        }
+    }
+}
+
+fn holds(archive: &Archive) -> String {
+    let names: Vec<String> = archive.names().iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() { "it holds no arrays".to_string() } else { format!("it holds {}", names.join(", ")) }
 }
 
 fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Source, RunError> {
     let shown = path.display();
-    let with_member = path.to_string_lossy();
-    if has_extension(path, "safetensors") || with_member.contains(".safetensors:") {
-        return Err(RunError::new("E0901", format!("`{shown}`: .safetensors files are not supported yet"))
-            .with_help("convert it to .npz"));
-    }
-    if !has_extension(path, "npz") {
+    if !Archive::is_one(path) {
         return check_type(NpySource::open(path)?, &shown.to_string(), param);
     }
-    let archive = NpzArchive::open(path)?;
-    let mut names = archive.names();
-    let name = match (member, names.next(), names.next()) {
-        (Some(member), ..) => member,
-        (None, Some(only), None) => only,
-        (None, ..) if archive.names().any(|name| name == param.name) => &param.name,
-        (None, ..) => {
+    let archive = Archive::open(path)?;
+    let names = archive.names();
+    let name = match (member, names.as_slice()) {
+        (Some(member), _) => member,
+        (None, [only]) => only,
+        (None, names) if names.contains(&param.name) => &param.name,
+        (None, _) => {
             return Err(RunError::new(
                 "E0702",
                 format!("`{shown}` is an archive; which of its arrays is `{}`?", param.name),
@@ -271,7 +303,7 @@ fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Sourc
     };
     let source = archive.array(name)?.ok_or_else(|| {
         let error = RunError::new("E0703", format!("`{shown}` has no array `{name}`"));
-        match suggest::nearest(name, archive.names()) {
+        match suggest::nearest(name, names.iter().map(String::as_str)) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
             None => error.with_help(holds(&archive)),
         }
@@ -404,7 +436,7 @@ mod tests {
             ("x=true", "E0701", "`x` is f32[4, 8], but true is not an f32"),
             ("x=full:1e50", "E0701", "`x` is f32[4, 8], but 1e50 does not fit f32"),
             ("x=@absent.npy", "E0703", "cannot read `absent.npy`: No such file or directory"),
-            ("x=@a.safetensors:w", "E0901", "not supported yet"),
+            ("x=@a.safetensors:w", "E0703", "cannot read `a.safetensors`: No such file"),
         ] {
             let error = refusal(std::slice::from_ref(&param), &[text]);
             assert_eq!(error.code, code, "{text}");

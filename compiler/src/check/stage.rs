@@ -75,6 +75,7 @@ impl Checker<'_> {
 
     /// The type that a dump says.
     pub(super) fn exact_type(&mut self, ty: &ArrayTy) -> Option<Type> {
+        self.exact?;
         let array = self.array_type(ty, &Bindings::new())?;
         let sharding = self.exact_layout(ty)?;
         Some(Type { array, sharding, varying: ty.varying })

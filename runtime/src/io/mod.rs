@@ -1,4 +1,4 @@
-//! Files in and out: `.npy` and `.npz`, mapped into memory so that reading a block touches only its bytes.
+//! Files in and out: `.npy`, `.npz` and `.safetensors`, mapped into memory so that reading a block touches only its bytes.
 //!
 //! A file that cannot be understood is an E0703 that says why. Files are untrusted: no field of theirs is used for an
 //! allocation or an address before it was checked against the length of the file.
@@ -6,6 +6,7 @@
 pub mod generated;
 pub mod npy;
 pub mod npz;
+pub mod safetensors;
 mod zip;
 
 use std::fs::{self, File, OpenOptions};

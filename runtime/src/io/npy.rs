@@ -48,6 +48,12 @@ impl NpySource {
         Ok(NpySource { dtype, shape, fortran_order, swapped, elements })
     }
 
+    /// Little-endian elements in row-major order, as many as the shape says.
+    pub(crate) fn in_place(dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
+        let swapped = cfg!(target_endian = "big") && dtype.size() > 1;
+        NpySource { dtype, shape, fortran_order: false, swapped, elements }
+    }
+
     /// The whole array.
     pub fn read(&mut self) -> Result<HostArray, RunError> {
         let mut array = HostArray::zeros(self.dtype, &self.shape);

@@ -1,0 +1,179 @@
+//! The `.safetensors` format: a JSON header that names arrays with their types, shapes and places, then their elements.
+//!
+//! The elements are little-endian and row-major, so they are read in place. The header is checked whole before anything is
+//! read: places that overlap, leave gaps or reach beyond the end of the file are errors.
+
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, Metadata, SafeTensorError, SafeTensors, TensorInfo};
+
+use crate::abi::DType;
+use crate::io::npy::NpySource;
+use crate::io::{Bytes, unreadable};
+use crate::trap::RunError;
+
+pub struct SafetensorsFile {
+    path: PathBuf,
+    content: Bytes,
+    /// Where the elements begin.
+    data_start: usize,
+    metadata: Metadata,
+}
+
+impl SafetensorsFile {
+    pub fn open(path: &Path) -> Result<SafetensorsFile, RunError> {
+        SafetensorsFile::from_bytes(Bytes::open(path)?, path)
+    }
+
+    fn from_bytes(content: Bytes, path: &Path) -> Result<SafetensorsFile, RunError> {
+        let (header, metadata) =
+            SafeTensors::read_metadata(content.as_slice()).map_err(|error| unreadable(path, words(&error)))?;
+        Ok(SafetensorsFile { path: path.to_path_buf(), content, data_start: 8 + header, metadata })
+    }
+
+    /// The names of the arrays, in the order in which they lie in the file.
+    pub fn names(&self) -> Vec<String> {
+        let tensors = self.metadata.tensors();
+        // The order of a map is no order.
+        let mut names: Vec<(usize, String)> =
+            tensors.into_iter().map(|(name, info)| (info.data_offsets.0, name)).collect();
+        names.sort();
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The array of this name, or `None` where there is none.
+    pub fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
+        let tensors = self.metadata.tensors();
+        let Some(TensorInfo { dtype, shape, data_offsets: (start, end) }) = tensors.get(name).copied() else {
+            return Ok(None);
+        };
+        let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
+        let known = element_type(*dtype).ok_or_else(|| {
+            unreadable(&shown, format!("its elements are of a kind that the language does not have ({dtype:?})"))
+        })?;
+        let elements = self.content.part((self.data_start + start) as u64, (end - start) as u64);
+        let elements = elements.ok_or_else(|| unreadable(&shown, "it is cut off"))?;
+        Ok(Some(NpySource::in_place(known, shape.clone(), elements)))
+    }
+}
+
+fn element_type(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::BOOL => DType::Bool,
+        Dtype::I8 => DType::I8,
+        Dtype::I16 => DType::I16,
+        Dtype::I32 => DType::I32,
+        Dtype::I64 => DType::I64,
+        Dtype::U8 => DType::U8,
+        Dtype::U16 => DType::U16,
+        Dtype::U32 => DType::U32,
+        Dtype::U64 => DType::U64,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::Bf16,
+        Dtype::F32 => DType::F32,
+        Dtype::F64 => DType::F64,
+        _ => return None,
+    })
+}
+
+/// What is wrong with a file.
+fn words(error: &SafeTensorError) -> String {
+    match error {
+        SafeTensorError::HeaderTooSmall => "it is not a .safetensors file".to_string(),
+        SafeTensorError::HeaderTooLarge | SafeTensorError::InvalidHeaderLength => {
+            "it is not a .safetensors file, or it is cut off in its header".to_string()
+        }
+        SafeTensorError::InvalidHeader
+        | SafeTensorError::InvalidHeaderStart
+        | SafeTensorError::InvalidHeaderDeserialization => {
+            "its header is malformed, or names an element type that is not known".to_string()
+        }
+        SafeTensorError::MetadataIncompleteBuffer => "it is cut off, or longer than its header says".to_string(),
+        SafeTensorError::InvalidOffset(name) => format!("the place of `{name}` leaves a gap or overlaps another"),
+        SafeTensorError::TensorInvalidInfo => "an array has another size than its shape says".to_string(),
+        SafeTensorError::ValidationOverflow => "a shape is too large".to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::array::{BlockSource, HostArray};
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
+    }
+
+    fn open(content: &[u8]) -> Result<SafetensorsFile, RunError> {
+        SafetensorsFile::from_bytes(Bytes::owned(content.to_vec()), Path::new("p.safetensors"))
+    }
+
+    /// Two arrays and the notes that other programs write.
+    fn example() -> Vec<u8> {
+        let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,2],"data_offsets":[2,18]},
+            "h":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"e":{"dtype":"I64","shape":[0,3],"data_offsets":[18,18]}}"#;
+        let w = [1f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_le_bytes());
+        file(header, &[0x80, 0x3f].into_iter().chain(w).collect::<Vec<u8>>())
+    }
+
+    #[test]
+    fn arrays_are_found_by_name_and_read_by_block() {
+        let archive = open(&example()).unwrap();
+        assert_eq!(archive.names(), ["h", "w", "e"]);
+        let mut w = archive.array("w").unwrap().unwrap();
+        assert_eq!((w.dtype(), w.shape()), (DType::F32, &[2, 2][..]));
+        let mut column = [0; 8];
+        w.read_block(&[0, 1], &[2, 1], &mut column).unwrap();
+        assert_eq!(column, [2f32.to_le_bytes(), 4f32.to_le_bytes()].concat()[..]);
+        let h = archive.array("h").unwrap().unwrap().read().unwrap();
+        assert_eq!(h, HostArray { dtype: DType::Bf16, shape: vec![1], bytes: vec![0x80, 0x3f] });
+        assert_eq!(archive.array("e").unwrap().unwrap().read().unwrap().shape, [0, 3]);
+        assert!(archive.array("absent").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_cut_or_changed_file_is_an_error_and_never_panics() {
+        let content = example();
+        for len in 0..content.len() {
+            assert!(open(&content[..len]).is_err(), "{len} bytes");
+        }
+        for i in 0..content.len() {
+            for byte in [0, b'9', 0x7f, 0xff] {
+                let mut changed = content.clone();
+                changed[i] = byte;
+                let Ok(archive) = open(&changed) else { continue };
+                for name in archive.names() {
+                    if let Ok(Some(mut source)) = archive.array(&name) {
+                        source.read().unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let message = |content: &[u8]| match open(content) {
+            Err(error) => error.message,
+            Ok(archive) => archive.array("w").err().unwrap().message,
+        };
+        let one = |dtype: &str, shape: &str, end: usize| {
+            let header = format!(r#"{{"w":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[0,{end}]}}}}"#);
+            file(&header, &[0; 4])
+        };
+        for (content, words) in [
+            (b"PK".to_vec(), "it is not a .safetensors file"),
+            (vec![0xff; 64], "cut off in its header"),
+            (one("F32", "[1]", 4)[..52].to_vec(), "cut off"),
+            (one("C64", "[1]", 4), "an element type that is not known"),
+            (one("F32", "[2]", 4), "another size than its shape says"),
+            (one("F32", "[4294967296,4294967296]", 4), "too large"),
+            (one("F32", "[0]", 0), "longer than its header says"),
+            (one("F8_E5M2", "[4]", 4), "of a kind that the language does not have"),
+        ] {
+            assert!(message(&content).contains(words), "{words}: {}", message(&content));
+        }
+    }
+}
