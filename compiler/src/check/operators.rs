@@ -43,7 +43,8 @@ impl Checker<'_> {
         let place = |operand: usize| {
             let value = operands.get(operand)?;
             let same = given.iter().find(|(term, _)| matches!(term, Term::Array(given) if given == value));
-            let by_position = if given.len() == operands.len() { given.get(operand) } else { None };
+            let is_operand = |(term, _): &&(Term, Span)| matches!(term, Term::Array(_) | Term::Int(_) | Term::Float(_));
+            let by_position = given.get(operand).filter(is_operand).filter(|_| given.len() == operands.len());
             same.or(by_position).map(|(_, span)| *span)
         };
         let mut lines = Vec::new();

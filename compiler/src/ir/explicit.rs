@@ -10,7 +10,7 @@
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
-use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
+use crate::ops::elementwise::{Binary, BinaryOp, Compare, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
 use crate::ops::{Mismatch, Op};
@@ -65,9 +65,13 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
     }
     context.check_gather(&operands)?;
     let shares = context.shares(&rule, &operands)?;
-    let joined = context.joined(&rule, &shares)?;
-    let out = op.rules().out();
     let contracted = context.contracted(&rule, &shares);
+    if let Some(out) = op.rules().out() {
+        // What the program says decides, whatever the operands leave open or disagree about.
+        let whole = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
+        return context.chosen(out, contracted, results.iter().map(whole).collect(), results);
+    }
+    let joined = context.joined(&rule, &shares)?;
     let mut layouts = Vec::new();
     for (position, array) in results.iter().enumerate() {
         let dims = context.result_dims(&rule, &joined, &operands, position, array)?;
@@ -78,11 +82,10 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
             return Err(context.axis_in_two_dims(axis));
         }
     }
-    match out {
-        Some(out) => context.chosen(out, contracted, layouts, results),
-        None if contracted.is_empty() => Ok(layouts),
-        None => Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0])),
+    if contracted.is_empty() {
+        return Ok(layouts);
     }
+    Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0]))
 }
 
 struct Context<'a> {
@@ -93,8 +96,15 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn name(&self) -> &'static str {
-        self.op.rules().name()
+    /// The op as its user knows it.
+    fn name(&self) -> String {
+        match self.op {
+            Op::Binary(Binary(op)) => format!("`{}`", op.symbol().unwrap_or(op.name())),
+            Op::Compare(Compare(op)) => format!("`{}`", op.symbol()),
+            Op::Unary(Unary(UnaryOp::Neg)) => "`-`".to_string(),
+            Op::Einsum(_) => "this product".to_string(),
+            op => format!("`{}`", op.rules().name()),
+        }
     }
 
     fn only_explicit(&self, axes: &[u8]) -> Vec<u8> {
@@ -230,7 +240,7 @@ impl Context<'_> {
                 Some(_) if kept == dims[dim] => {}
                 Some(first) => {
                     let message = format!(
-                        "the operands of `{}` are split differently along dimension {dim}: `{}` and `{}`",
+                        "the operands of {} are split differently along dimension {dim}: `{}` and `{}`",
                         self.name(),
                         self.display(first),
                         self.display(operand)
@@ -301,7 +311,7 @@ impl Context<'_> {
         }
         let axes = self.mesh.display_set(sets[first]);
         let message =
-            format!("`{}` needs the whole sum, but `{}` is partial sums over {axes}", self.name(), self.display(first));
+            format!("{} needs the whole sum, but `{}` is partial sums over {axes}", self.name(), self.display(first));
         let whole = Sharding { unreduced: AxisSet::EMPTY, ..self.args[first].sharding.close() };
         let choice = self.reshard(first, whole);
         Err(Mismatch::new(Code::E0306, message).choices(vec![choice]))
@@ -316,7 +326,7 @@ impl Context<'_> {
             (0..self.args.len()).filter(|&at| self.args[at].sharding.used_axes().contains(usize::from(axis))).collect();
         let types: Vec<String> = holders.iter().map(|&at| format!("`{}`", self.display(at))).collect();
         let message = format!(
-            "`{}` would split two dimensions of its result over `{name}`: the operands are {}",
+            "{} would split two dimensions of its result over `{name}`: the operands are {}",
             self.name(),
             types.join(" and ")
         );
@@ -338,7 +348,7 @@ impl Context<'_> {
     ) -> Mismatch {
         let show = |operand: usize| self.mesh.display_axes(&shares[operand][factor]);
         let message = format!(
-            "the operands of `{}` are `{}` and `{}`: one is split over {} where the other is split over {}",
+            "the operands of {} are `{}` and `{}`: one is split over {} where the other is split over {}",
             self.name(),
             self.display(first),
             self.display(second),
@@ -407,7 +417,7 @@ impl Context<'_> {
     /// A dimension whose blocks are no blocks of the result.
     fn does_not_follow(&self, operand: usize, dim: usize) -> Mismatch {
         let message = format!(
-            "the layout of this `{}` does not follow from `{}`: the blocks of dimension {dim} are not blocks of the result",
+            "the layout of {} does not follow from `{}`: the blocks of dimension {dim} are not blocks of the result",
             self.name(),
             self.display(operand)
         );

@@ -4,7 +4,7 @@
 //! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
 
 use super::factors::{DimFactors, FactorKind, Factors};
-use super::reshard::with_layout;
+use super::reshard::made_with_layout;
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -232,8 +232,7 @@ impl Call for Reshape {
                 fill_in(&given, len, args)?
             }
         };
-        let value = reshape(build, value, &to)?;
-        with_layout(args, build, value)
+        made_with_layout(args, build, value, |build, value| reshape(build, value, &to))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::{Lowering, Side, layout_of};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
-use crate::ir::mesh::Mesh;
+use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
@@ -175,7 +175,29 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Re
         return Ok(Term::Array(value));
     };
     let to = complete(given.sharding, build.ty(value).rank(), span)?;
-    Ok(Term::Array(build.emit1(Reshard::request(to), &[value])?))
+    Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
+}
+
+/// As [`with_layout`], for a value that `make` computes of an operand: where the operand's layout leaves none to the result, it is made
+/// of the whole operand.
+pub fn made_with_layout(
+    args: &mut Args<'_>,
+    build: &mut Builder,
+    operand: Value,
+    make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
+) -> Result<Term, Diagnostic> {
+    let value = match make(build, operand) {
+        Err(_) if build.conflict.is_some() && args.rest.iter().any(|arg| arg.name.as_deref() == Some("out")) => {
+            build.conflict = None;
+            let explicit = build.mesh.of_kind(AxisKind::Explicit);
+            let mut to = build.ty(operand).sharding.clone();
+            to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !explicit.contains(usize::from(axis))));
+            let whole = build.emit1(Reshard::request(to), &[operand])?;
+            make(build, whole)?
+        }
+        made => made?,
+    };
+    with_layout(args, build, value)
 }
 
 /// A sharding for a value of this rank: dimensions that it does not mention are not split.
