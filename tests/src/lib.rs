@@ -6,6 +6,7 @@ pub mod compare;
 pub mod dumps;
 pub mod engine;
 pub mod random;
+pub mod reshards;
 
 use std::path::{Path, PathBuf};
 

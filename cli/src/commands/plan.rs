@@ -73,7 +73,8 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {
-    let mut table = table(&["collective", "over", "devices", "operand", "bytes", "times", "line", "why"], ascii);
+    let mut table =
+        table(&["collective", "over", "devices", "operand", "bytes", "received", "times", "line", "why"], ascii);
     for collective in list {
         let shape: Vec<String> = collective.local_shape.iter().map(usize::to_string).collect();
         let dtype = collective.dtype.name();
@@ -83,12 +84,13 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
             collective.group_size.to_string(),
             if shape.is_empty() { dtype.to_string() } else { format!("{dtype}[{}]", shape.join(",")) },
             collective.bytes.to_string(),
+            collective.received.to_string(),
             collective.trips.map_or("unknown".to_string(), |trips| trips.to_string()),
             texts.place(collective.span).unwrap_or_default(),
             collective.reason.clone(),
         ]);
     }
-    right_aligned(&mut table, &[2, 4, 5, 6]);
+    right_aligned(&mut table, &[2, 4, 5, 6, 7]);
     format!("{table}\n")
 }
 

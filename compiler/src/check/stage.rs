@@ -11,7 +11,7 @@ use super::types::{ArrayTy, Ty};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::Type;
-use crate::ir::{Block, Stage, Value};
+use crate::ir::{Block, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use spmdc_grammar::ast::Ident;
@@ -60,6 +60,7 @@ impl Checker<'_> {
                     let unreduced = sharding.unreduced;
                     self.build.func.info_mut(*value).ty =
                         Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
+                    self.combine_in_step(*value, combine);
                 }
             }
             (Term::Tuple(terms), Ty::Tuple(tys)) if terms.len() == tys.len() => {
@@ -79,6 +80,15 @@ impl Checker<'_> {
         let array = self.array_type(ty, &Bindings::new())?;
         let sharding = self.exact_layout(ty)?;
         Some(Type { array, sharding, varying: ty.varying })
+    }
+
+    /// A step that leaves some values partial says of them what its operand does.
+    fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
+        let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
+        let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
+        if let Some(Stmt { op: Op::Reshard(op), .. }) = stmt {
+            op.to = op.to.clone().with_unreduced(op.to.unreduced, combine);
+        }
     }
 
     /// How partial values combine is not written: it follows from the op, or from the partial values that it takes.

@@ -78,26 +78,6 @@ pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mes
     exchanged
 }
 
-/// How many elements a device fetches from others, on average.
-pub fn received(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
-    if from.dims == to.dims {
-        return 0.0;
-    }
-    let axes = from.used_axes().union(to.used_axes());
-    let (mut sum, mut devices) = (0u64, 0u64);
-    for at in coordinates(axes, mesh) {
-        let (mut wanted, mut held) = (1, 1);
-        for (&size, (from, to)) in shape.iter().zip(from.dims.iter().zip(&to.dims)) {
-            let (from, to) = (range(size, from, &at, mesh), range(size, to, &at, mesh));
-            wanted *= to.len() as u64;
-            held *= to.end.min(from.end).saturating_sub(to.start.max(from.start)) as u64;
-        }
-        sum += wanted - held;
-        devices += 1;
-    }
-    sum as f64 / devices.max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,14 +110,5 @@ mod tests {
         // The first half, 5 rows, is held by devices of both halves.
         assert_eq!(exchange_axes(&[10, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::all(2));
         assert!(exchange_axes(&[0, 16], &rows(&[0]), &rows(&[1]), &mesh).is_empty());
-    }
-
-    #[test]
-    fn what_is_there_is_not_received() {
-        let mesh = mesh();
-        assert_eq!(received(&[8, 16], &rows(&[0]), &rows(&[]), &mesh), 64.0);
-        assert_eq!(received(&[8, 16], &rows(&[]), &rows(&[0]), &mesh), 0.0);
-        // Half of the devices have their two rows already.
-        assert_eq!(received(&[8, 16], &rows(&[0]), &rows(&[1]), &mesh), 16.0);
     }
 }

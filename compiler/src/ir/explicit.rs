@@ -464,10 +464,12 @@ impl Context<'_> {
 pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> String {
     let mut from = ty.sharding.close();
     let mut steps = Vec::new();
-    for step in reshard::plan(&ty.array, &from, to, mesh) {
+    for step in reshard::plan(&ty.array, &from, to, mesh).steps {
         if let Step::Collective(kind) = step.step {
             let group = mesh.display_set(reshard::group(&ty.array, &from, &step.to, mesh));
-            let bytes = Type { sharding: from.clone(), ..ty.clone() }.block_bytes(mesh);
+            let [before, after] = [&from, &step.to].map(|at| Type { sharding: at.clone(), ..ty.clone() });
+            let operand = reshard::traffic(kind, &before, &after, mesh).operand;
+            let bytes = operand.iter().product::<usize>() * ty.dtype().size();
             steps.push(format!("one {} over {group}, {bytes} bytes per device", kind.name()));
         }
         from = step.to;

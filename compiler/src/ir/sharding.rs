@@ -34,7 +34,7 @@ impl DimSharding {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
     pub dims: Vec<DimSharding>,
     /// Along these axes every device holds a partial value, to be combined by `combine`.

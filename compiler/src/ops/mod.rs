@@ -50,6 +50,7 @@ use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
+use crate::passes::reshard::Traffic;
 use factors::Factors;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -151,6 +152,12 @@ pub trait Rules {
 
     /// What it communicates, if it does: the kind, and the axes of its groups. For reports.
     fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let _ = (args, results, mesh);
+        None
+    }
+
+    /// How much it communicates; None: as is usual for its kind, with the first operand's block.
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
         let _ = (args, results, mesh);
         None
     }

@@ -16,7 +16,7 @@ use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
-use crate::passes::reshard;
+use crate::passes::reshard::{self, Traffic};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -149,6 +149,11 @@ impl Rules for Reshard {
     fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
         let Step::Collective(kind) = self.step else { return None };
         Some((kind, reshard::group(&args[0].array, &args[0].sharding, &results[0].sharding, mesh)))
+    }
+
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let Step::Collective(kind) = self.step else { return None };
+        Some(reshard::traffic(kind, args[0], results[0], mesh))
     }
 
     fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {

@@ -24,7 +24,7 @@ use crate::ops::control::ManualRegion;
 use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
 use crate::passes::propagate::{Assignment, Projection, factors_of};
-use crate::passes::reshard;
+use crate::passes::reshard::Planner;
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
@@ -38,7 +38,8 @@ const MAX_COMBINATIONS: usize = 4096;
 pub fn insert_reshards(module: Module) -> Module {
     let Module { stage, mesh, mut func } = module;
     let body = std::mem::take(&mut func.body);
-    let mut inserter = Inserter { mesh: &mesh, depth: vec![0; func.values.len()], func, frames: Vec::new() };
+    let depth = vec![0; func.values.len()];
+    let mut inserter = Inserter { mesh: &mesh, planner: Planner::new(&mesh), depth, func, frames: Vec::new() };
     let results = vec![None; body.results.len()];
     let body = inserter.block(body, results, true, "");
     let mut func = inserter.func;
@@ -48,6 +49,7 @@ pub fn insert_reshards(module: Module) -> Module {
 
 struct Inserter<'a> {
     mesh: &'a Mesh,
+    planner: Planner<'a>,
     func: Func,
     /// For each value the number of blocks around it.
     depth: Vec<usize>,
@@ -392,7 +394,7 @@ impl Costs<'_> {
     /// Moving an operand to where the op needs it, or a result to where it is wanted.
     fn tensor(&mut self, tensor: usize, assignment: &Assignment) -> f64 {
         let rule = &self.projection.rule;
-        let (func, mesh) = (&self.inserter.func, self.inserter.mesh);
+        let (func, planner) = (&self.inserter.func, &self.inserter.planner);
         let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
             None => {
                 let value = self.stmt.args[tensor];
@@ -406,7 +408,7 @@ impl Costs<'_> {
         };
         let axes = if tensor < self.stmt.args.len() { &there } else { &here };
         let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
-        *self.known.entry(key).or_insert_with(|| reshard::cost(&func.ty(value).array, &here, &there, mesh))
+        *self.known.entry(key).or_insert_with(|| planner.cost(&func.ty(value).array, &here, &there))
     }
 
     fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {

@@ -9,13 +9,12 @@
 //! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
 //! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
-use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::types::Type;
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshard::Step;
-use crate::passes::reshard;
+use crate::passes::reshard::Planner;
 use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
@@ -30,7 +29,8 @@ pub fn partition(module: Module) -> Module {
     body.each_use_mut(&mut |value| *value = replaced[value.0 as usize]);
 
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
-    expand(&mut body, &mut func, &mesh, &sums, &mut replaced);
+    let planner = Planner::new(&mesh);
+    expand(&mut body, &mut func, &planner, &sums, &mut replaced);
     func.body = body;
     Module { stage: Stage::Partitioned, mesh, func }
 }
@@ -71,12 +71,18 @@ fn join_requests(
     });
 }
 
-fn expand(block: &mut Block, func: &mut Func, mesh: &Mesh, sums: &BTreeMap<Value, Origin>, replaced: &mut [Value]) {
+fn expand(
+    block: &mut Block,
+    func: &mut Func,
+    planner: &Planner<'_>,
+    sums: &BTreeMap<Value, Origin>,
+    replaced: &mut [Value],
+) {
     let mut stmts = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
         if !is_request(&stmt) {
-            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, sums, replaced));
+            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, planner, sums, replaced));
             stmts.push(stmt);
             continue;
         }
@@ -85,7 +91,8 @@ fn expand(block: &mut Block, func: &mut Func, mesh: &Mesh, sums: &BTreeMap<Value
             stmt.origin = sum.clone();
         }
         let goal = func.ty(to).clone();
-        let steps = reshard::plan(&goal.array, &func.ty(from).sharding, &goal.sharding, mesh);
+        let plan = planner.plan(&goal.array, &func.ty(from).sharding, &goal.sharding);
+        let steps = &plan.steps;
         if steps.is_empty() {
             replaced[to.0 as usize] = from;
             let (name, named) = (func.info(to).name.clone(), func.info(to).named);
@@ -97,7 +104,7 @@ fn expand(block: &mut Block, func: &mut Func, mesh: &Mesh, sums: &BTreeMap<Value
         }
         let last = steps.len() - 1;
         let mut at = from;
-        for (i, step) in steps.into_iter().enumerate() {
+        for (i, step) in steps.iter().cloned().enumerate() {
             let ty = Type { sharding: step.to.clone(), ..goal.clone() };
             let next = if i == last { to } else { func.new_value(ty, stmt.origin.clone()) };
             let origin = stmt.origin.clone();

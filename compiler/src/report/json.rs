@@ -50,6 +50,7 @@ struct Collective {
     dtype: &'static str,
     local_shape: Vec<usize>,
     bytes: u64,
+    received: u64,
     trips: Option<u64>,
     line: usize,
     column: usize,
@@ -91,6 +92,7 @@ pub fn module_json(
             dtype: collective.dtype.name(),
             local_shape: collective.local_shape,
             bytes: collective.bytes,
+            received: collective.received,
             trips: collective.trips,
             line,
             column,
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!(found["kind"], "all_reduce");
         assert_eq!(found["axes"], json!(["X", "Y"]));
         assert_eq!((&found["group_size"], &found["trips"], &found["line"]), (&json!(8), &json!(5), &json!(5)));
-        assert_eq!(found["bytes"], 4);
+        assert_eq!((&found["bytes"], &found["received"]), (&json!(4), &json!(7)));
         assert_eq!(json["collectives"].as_array().unwrap().len(), 1);
         assert_eq!(json["params"][0], json!({"name": "x", "type": "f32[8@X,16@Y]", "local_shape": [4, 4]}));
         let s = json!({"name": "s", "type": "f32", "line": 5});

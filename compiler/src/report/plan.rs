@@ -5,6 +5,7 @@ use crate::ir::origin::ASKED;
 use crate::ir::types::{AxisSet, DType};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
+use crate::passes::reshard::Traffic;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{CollectiveKind, Program};
 
@@ -44,6 +45,10 @@ pub struct Collective {
     /// Of one device's operand, the largest.
     pub local_shape: Vec<usize>,
     pub bytes: u64,
+    /// Bytes that reach the device that receives most.
+    pub received: u64,
+    /// Bytes that reach all devices.
+    pub received_by_all: u64,
     /// How often it happens; None if that is not known before.
     pub trips: Option<u64>,
     pub span: Span,
@@ -106,13 +111,18 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
     let types = |values: &[Value]| values.iter().map(|&value| func.ty(value)).collect::<Vec<_>>();
     let (kind, group) = stmt.op.rules().collective(&types(&stmt.args), &types(&stmt.results), mesh)?;
     let operand = func.ty(*stmt.args.first()?);
+    let group_size = mesh.size_of_set(group);
+    let traffic = stmt.op.rules().traffic(&types(&stmt.args), &types(&stmt.results), mesh);
+    let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
     Some(Collective {
         kind,
         axes: group.iter().map(|axis| mesh.axes[axis].name.clone()).collect(),
-        group_size: mesh.size_of_set(group),
+        group_size,
         dtype: operand.dtype(),
-        local_shape: operand.block_shape(mesh),
-        bytes: operand.block_bytes(mesh) as u64,
+        bytes: traffic.operand.iter().product::<usize>() as u64 * operand.dtype().size() as u64,
+        local_shape: traffic.operand,
+        received: traffic.received,
+        received_by_all: traffic.total,
         trips,
         span: stmt.origin.span,
         reason: stmt.origin.reason.clone(),

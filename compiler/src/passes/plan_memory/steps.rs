@@ -9,10 +9,11 @@ use crate::ir::Value;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
-    Bound, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, PermuteStep, PrintValue, ReduceStep, Scalar, Shards,
-    Site, Step,
+    Bound, CollectiveKind, ExchangeStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue, ReduceStep, Scalar,
+    Shards, Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -191,13 +192,13 @@ impl<'a> Emitter<'a> {
                 (Step::Copy { from: source, to: target, bytes, split: self.split(*to) }, None)
             }
             Work::Exchange { kind, group, from, to, .. } => {
-                let bytes = self.bytes(&from.layout);
+                let bytes = self.bytes(*kind, *group, from, to);
                 let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
                 (Step::Exchange(ExchangeStep { kind: *kind, group: *group, from, to, bytes, site }), Some(meeting))
             }
             Work::Reduce { kind, op, group, reduce, from, to, .. } => {
-                let bytes = self.bytes(&from.layout);
+                let bytes = self.bytes(*kind, *group, from, to);
                 let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
                 let step = ReduceStep { kind: *kind, op: *op, group: *group, reduce: *reduce, from, to, bytes, site };
@@ -267,9 +268,11 @@ impl<'a> Emitter<'a> {
         Shards { place: self.storage.place(side.value), layout: side.layout.clone() }
     }
 
-    fn bytes(&self, layout: &Layout) -> u64 {
-        layout.dims.iter().map(|dim| dim.size.div_ceil(self.mesh.size_of(&dim.axes)) as u64).product::<u64>()
-            * layout.dtype.size() as u64
+    /// Bytes of one device's operand.
+    fn bytes(&self, kind: CollectiveKind, group: AxisSet, from: &Side, to: &Side) -> u64 {
+        let dims = from.layout.dims.iter().zip(&to.layout.dims);
+        let dims = dims.map(|(from, to)| (from.size, from.axes.as_slice(), to.axes.as_slice()));
+        operand(kind, group, dims, self.mesh).iter().product::<usize>() as u64 * from.layout.dtype.size() as u64
     }
 }
 

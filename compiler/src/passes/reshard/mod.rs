@@ -1,248 +1,176 @@
 //! From one sharding of a value to another, as steps.
 //!
-//! First partial values are combined, by `all_reduce`, or by `reduce_scatter` where the target is split over an axis of the
-//! sum. Then at most one collective moves blocks, after a free slice where that makes it smaller:
-//!
 //! ```text
 //! f32[8@X,16]{U:Y} -> f32[8@X,16@Y]    reduce_scatter
 //! f32[16@X,32@Y]   -> f32[16,32@Y]     all_gather
 //! f32[16@X,32]     -> f32[16,32@X]     all_to_all
-//! f32[16@X,32]     -> f32[16,32@Y]     shard to f32[16@X,32@Y], then all_gather
+//! f32[16@X,32]     -> f32[16@Y,32]     collective_permute: each device needs a part of one block
+//! f32[16@Y,32]     -> f32[16@X,32]     collective_permute to f32[16@(X,Y),32], then all_gather
 //! ```
 //!
-//! Every step fetches exact ranges, so sizes that do not divide are no special case: a kind only names what a step is.
+//! `search` finds them, `flow` says what they cost. Every step fetches exact ranges, so sizes that do not divide are no special
+//! case: a kind only names what a step is. A device fetches from the device that has its own coordinates along all axes that do
+//! not split the value: what it has itself it never fetches, its fellows turn to other copies, and groups stay small.
 
-use crate::ir::blocks::{exchange_axes, is_slice, received};
+pub mod flow;
+mod search;
+
+use crate::ir::blocks::exchange_axes;
 use crate::ir::mesh::Mesh;
-use crate::ir::sharding::{DimSharding, Sharding};
-use crate::ir::types::{ArrayType, AxisSet};
+use crate::ir::sharding::{Sharding, block_range};
+use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
+use search::Search;
 use spmdc_runtime::abi::CollectiveKind;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
-/// The steps from one layout to another; none if they are the same.
-pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Vec<Reshard> {
-    let mut steps = Vec::new();
-    let mut at = from.close();
-    let target = to.close();
-    let summed = at.unreduced.minus(target.unreduced);
-    if mesh.size_of_set(summed) > 1 {
-        let reduced = combine(array, &at, &target, summed, mesh);
-        at = reduced.to.clone();
-        steps.push(reduced);
-    } else {
-        // A sum over one device is whole already.
-        let (rest, combine) = (at.unreduced.minus(summed), at.combine);
-        at = at.with_unreduced(rest, combine);
+/// How a value comes into another layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// None if the layouts are the same.
+    pub steps: Vec<Reshard>,
+    /// Bytes that the device receives which receives most, and a little for each step.
+    pub cost: f64,
+}
+
+/// Finds each way once.
+pub struct Planner<'a> {
+    mesh: &'a Mesh,
+    // Looked up only, so their order does not matter.
+    known: RefCell<HashMap<Request, Rc<Plan>>>,
+}
+
+type Request = (DType, Vec<usize>, Sharding, Sharding);
+
+impl<'a> Planner<'a> {
+    pub fn new(mesh: &'a Mesh) -> Planner<'a> {
+        Planner { mesh, known: RefCell::default() }
     }
-    // Partial values are made last, as they forbid their axes elsewhere.
-    let moved = target.clone().with_unreduced(at.unreduced, at.combine);
-    steps.extend(move_blocks(array, &at, &moved, mesh));
-    if moved != target || steps.is_empty() && *from != target {
+
+    pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
+        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        if let Some(known) = self.known.borrow().get(&request) {
+            return known.clone();
+        }
+        let found = Rc::new(plan(array, from, to, self.mesh));
+        self.known.borrow_mut().insert(request, found.clone());
+        found
+    }
+
+    pub fn cost(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
+        if from == to { 0.0 } else { self.plan(array, from, to).cost }
+    }
+}
+
+/// The cheapest steps from one layout to another.
+pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Plan {
+    let target = to.close();
+    let mut source = from.close();
+    // A sum over one device is whole already.
+    let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
+    let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
+    source = source.with_unreduced(partial, combine);
+    let (mut steps, cost) = Search { array, mesh, from: &source, to: &target }.run();
+    if steps.is_empty() && *from != target {
         steps.push(Reshard { to: target, step: Step::Slice });
     }
-    steps
+    Plan { steps, cost: cost.bytes as f64 }
 }
 
 /// The axes of the groups in which devices exchange data in this step.
 pub fn group(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
-    let summed = from.unreduced.minus(to.unreduced);
-    let summed = summed.iter().filter(|&axis| mesh.axes[axis].size > 1).collect();
-    exchange_axes(&array.shape, from, to, mesh).union(summed)
+    exchange_axes(&array.shape, from, to, mesh).union(summed(from, to, mesh))
 }
 
-/// Bytes that a device receives on the way, on average.
-pub fn cost(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
-    if from == to {
-        return 0.0;
+fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
+    from.unreduced.minus(to.unreduced).iter().filter(|&axis| mesh.axes[axis].size > 1).collect()
+}
+
+/// What one collective moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// The shape of what takes part of a device's block.
+    pub operand: Vec<usize>,
+    /// Bytes that the device receives which receives most.
+    pub received: u64,
+    /// Bytes that all devices receive.
+    pub total: u64,
+}
+
+impl Traffic {
+    /// Of a collective whose operand is whole blocks of the same length.
+    pub fn usual(kind: CollectiveKind, group_size: usize, operand: &Type, mesh: &Mesh) -> Traffic {
+        let (bytes, n) = (operand.block_bytes(mesh) as u64, group_size as u64);
+        let received = match kind {
+            CollectiveKind::AllReduce => (2 * (n - 1) * bytes).div_ceil(n),
+            CollectiveKind::AllGather => (n - 1) * bytes,
+            CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ((n - 1) * bytes).div_ceil(n),
+            CollectiveKind::CollectivePermute | CollectiveKind::Transfer => bytes,
+        };
+        Traffic { operand: operand.block_shape(mesh), received, total: received * mesh.device_count() as u64 }
     }
-    let mut at = from.clone();
-    let mut sum = 0.0;
-    for step in plan(array, from, to, mesh) {
-        sum += step_cost(array, &at, &step, mesh);
-        at = step.to;
-    }
-    sum
 }
 
-fn step_cost(array: &ArrayType, from: &Sharding, step: &Reshard, mesh: &Mesh) -> f64 {
-    let summed = from.unreduced.minus(step.to.unreduced);
-    let n = mesh.size_of_set(summed) as f64;
-    let bytes = block_bytes(array, from, mesh) as f64;
-    match step.step {
-        Step::Slice | Step::Request | Step::Pin => 0.0,
-        Step::Collective(CollectiveKind::AllReduce) => 2.0 * (n - 1.0) / n * bytes,
-        Step::Collective(CollectiveKind::ReduceScatter) => (n - 1.0) / n * bytes,
-        Step::Collective(_) => received(&array.shape, from, &step.to, mesh) * array.dtype.size() as f64,
-    }
-}
-
-fn block_bytes(array: &ArrayType, sharding: &Sharding, mesh: &Mesh) -> usize {
-    let dims = array.shape.iter().zip(&sharding.dims);
-    dims.map(|(&size, dim)| size.div_ceil(mesh.size_of(&dim.axes))).product::<usize>() * array.dtype.size()
-}
-
-/// The dimensions of a sharding without these axes.
-fn without(sharding: &Sharding, axes: AxisSet) -> Sharding {
-    let mut rest = sharding.clone();
-    rest.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !axes.contains(axis as usize)));
-    rest
-}
-
-/// The step that makes partial values along `summed` whole.
-fn combine(array: &ArrayType, from: &Sharding, to: &Sharding, summed: AxisSet, mesh: &Mesh) -> Reshard {
-    let rest = from.unreduced.minus(summed);
-    let whole = from.clone().with_unreduced(rest, from.combine);
-    let all = Reshard { to: whole.clone(), step: Step::Collective(CollectiveKind::AllReduce) };
-    if to.used_axes().intersect(summed).is_empty() {
-        return all;
-    }
-    // Every device keeps only the part that it needs in the end, as far as that is split over axes of the sum.
-    let mut scattered = whole;
-    if without(to, summed).dims == from.dims {
-        scattered.dims = to.dims.clone();
-    } else {
-        for (dim, wanted) in scattered.dims.iter_mut().zip(&to.dims) {
-            dim.axes.extend(wanted.axes.iter().filter(|&&axis| summed.contains(axis as usize)));
+/// What this step moves, exactly.
+pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Traffic {
+    let (size, devices) = (from.dtype().size() as u64, mesh.device_count() as u64);
+    let moved = flow::flow(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh, None);
+    let n = mesh.size_of_set(summed(&from.sharding, &to.sharding, mesh)) as u64;
+    let block = to.block_bytes(mesh) as u64;
+    let (worst, all) = (moved.worst * size, moved.total.saturating_mul(size));
+    let (received, total) = match kind {
+        CollectiveKind::AllReduce => {
+            let received = (2 * (n - 1) * block).div_ceil(n);
+            (received, received * devices)
         }
-    }
-    let scatter = Reshard { to: scattered, step: Step::Collective(CollectiveKind::ReduceScatter) };
-    let target = to.clone().with_unreduced(rest, from.combine);
-    let total = |step: &Reshard| {
-        let moved = move_blocks(array, &step.to, &target, mesh)
-            .into_iter()
-            .fold((0.0, step.to.clone()), |sum, next| (sum.0 + step_cost(array, &sum.1, &next, mesh), next.to));
-        step_cost(array, from, step, mesh) + moved.0
-    };
-    if total(&scatter) <= total(&all) { scatter } else { all }
-}
-
-/// The steps between layouts that are partial along the same axes.
-fn move_blocks(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Vec<Reshard> {
-    if from.dims == to.dims {
-        return Vec::new();
-    }
-    if is_slice(&array.shape, from, to, mesh) {
-        return vec![Reshard { to: to.clone(), step: Step::Slice }];
-    }
-    let direct = |from: &Sharding| Reshard { to: to.clone(), step: Step::Collective(kind(from, to, mesh)) };
-    let sliced = slice_first(from, to);
-    let table = |from: &Sharding| {
-        let n = mesh.size_of_set(exchange_axes(&array.shape, from, to, mesh)) as f64;
-        let bytes = block_bytes(array, from, mesh) as f64;
-        match kind(from, to, mesh) {
-            CollectiveKind::AllGather => (n - 1.0) * bytes,
-            CollectiveKind::AllToAll => (n - 1.0) / n * bytes,
-            CollectiveKind::CollectivePermute
-            | CollectiveKind::AllReduce
-            | CollectiveKind::ReduceScatter
-            | CollectiveKind::Transfer => bytes,
-        }
-    };
-    if sliced.dims != from.dims && is_slice(&array.shape, from, &sliced, mesh) && table(&sliced) < table(from) {
-        let slice = Reshard { to: sliced.clone(), step: Step::Slice };
-        return vec![slice, direct(&sliced)];
-    }
-    vec![direct(from)]
-}
-
-/// The source, split further over the axes that only the target has.
-fn slice_first(from: &Sharding, to: &Sharding) -> Sharding {
-    let used = from.used_axes().union(from.unreduced);
-    let mut sliced = from.clone();
-    for (dim, wanted) in sliced.dims.iter_mut().zip(&to.dims) {
-        dim.axes.extend(wanted.axes.iter().filter(|&&axis| !used.contains(axis as usize)));
-    }
-    sliced
-}
-
-/// What moving all blocks at once is called.
-fn kind(from: &Sharding, to: &Sharding, mesh: &Mesh) -> CollectiveKind {
-    let every = |holds: &dyn Fn(&DimSharding, &DimSharding) -> bool| {
-        from.dims.iter().zip(&to.dims).all(|(from, to)| holds(from, to))
-    };
-    if every(&|from, to| from.axes.starts_with(&to.axes)) {
-        CollectiveKind::AllGather
-    } else if every(&|from, to| mesh.size_of(&from.axes) == mesh.size_of(&to.axes)) {
-        // As many blocks before as after: each comes whole from one device.
+        CollectiveKind::ReduceScatter => ((n - 1) * block + worst, (n - 1) * block * devices + all),
         CollectiveKind::CollectivePermute
-    } else {
-        CollectiveKind::AllToAll
+        | CollectiveKind::AllGather
+        | CollectiveKind::AllToAll
+        | CollectiveKind::Transfer => (worst, all),
+    };
+    let group = group(&from.array, &from.sharding, &to.sharding, mesh);
+    let dims = from.shape().iter().zip(from.sharding.dims.iter().zip(&to.sharding.dims));
+    let dims = dims.map(|(&size, (from, to))| (size, from.axes.as_slice(), to.axes.as_slice()));
+    Traffic { operand: operand(kind, group, dims, mesh), received, total }
+}
+
+/// The shape of a collective's operand on one device: what its group needs of its block. What a permutation sends is as large as
+/// what arrives. A dimension is given by its size, and the axes that split it before and after.
+pub fn operand<'a>(
+    kind: CollectiveKind,
+    group: AxisSet,
+    dims: impl Iterator<Item = (usize, &'a [u8], &'a [u8])>,
+    mesh: &Mesh,
+) -> Vec<usize> {
+    let len = |(size, from, to): (usize, &[u8], &[u8])| match kind {
+        CollectiveKind::AllReduce | CollectiveKind::CollectivePermute => size.div_ceil(mesh.size_of(to)),
+        CollectiveKind::AllGather
+        | CollectiveKind::ReduceScatter
+        | CollectiveKind::AllToAll
+        | CollectiveKind::Transfer => used(size, from, to, group, mesh),
+    };
+    dims.map(len).collect()
+}
+
+/// How many indices of the first block of a dimension are needed by somebody in the group of its device.
+fn used(size: usize, from: &[u8], to: &[u8], group: AxisSet, mesh: &Mesh) -> usize {
+    let mut positions = vec![0];
+    for &axis in to {
+        let count = mesh.axes[axis as usize].size;
+        let coordinates = if group.contains(axis as usize) { count } else { 1 };
+        let longer = |position: &usize| {
+            let first = position * count;
+            first..first + coordinates
+        };
+        positions = positions.iter().flat_map(longer).collect();
     }
+    let (own, blocks) = (block_range(size, mesh.size_of(from), 0), mesh.size_of(to));
+    let needed = positions.into_iter().map(|position| block_range(size, blocks, position));
+    needed.map(|range| own.end.min(range.end).saturating_sub(range.start)).sum()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::mesh::{Axis, AxisKind};
-    use crate::ir::types::DType;
-    use spmdc_runtime::abi::ReduceOp;
-
-    /// X = 2, Y = 4.
-    fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
-    }
-
-    const X: u8 = 0;
-    const Y: u8 = 1;
-
-    /// The kinds of the steps of `f32[rows, 32]`, each with the bytes of its operand.
-    fn steps_of(rows: usize, from: Sharding, to: Sharding) -> Vec<String> {
-        let (mesh, array) = (mesh(), ArrayType::new(DType::F32, &[rows, 32]));
-        let mut at = from.clone();
-        let steps = plan(&array, &from, &to, &mesh);
-        let shown = steps.iter().map(|step| {
-            let bytes = block_bytes(&array, &at, &mesh);
-            at = step.to.clone();
-            match step.step {
-                Step::Collective(kind) => format!("{} {bytes}", kind.name()),
-                _ => "slice".to_string(),
-            }
-        });
-        let shown = shown.collect();
-        assert_eq!(at, to);
-        shown
-    }
-
-    fn steps(from: [&[u8]; 2], to: [&[u8]; 2]) -> Vec<String> {
-        let sharding = |dims: [&[u8]; 2]| Sharding::closed(dims.iter().map(|axes| axes.to_vec()).collect());
-        steps_of(16, sharding(from), sharding(to))
-    }
-
-    #[test]
-    fn blocks_move_by_one_collective() {
-        assert_eq!(steps([&[X], &[]], [&[X], &[]]), Vec::<String>::new());
-        assert_eq!(steps([&[], &[]], [&[X], &[Y]]), ["slice"]);
-        assert_eq!(steps([&[X], &[]], [&[X, Y], &[]]), ["slice"]);
-        assert_eq!(steps([&[X], &[Y]], [&[], &[]]), ["all_gather 256"]);
-        assert_eq!(steps([&[X, Y], &[]], [&[X], &[]]), ["all_gather 256"]);
-        assert_eq!(steps([&[X], &[]], [&[], &[X]]), ["all_to_all 1024"]);
-        assert_eq!(steps([&[X, Y], &[]], [&[X], &[Y]]), ["all_to_all 256"]);
-        assert_eq!(steps([&[X, Y], &[]], [&[Y, X], &[]]), ["collective_permute 256"]);
-        assert_eq!(steps([&[X], &[]], [&[], &[Y]]), ["slice", "all_gather 256"]);
-    }
-
-    #[test]
-    fn partial_values_are_combined_first() {
-        let partial = |dims: [&[u8]; 2]| {
-            let dims = dims.iter().map(|axes| axes.to_vec()).collect();
-            Sharding::closed(dims).with_unreduced(AxisSet::of(Y as usize), ReduceOp::Sum)
-        };
-        let whole = |dims: [&[u8]; 2]| Sharding::closed(dims.iter().map(|axes| axes.to_vec()).collect());
-        assert_eq!(steps_of(16, partial([&[X], &[]]), whole([&[X], &[]])), ["all_reduce 1024"]);
-        assert_eq!(steps_of(16, partial([&[X], &[]]), whole([&[X], &[Y]])), ["reduce_scatter 1024"]);
-        assert_eq!(steps_of(16, partial([&[X], &[]]), whole([&[], &[Y]])), ["reduce_scatter 1024", "all_gather 256"]);
-        assert_eq!(steps_of(16, whole([&[X], &[]]), partial([&[X], &[]])), ["slice"]);
-    }
-
-    #[test]
-    fn uneven_blocks_take_the_same_steps() {
-        let rows = |axes: &[u8]| Sharding::closed(vec![axes.to_vec(), Vec::new()]);
-        assert_eq!(steps_of(10, rows(&[X, Y]), rows(&[X])), ["all_gather 256"]);
-        assert_eq!(steps_of(10, rows(&[X]), rows(&[X, Y])), ["all_to_all 640"]);
-        assert_eq!(
-            group(&ArrayType::new(DType::F32, &[10, 32]), &rows(&[X, Y]), &rows(&[X]), &mesh()),
-            AxisSet::all(2)
-        );
-    }
-}
+mod tests;
