@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Sizes of X and Y; 12 divides by each, as `manual` code needs it.
 const MESHES: [&str; 4] = ["1x1", "2x3", "4x2", "3x4"];
 
-/// On explicit axes a layout may be ambiguous (E03xx), or differ from one trip or branch to the other.
-const REFUSALS: [&str; 5] = ["E0212", "E0213", "E0301", "E0302", "E0303"];
+/// On explicit axes a layout may be ambiguous, or other than annotated, or differ from one trip or branch to the other.
+const REFUSALS: [&str; 6] = ["E0212", "E0213", "E0301", "E0302", "E0303", "E0305"];
 
 /// A program of 20 to 60 statements. Explicit axes refuse some statements: those are left out.
 fn program(number: u64) -> Result<String, String> {
