@@ -426,4 +426,31 @@ impl DTypeName {
     pub fn name(self) -> &'static str {
         DTypeName::ALL[self as usize].1
     }
+
+    /// The element type that other languages call so.
+    ///
+    /// ```
+    /// use spmdc_grammar::ast::DTypeName;
+    /// assert_eq!(DTypeName::meant_by("float32"), Some("f32"));
+    /// assert_eq!(DTypeName::meant_by("f32"), None);
+    /// ```
+    pub fn meant_by(name: &str) -> Option<&'static str> {
+        Some(match name {
+            "boolean" | "bool_" | "pred" => "bool",
+            "int8" | "byte" => "i8",
+            "int16" | "short" => "i16",
+            "int32" | "int" | "s32" => "i32",
+            "int64" | "long" | "s64" => "i64",
+            "uint8" => "u8",
+            "uint16" => "u16",
+            "uint32" | "uint" => "u32",
+            "uint64" => "u64",
+            "float16" | "half" | "fp16" => "f16",
+            "bfloat16" => "bf16",
+            "float32" | "float" | "fp32" | "single" => "f32",
+            "float64" | "double" | "fp64" => "f64",
+            "prng_key" | "PRNGKey" => "key",
+            _ => return None,
+        })
+    }
 }

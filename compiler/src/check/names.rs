@@ -406,6 +406,7 @@ impl Resolver<'_> {
         candidates.extend(self.axes.iter().map(String::as_str));
         // Not `extend`: it would make all names live as long as these.
         ops::builtin_names().for_each(|name| candidates.push(name));
+        candidates.extend(["true", "false", "None"]);
         let unknown = errors::names::unknown(name, span, &candidates);
         self.diagnostics.push(unknown);
     }

@@ -1,6 +1,7 @@
 //! Names that stand for nothing.
 
 use super::nearest;
+use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -37,6 +38,9 @@ pub fn unknown_axis(name: &str, span: Span, axes: &[String]) -> Diagnostic {
 }
 
 fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
+    if let Some(meant) = DTypeName::meant_by(name).filter(|_| error.code == Code::E0101) {
+        return error.help(format!("did you mean `{meant}`?")).edit(span, meant, "the element type");
+    }
     match nearest(name, candidates.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest name"),
         None => error,
