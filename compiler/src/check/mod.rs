@@ -32,6 +32,7 @@ pub mod term;
 mod trees;
 mod types;
 
+pub use errors::sizes::too_large;
 pub use meshes::MeshOverride;
 pub use names::is_builtin;
 

@@ -15,6 +15,7 @@ use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
+use crate::ops::shape;
 use spmdc_grammar::ast::{BinaryOp, DTypeName, DimAxes, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr};
 use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
 use spmdc_grammar::span::Span;
@@ -275,8 +276,7 @@ impl Checker<'_> {
     pub(super) fn array_type(&mut self, ty: &ArrayTy, bindings: &Bindings) -> Option<ArrayType> {
         let shape: Option<Vec<usize>> = ty.dims.iter().map(|dim| self.length(&dim.size, bindings, dim.span)).collect();
         let array = ArrayType::new(ty.dtype, &shape?);
-        let elements = array.shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
-        if elements.is_none_or(|elements| elements > 1 << 48) {
+        if shape::elements(&array.shape).is_none() {
             self.report(errors::sizes::too_large(ty.span));
             return None;
         }
@@ -524,7 +524,7 @@ impl Checker<'_> {
                 None => "a list".to_string(),
             },
             Term::Int(number) => format!("{number}"),
-            Term::Float(number) => format!("{number}"),
+            Term::Float(number) => format!("{number:?}"),
             other => other.describe().to_string(),
         }
     }

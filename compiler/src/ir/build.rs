@@ -4,6 +4,7 @@
 
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
+use crate::check::too_large;
 use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
@@ -13,6 +14,7 @@ use crate::ir::typing;
 use crate::ir::{Block, Func, Stmt, Value};
 use crate::ops::constant::Constant;
 use crate::ops::promote;
+use crate::ops::shape;
 use crate::ops::{self, Mismatch, Op};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -71,6 +73,9 @@ impl Builder {
             Ok(results) => results,
             Err(mismatch) => return Err(self.operand_mismatch(mismatch, args)),
         };
+        if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
+            return Err(too_large(self.span));
+        }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
         let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };

@@ -4,9 +4,11 @@
 
 use super::factors::Factors;
 use super::reshard::with_layout;
+use super::shape::MAX_ELEMENTS;
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
+use crate::check::too_large;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
@@ -96,11 +98,12 @@ pub fn filled(build: &mut Builder, dtype: DType, bits: u64, to: &[usize]) -> Res
     broadcast(build, number, to)
 }
 
-/// Sizes given in a call, where none may be negative.
+/// Sizes given in a call: none may be negative, or larger than any array.
 pub(super) fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
-    let size = |&size: &i64| {
-        usize::try_from(size)
-            .map_err(|_| Diagnostic::error(Code::E0205, args.span, format!("a size cannot be negative, as {size} is")))
+    let size = |&size: &i64| match usize::try_from(size) {
+        Ok(size) if size <= MAX_ELEMENTS => Ok(size),
+        Ok(_) => Err(too_large(args.span)),
+        Err(_) => Err(Diagnostic::error(Code::E0205, args.span, format!("a size cannot be negative, as {size} is"))),
     };
     given.iter().map(size).collect()
 }

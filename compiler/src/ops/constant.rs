@@ -30,8 +30,15 @@ impl Constant {
         let mut shape = Vec::new();
         let mut leaves = Vec::new();
         flatten(term, 0, &mut shape, &mut leaves, span)?;
-        let dtype = dtype.or_else(|| leaves.iter().filter_map(|leaf| leaf.default_dtype()).max()).unwrap_or(DType::F32);
-        let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>()?;
+        let found = || leaves.iter().filter_map(|leaf| leaf.default_dtype()).max().unwrap_or(DType::F32);
+        let is_given = dtype.is_some();
+        let dtype = dtype.unwrap_or_else(found);
+        let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>();
+        let bits = bits.map_err(|error| match dtype {
+            // Nobody asked for 32 bits.
+            DType::I32 if !is_given => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
+            _ => error,
+        })?;
         Ok(Constant { array: Array::new(ArrayType::new(dtype, &shape), bits) })
     }
 }
@@ -88,7 +95,7 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
             Ok(value as u64 & (u64::MAX >> (64 - bits)))
         }
         Term::Int(value) => Err(misfit(value.to_string())),
-        Term::Float(value) => Err(misfit(value.to_string())),
+        Term::Float(value) => Err(misfit(format!("{value:?}"))),
         ref other => {
             Err(Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", other.describe())))
         }

@@ -164,10 +164,15 @@ fn linspace(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnosti
     build.emit1(Select, &[end, last, inner])
 }
 
+/// Farther from the main diagonal than any element, and small enough to be added to an index.
+const FAR_DIAGONAL: i64 = 1 << 30;
+
 /// `row + k == column`, or `>=`, as a mask over the last two of `sizes`.
 fn mask(build: &mut Builder, sizes: &[usize], k: i64, op: CompareOp, span: Span) -> Result<Value, Diagnostic> {
     let rank = sizes.len();
     let matrix = &sizes[rank - 2..];
+    // Beyond the corners all diagonals are alike.
+    let k = k.clamp(-FAR_DIAGONAL, FAR_DIAGONAL);
     let rows = indices(build, DType::I32, matrix, 0)?;
     let offset = scalar(build, &Term::Int(i128::from(k)), DType::I32, span)?;
     let rows = binary(build, BinaryOp::Add, rows, offset)?;

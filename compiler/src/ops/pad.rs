@@ -5,10 +5,12 @@ use super::concatenate::concatenate;
 use super::factors::Factors;
 use super::flip::whole_dims;
 use super::regions::{Span, box_indices, copy_box};
+use super::shape::MAX_ELEMENTS;
 use super::slice::{Range, slice};
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
+use crate::check::too_large;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -105,7 +107,11 @@ impl Rules for Pad {
 fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize)>, Diagnostic> {
     let malformed = |text: &str| Diagnostic::error(Code::E0205, args.span, text.to_string());
     let number = |term: &Term| match term {
-        Term::Int(width) => usize::try_from(*width).map_err(|_| malformed("a pad width cannot be negative")),
+        Term::Int(width) => match usize::try_from(*width) {
+            Ok(width) if width <= MAX_ELEMENTS => Ok(width),
+            Ok(_) => Err(too_large(args.span)),
+            Err(_) => Err(malformed("a pad width cannot be negative")),
+        },
         other => Err(malformed(&format!("a pad width is an integer, not {}", other.describe()))),
     };
     let pair = |items: &[Term]| match items {
@@ -183,6 +189,12 @@ impl Mode {
     }
 }
 
+/// More than this has never been meant, and is looked at place by place.
+const MAX_CONTINUED: usize = 1 << 24;
+
+/// Each slice is a statement.
+const MAX_PARTS: usize = 256;
+
 /// The array, continued by its own elements: slices of it, one after another.
 fn extended(
     build: &mut Builder,
@@ -198,9 +210,19 @@ fn extended(
             let message = format!("dimension {dim} has no elements to go on with");
             return Err(Diagnostic::error(Code::E0205, args.span, message));
         }
-        let places = -(before as i64)..size + after as i64;
+        if before.saturating_add(after) > MAX_CONTINUED {
+            let message = format!("`pad` by more than {MAX_CONTINUED} elements of the array is not supported yet");
+            return Err(Diagnostic::error(Code::E0901, args.span, message));
+        }
+        let ends = [-(before as i64)..0, size..size + after as i64];
+        let [front, back] = ends.map(|places| runs(places.map(|place| mode.source(place, size))));
+        if front.len() + back.len() > MAX_PARTS {
+            let message = format!("`pad` that takes more than {MAX_PARTS} slices of the array is not supported yet");
+            return Err(Diagnostic::error(Code::E0901, args.span, message));
+        }
         let mut parts = Vec::new();
-        for run in runs(places.map(|place| mode.source(place, size))) {
+        let whole = Range::all(sizes[dim]);
+        for run in front.into_iter().chain([whole]).chain(back) {
             let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
             let one = run.len == 1 || run.step == 0;
             ranges[dim] =

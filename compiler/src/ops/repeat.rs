@@ -5,6 +5,7 @@ use super::slice::{Range, slice};
 use super::{Call, broadcast, reshape, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
+use crate::check::too_large;
 use crate::ir::Value;
 use crate::ir::build::Builder;
 use spmdc_grammar::codes::Code;
@@ -23,7 +24,7 @@ fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bo
     wider[place] = times;
     let value = broadcast::broadcast(build, value, &wider)?;
     let mut merged = sizes;
-    merged[dim] *= times;
+    merged[dim] = merged[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
     reshape::reshape(build, value, &merged)
 }
 

@@ -8,6 +8,7 @@ use super::reshard::made_with_layout;
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
+use crate::check::too_large;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
@@ -187,7 +188,10 @@ pub fn reshape(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value,
 /// Sizes in which one -1 stands for what is left.
 fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let error = |message: String| Diagnostic::error(Code::E0205, args.span, message);
-    let known: usize = given.iter().filter(|&&size| size >= 0).map(|&size| size as usize).product();
+    let mut known = 1usize;
+    for &size in given.iter().filter(|&&size| size >= 0) {
+        known = known.checked_mul(size as usize).ok_or_else(|| too_large(args.span))?;
+    }
     let unknown = given.iter().filter(|&&size| size == -1).count();
     if given.iter().any(|&size| size < -1) || unknown > 1 {
         return Err(error("one size of a shape may be -1, none less".to_string()));

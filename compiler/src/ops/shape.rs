@@ -29,6 +29,15 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
     Ok(result)
 }
 
+/// No array has more elements.
+pub const MAX_ELEMENTS: usize = 1 << 48;
+
+/// How many elements an array of this shape has; None if too many.
+pub fn elements(shape: &[usize]) -> Option<usize> {
+    let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    product.filter(|&elements| elements <= MAX_ELEMENTS)
+}
+
 /// `[4,8]`
 pub fn display(shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();

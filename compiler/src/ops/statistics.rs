@@ -109,7 +109,7 @@ fn variance(build: &mut Builder, value: Value, over: Over<'_>, ddof: i64) -> Res
     let deviation = build.emit1(Binary(BinaryOp::Sub), &[value, center])?;
     let square = build.emit1(Unary(UnaryOp::Square), &[deviation])?;
     let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
-    let variance = divided(build, sum, (over.count(build, value) as i64 - ddof) as f64)?;
+    let variance = divided(build, sum, over.count(build, value) as f64 - ddof as f64)?;
     cast(build, variance, dtype)
 }
 

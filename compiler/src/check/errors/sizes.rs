@@ -44,6 +44,7 @@ pub fn negative(value: i128, span: Span) -> Diagnostic {
 /// E0218
 pub fn too_large(span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0218, span, "this array has more elements than any memory")
+        .help(format!("at most {} are possible", crate::ops::shape::MAX_ELEMENTS))
 }
 
 /// E0208

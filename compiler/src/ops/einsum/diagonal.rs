@@ -167,7 +167,7 @@ impl Call for DiagonalCalls {
 /// The diagonal along the first two dimensions, `offset` columns to the right.
 fn diagonal(build: &mut Builder, value: Value, offset: i64) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
-    let (down, right) = ((-offset).max(0) as usize, offset.max(0) as usize);
+    let (down, right) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
     let len = sizes[0].saturating_sub(down).min(sizes[1].saturating_sub(right));
     let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
     ranges[0] = Range { start: if len == 0 { 0 } else { down }, step: 1, len };
