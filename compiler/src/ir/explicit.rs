@@ -282,31 +282,39 @@ impl Context<'_> {
     }
 }
 
+/// Whether an op commutes with the sum, so that partial sums as operands give partial sums: `sets` are the axes over which each operand
+/// is partial.
+pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
+    let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return true };
+    let only_one = sets.iter().enumerate().all(|(at, set)| at == first || set.is_empty());
+    let alike = sets.iter().all(|set| *set == sets[first]);
+    match op {
+        Op::Unary(Unary(op)) => *op == UnaryOp::Neg,
+        Op::Binary(Binary(op)) => match op {
+            BinaryOp::Add | BinaryOp::Sub => alike,
+            BinaryOp::Mul => only_one,
+            BinaryOp::Div => only_one && first == 0,
+            _ => false,
+        },
+        Op::Cast(cast) => args[first].dtype().is_float() && cast.to.is_float(),
+        Op::Einsum(_) => only_one,
+        Op::Reduce(reduce) => reduce.op == ReduceOp::Sum,
+        // Zeros add nothing, however many devices have them.
+        Op::Pad(pad) => pad.value == 0,
+        Op::Concatenate(_) => alike,
+        Op::Transpose(_) | Op::Reshape(_) | Op::Slice(_) | Op::Broadcast(_) | Op::Flip(_) | Op::Roll(_) => true,
+        Op::Print(_) | Op::ShowSharding(_) => true,
+        _ => false,
+    }
+}
+
 /// Partial sums as operands.
 impl Context<'_> {
     /// The axes over which the results are partial sums: an op that commutes with the sum passes them on, others need the whole.
     fn unreduced(&self) -> Result<AxisSet, Mismatch> {
         let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(self.explicit)).collect();
         let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
-        let only_one = sets.iter().enumerate().all(|(at, set)| at == first || set.is_empty());
-        let passes = match self.op {
-            Op::Unary(Unary(op)) => *op == UnaryOp::Neg,
-            Op::Binary(Binary(op)) => match op {
-                BinaryOp::Add | BinaryOp::Sub => sets.iter().all(|set| *set == sets[first]),
-                BinaryOp::Mul => only_one,
-                BinaryOp::Div => only_one && first == 0,
-                _ => false,
-            },
-            Op::Cast(_) => self.args[first].dtype().is_float(),
-            op => match op.rules().name() {
-                "einsum" => only_one,
-                "transpose" | "reshape" | "slice" | "broadcast_to" | "pad" | "flip" | "roll" | "sum" | "print"
-                | "show_sharding" => true,
-                "concatenate" | "stack" => sets.iter().all(|set| *set == sets[first]),
-                _ => false,
-            },
-        };
-        if passes {
+        if passes_sums(self.op, self.args, &sets) {
             return Ok(sets[first]);
         }
         let axes = self.mesh.display_set(sets[first]);

@@ -18,7 +18,7 @@ use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
 use crate::ops::reshard::Step;
-use crate::passes::insert_reshards::natural;
+use crate::passes::insert_reshards::{kept_sums, natural};
 use crate::passes::propagate::{Assignment, Projection, factors_of};
 
 /// Every violation, each with its statement; a module that has any is a defect of the compiler.
@@ -324,9 +324,11 @@ impl Verifier<'_> {
         let projection = Projection::new(factors_of(self.func, stmt));
         let mut assignment: Assignment = vec![Vec::new(); projection.rule.factors.len()];
         let mut tensors = Vec::new();
+        let sums = kept_sums(self.func, stmt);
         for (&arg, dims) in stmt.args.iter().zip(&projection.rule.operands) {
             let layout = &self.func.ty(arg).sharding;
-            self.expect(layout.unreduced.is_empty(), |it| format!("{} is a partial value", it.display(arg)));
+            let is_whole = layout.unreduced.is_subset_of(sums);
+            self.expect(is_whole, |it| format!("{} is a partial value", it.display(arg)));
             let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
             for (factor, axes) in projection.factors_of(dims, &axes, self.mesh).into_iter().enumerate() {
                 if let Some(axes) = axes.filter(|axes| !axes.is_empty()) {
@@ -356,7 +358,7 @@ impl Verifier<'_> {
             self.expect(agrees, |it| format!("{} does not agree with the other operands", it.display(arg)));
         }
         for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
-            let wanted = natural(&projection, dims, &assignment);
+            let wanted = natural(&projection, dims, &assignment, sums);
             let agrees = self.func.ty(result).sharding == wanted;
             self.expect(agrees, |it| format!("{} should lie as {}", it.display(result), wanted.display(it.mesh)));
         }

@@ -14,6 +14,7 @@
 //!
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
 
+use crate::ir::explicit::passes_sums;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::{ASKED, Origin};
 use crate::ir::sharding::Sharding;
@@ -210,15 +211,17 @@ impl Inserter<'_> {
     fn ordinary(&mut self, mut stmt: Stmt) {
         let projection = Projection::new(factors_of(&self.func, &stmt));
         let assignment = self.choose(&projection, &stmt);
+        let sums = kept_sums(&self.func, &stmt);
         let name = stmt.op.rules().name();
         for (i, dims) in projection.rule.operands.iter().enumerate() {
-            let wanted = Sharding::closed(projection.dims_of(dims, &assignment));
+            let kept = self.func.ty(stmt.args[i]).sharding.unreduced.intersect(sums);
+            let wanted = Sharding::closed(projection.dims_of(dims, &assignment)).with_unreduced(kept, ReduceOp::Sum);
             let why = self.reason(name, &projection, i, stmt.args[i], &wanted);
             stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
         }
         let mut after = Vec::new();
         for (i, dims) in projection.rule.results.iter().enumerate() {
-            let natural = natural(&projection, dims, &assignment);
+            let natural = natural(&projection, dims, &assignment, sums);
             let wanted = stmt.results[i];
             if self.func.ty(wanted).sharding == natural {
                 continue;
@@ -243,7 +246,7 @@ impl Inserter<'_> {
 
     fn reason(&self, name: &str, projection: &Projection, operand: usize, value: Value, wanted: &Sharding) -> String {
         let ty = self.func.ty(value);
-        if !ty.sharding.unreduced.is_empty() {
+        if !ty.sharding.unreduced.minus(wanted.unreduced).is_empty() {
             return format!("`{name}` needs the whole sum");
         }
         for (dim, factors) in projection.rule.operands[operand].iter().enumerate() {
@@ -263,7 +266,8 @@ impl Inserter<'_> {
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
             return agreed;
         }
-        let mut costs = Costs { inserter: self, projection, stmt, known: BTreeMap::new() };
+        let sums = kept_sums(&self.func, stmt);
+        let mut costs = Costs { inserter: self, projection, stmt, sums, known: BTreeMap::new() };
         let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
         if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
             costs.cheapest_of_all(&candidates)
@@ -313,9 +317,24 @@ fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
     sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
 }
 
-/// The layout of a result that is computed under this assignment.
-pub fn natural(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment) -> Sharding {
-    let mut partial = AxisSet::EMPTY;
+/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so. That is only said of
+/// explicit axes, and where the program asks for it.
+pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
+    let args: Vec<&Type> = stmt.args.iter().map(|&arg| func.ty(arg)).collect();
+    let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
+    let wanted = match stmt.op {
+        Op::ShowSharding(_) => all,
+        _ if stmt.results.is_empty() => AxisSet::EMPTY,
+        _ => stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced)),
+    };
+    let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced.intersect(wanted)).collect();
+    let are_sums = args.iter().all(|ty| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum);
+    if are_sums && passes_sums(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
+}
+
+/// The layout of a result that is computed under this assignment, of operands that are partial sums over `sums`.
+pub fn natural(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, sums: AxisSet) -> Sharding {
+    let mut partial = sums;
     let mut combine = ReduceOp::Sum;
     for (factor, axes) in projection.rule.factors.iter().zip(assignment) {
         if let (FactorKind::Reduce(op), false) = (factor.kind, axes.is_empty()) {
@@ -366,6 +385,8 @@ struct Costs<'a> {
     inserter: &'a Inserter<'a>,
     projection: &'a Projection,
     stmt: &'a Stmt,
+    /// What stays partial.
+    sums: AxisSet,
     known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), f64>,
 }
 
@@ -398,12 +419,15 @@ impl Costs<'_> {
         let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
             None => {
                 let value = self.stmt.args[tensor];
+                let from = func.ty(value).sharding.clone();
                 let wanted = Sharding::closed(self.projection.dims_of(&rule.operands[tensor], assignment));
-                (func.ty(value).sharding.clone(), wanted, value)
+                let kept = from.unreduced.intersect(self.sums);
+                (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
             }
             Some(result) => {
                 let value = self.stmt.results[result];
-                (natural(self.projection, &rule.results[result], assignment), func.ty(value).sharding.clone(), value)
+                let made = natural(self.projection, &rule.results[result], assignment, self.sums);
+                (made, func.ty(value).sharding.clone(), value)
             }
         };
         let axes = if tensor < self.stmt.args.len() { &there } else { &here };
