@@ -5,6 +5,7 @@
 
 use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest};
+use super::strip::Strips;
 use super::tile;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_runtime::abi::DType;
@@ -27,7 +28,7 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
             if lanes > preferred_lanes(nest, dim) || nest.dims[dim].length.max < u64::from(lanes) {
                 continue;
             }
-            let cut = Cut { dim, rows: None, lanes: steps(nest, dim, lanes) };
+            let cut = Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None };
             let cost = cost(nest, Some(&cut), lanes);
             if cost < best.0 {
                 best = (cost, Some(cut));
@@ -35,14 +36,22 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
         }
         for rows in (0..nest.dims.len()).filter(|&rows| rows != dim && is_tile(nest, rows, dim)) {
             let lanes = (tile::SIDE * tile::SIDE) as u32;
-            let cut = Cut { dim, rows: Some(rows), lanes: vec![lanes, 1] };
+            let cut = Cut { dim, rows: Some(rows), lanes: vec![lanes, 1], strips: None };
             let cost = cost(nest, Some(&cut), lanes);
             if cost < best.0 {
                 best = (cost, Some(cut));
             }
         }
     }
-    best.1
+    let mut cut = best.1?;
+    if let (None, Some(strips)) = (cut.rows, Strips::choose(nest, cut.dim, point_work(nest) > LONG_BODY / 2.0)) {
+        // Partial results are read and written for every bundle: a few registers are enough to do so in parallel.
+        let lanes = cut.lanes[0].min(16);
+        let is_whole = granularity(nest, cut.dim).is_multiple_of(u64::from(lanes));
+        cut.lanes = if is_whole { vec![lanes] } else { vec![lanes, 1] };
+        cut.strips = Some(strips);
+    }
+    Some(cut)
 }
 
 /// Whether tiles pay: some accesses are contiguous along the columns, others along the rows.
@@ -91,7 +100,7 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
 
 /// Several registers at a time for short bodies, so that independent work overlaps; one for long ones.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
-    let work: f64 = nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum();
+    let work = point_work(nest);
     if work > LONG_BODY {
         return 4;
     }
@@ -102,6 +111,11 @@ fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     let side_by_side = nest.has_reduction() && !nest.dims[dim].reduced;
     let is_narrow = nest.order.iter().all(|&elem| nest.dtype(elem).size() <= 4);
     if side_by_side && is_narrow { 32 } else { 16 }
+}
+
+/// Instructions for one point.
+fn point_work(nest: &Nest) -> f64 {
+    nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum()
 }
 
 fn is_possible(nest: &Nest, dim: usize) -> bool {

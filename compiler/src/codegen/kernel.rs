@@ -159,6 +159,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
             }
         }
         let reduces_here = depth == self.nest.first_reduced() && self.nest.has_reduction();
+        if let (true, Some(Cut { strips: Some(strips), .. })) = (reduces_here, &self.nest.cut) {
+            return self.strips(*strips);
+        }
         if reduces_here {
             self.start_reductions();
         }

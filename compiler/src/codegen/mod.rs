@@ -1,8 +1,9 @@
 //! From loop nests to machine code.
 //!
 //! `builder` describes loop nests (`loops`) and `lower` the steps around them. `nest` and `cut` decide how a nest runs, `kernel`
-//! emits its loops (`tile` those of tiles), `access` loads and stores, `reduction` what is combined over the loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all
-//! on the bundles of `vector`. `machine` compiles; `jit` and `object` say where the code goes.
+//! emits its loops (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` what is combined over the
+//! loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine` compiles; `jit` and
+//! `object` say where the code goes.
 
 mod access;
 mod arithmetic;
@@ -22,6 +23,7 @@ pub mod object;
 mod reduction;
 pub mod schedule;
 mod split;
+mod strip;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

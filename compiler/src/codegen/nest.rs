@@ -8,6 +8,7 @@
 //! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
 
 use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, Store};
+use super::strip::Strips;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_runtime::abi::{DType, Scalar};
 
@@ -42,6 +43,8 @@ pub struct Cut {
     pub rows: Option<usize>,
     /// Lanes of the bundles, widest first; 1 at the end if elements may be left over.
     pub lanes: Vec<u32>,
+    /// Partial results lie on the stack, for a strip of `dim` at a time. It is the innermost dimension, behind the reduced ones.
+    pub strips: Option<Strips>,
 }
 
 impl Cut {
@@ -97,7 +100,7 @@ impl Nest {
         nest.sort();
         nest.place();
         nest.cut = super::cut::choose(&nest);
-        nest.move_rows_inward();
+        nest.move_inward();
         nest.varies = match &nest.cut {
             Some(cut) => nest.varying(cut.dims()),
             None => vec![false; nest.insts.len()],
@@ -365,11 +368,15 @@ impl Nest {
         }
     }
 
-    /// Makes the two dimensions of a tile the innermost ones.
-    fn move_rows_inward(&mut self) {
-        let Some(Cut { dim: column, rows: Some(row), .. }) = self.cut else { return };
-        let mut order: Vec<usize> = (0..self.dims.len()).filter(|&dim| dim != row && dim != column).collect();
-        order.extend([row, column]);
+    /// Makes the two dimensions of a tile, or the columns of strips, the innermost ones.
+    fn move_inward(&mut self) {
+        let Some(Cut { dim: column, rows, strips, .. }) = self.cut else { return };
+        if rows.is_none() && strips.is_none() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.dims.len()).filter(|&dim| Some(dim) != rows && dim != column).collect();
+        order.extend(rows);
+        order.push(column);
         let place = |dim: usize| order.iter().position(|&old| old == dim).expect("every dimension has a place");
         for affine in self.affines_mut() {
             affine.terms.iter_mut().for_each(|(dim, _)| *dim = place(*dim));
@@ -379,7 +386,7 @@ impl Nest {
             range.dim = place(range.dim);
         }
         if let Some(cut) = &mut self.cut {
-            (cut.dim, cut.rows) = (place(column), Some(place(row)));
+            (cut.dim, cut.rows) = (place(column), rows.map(place));
         }
         self.dims = order.iter().map(|&dim| self.dims[dim].clone()).collect();
         self.place();

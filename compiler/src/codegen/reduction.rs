@@ -90,7 +90,7 @@ impl Emitter<'_, '_> {
     fn position(&mut self, lanes: u32) -> Bundle {
         let nest = self.nest;
         let mut position = self.builder.ins().iconst(I64, 0);
-        for dim in nest.first_reduced()..nest.dims.len() {
+        for dim in (0..nest.dims.len()).filter(|&dim| nest.dims[dim].reduced) {
             let length = self.length(dim);
             let outer = self.builder.ins().imul(position, length);
             let index = self.index(dim);
@@ -135,11 +135,15 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// The values of all partial results, each followed by its position if it has one.
+    pub fn accumulator_bundles(&self) -> Vec<Bundle> {
+        let partials = self.accumulators.iter().flat_map(|accumulator| &accumulator.partials);
+        partials.flat_map(|partial| std::iter::once(partial.value).chain(partial.position)).collect()
+    }
+
     /// What loops over reduced dimensions carry.
     pub fn accumulator_values(&self) -> Vec<Value> {
-        let partials = self.accumulators.iter().flat_map(|accumulator| &accumulator.partials);
-        let bundles = partials.flat_map(|partial| std::iter::once(&partial.value).chain(&partial.position));
-        bundles.flat_map(|bundle| bundle.parts().iter().copied()).collect()
+        self.accumulator_bundles().iter().flat_map(|bundle| bundle.parts().to_vec()).collect()
     }
 
     pub fn set_accumulator_values(&mut self, values: &[Value]) {

@@ -183,7 +183,7 @@ fn call(function: KernelFn, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
 }
 
 /// Runs both and compares every buffer.
-fn check(kernel: &Kernel, function: KernelFn, buffers: &[Vec<u8>], scalars: &[i64], begin: i64, end: i64) {
+pub(super) fn check(kernel: &Kernel, function: KernelFn, buffers: &[Vec<u8>], scalars: &[i64], begin: i64, end: i64) {
     let (mut expected, mut found) = (buffers.to_vec(), buffers.to_vec());
     let code = interpret::run(kernel, &mut expected, scalars, begin, end);
     assert_eq!(call(function, &mut found, scalars, begin, end), code, "{kernel:#?}");

@@ -10,7 +10,7 @@ use spmdc_compiler::codegen::object::{self, Entry};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_runtime::start::encode;
 
-use crate::measure::fastest;
+use crate::measure::{Clock, fastest};
 
 /// Thirty different operations in a row.
 const THIRTY: &str = "
@@ -50,12 +50,15 @@ pub fn compile_times() {
         let compilation = whole();
         let program = encode(compilation.program.as_ref().expect("it was compiled")).expect("it can be encoded");
         let kernels = &compilation.kernels;
-        let times = fastest([
-            &mut || drop(read()),
-            &mut || drop(whole()),
-            &mut || drop(jit::compile(kernels).expect("there is code")),
-            &mut || drop(object::emit(&program, kernels, Cpu::FLOOR, Entry::Main).expect("there is code")),
-        ]);
+        let times = fastest(
+            Clock::Wall,
+            [
+                &mut || drop(read()),
+                &mut || drop(whole()),
+                &mut || drop(jit::compile(kernels).expect("there is code")),
+                &mut || drop(object::emit(&program, kernels, Cpu::FLOOR, Entry::Main).expect("there is code")),
+            ],
+        );
         let times = times.map(|seconds| format!("{:>14.3}", seconds * 1e3)).concat();
         println!("{name:<24}{:>14}{times}", kernels.len());
     }

@@ -1,6 +1,6 @@
 //! Matrix products, beside calls of the `gemm` crate on one thread.
 
-use crate::measure::{Loaded, fastest, line, title};
+use crate::measure::{Clock, Loaded, fastest, line, title};
 
 /// One call, row-major: `c = a @ b`.
 fn gemm_alone([m, k, n]: [usize; 3], a: &[f32], b: &[f32], c: &mut [f32]) {
@@ -59,7 +59,7 @@ pub fn products() {
                 let matrices = a.chunks(m * k).zip(b.chunks(k * n)).zip(c.chunks_mut(m * n));
                 matrices.for_each(|((a, b), c)| gemm_alone([*m, *k, *n], a, b, c));
             };
-            let [ours, limit] = fastest([&mut || ours.run(), &mut alone]);
+            let [ours, limit] = fastest(Clock::of(threads), [&mut || ours.run(), &mut alone]);
             let rate = |seconds: f64| 2e-9 * (batch * m * k * n) as f64 / seconds;
             line(name, rate(ours), rate(limit), "gemm", ours / limit);
         }

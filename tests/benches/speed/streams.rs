@@ -1,7 +1,7 @@
 //! Programs that are bound by memory where their arithmetic is not: beside plain loops with the same traffic.
 
 use crate::limits::{Streams, Traffic};
-use crate::measure::{Loaded, fastest, line, title};
+use crate::measure::{Clock, Loaded, fastest, line, title};
 
 /// A program of one result, and the plain loop that moves as many bytes.
 struct Case {
@@ -29,7 +29,7 @@ fn table(what: &str, cases: &[Case], sizes: &[(usize, &str)], all_cores: bool) {
                 let constants = format!("const N = {n};\nconst S = {side};\n");
                 let mut ours = Loaded::new(&(constants + case.text), Some(threads));
                 let mut streams = Streams::new(case.traffic, (n as f64 * case.bytes) as usize, threads);
-                let [ours, limit] = fastest([&mut || ours.run(), &mut || streams.walk()]);
+                let [ours, limit] = fastest(Clock::of(threads), [&mut || ours.run(), &mut || streams.walk()]);
                 let each = |seconds: f64| seconds * 1e9 / n as f64;
                 line(case.name, each(ours), each(limit), case.traffic.name(), ours / limit);
             }
