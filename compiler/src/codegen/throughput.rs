@@ -143,6 +143,15 @@ fn cases() -> Vec<Case> {
             None,
             vec![],
         ),
+        case(
+            "transpose 1024 bf16",
+            DType::Bf16,
+            vec![dim(1024, false), dim(1024, false)],
+            at(&[(0, 1), (1, 1024)]),
+            at(&[(0, 1024), (1, 1)]),
+            None,
+            vec![],
+        ),
         case("every other", f, vec![dim(32768, false)], at(&[(0, 2)]), at(&[(0, 1)]), None, vec![]),
         case(
             "reversed",

@@ -1,10 +1,13 @@
 //! Tiles: bundles of 4 by 4 points, for loops that read along one dimension and write along another.
 //!
 //! Lane `4 * r + c` of a tile is row `r`, column `c`. An access along the columns moves four rows of four neighbours; one along the
-//! rows moves four columns, which are transposed in registers. Around the tiles, blocks of 32 by 32 points keep both sides of
-//! a transposition within the nearest cache.
+//! rows moves four columns, which are transposed in registers. Around the tiles, blocks as wide as a cache line on both sides
+//! use every line that is read or written at once: the lines of larger blocks would drive each other out of the nearest
+//! cache where the rows of an array are a power of two apart.
 
 use super::kernel::Emitter;
+use super::loops::{Access, Inst};
+use super::nest::Nest;
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
@@ -12,26 +15,28 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value};
 /// Points along each side of a tile.
 pub const SIDE: i64 = 4;
 
-/// Points along each side of a block of tiles.
-const BLOCK: u32 = 32;
+/// Bytes of a cache line.
+const LINE: u32 = 64;
 
 impl Emitter<'_, '_> {
     /// The two innermost loops.
     pub fn tiles(&mut self, row: usize, column: usize) {
         let (row_from, row_to, _) = self.bounds(row);
         let (column_from, column_to, _) = self.bounds(column);
-        self.count(row_from, row_to, BLOCK, false, false, |e, first_row| {
-            let last_row = e.at_most(first_row, row_to);
-            e.count(column_from, column_to, BLOCK, false, false, |e, first_column| {
-                let last_column = e.at_most(first_column, column_to);
+        let size = self.nest.stores.iter().map(|store| store.dtype.size() as u32).max().unwrap_or(1);
+        let side = LINE / size;
+        self.count(row_from, row_to, side, false, false, |e, first_row| {
+            let last_row = e.at_most(first_row, side, row_to);
+            e.count(column_from, column_to, side, false, false, |e, first_column| {
+                let last_column = e.at_most(first_column, side, column_to);
                 e.block(row, column, [first_row, last_row], [first_column, last_column]);
             });
         });
     }
 
     /// The end of the block that begins at `from`.
-    fn at_most(&mut self, from: Value, to: Value) -> Value {
-        let end = self.builder.ins().iadd_imm_s(from, i64::from(BLOCK));
+    fn at_most(&mut self, from: Value, side: u32, to: Value) -> Value {
+        let end = self.builder.ins().iadd_imm_s(from, i64::from(side));
         self.builder.ins().smin(end, to)
     }
 
@@ -47,14 +52,32 @@ impl Emitter<'_, '_> {
     }
 
     fn points(&mut self, row: usize, column: usize, rows: [Value; 2], columns: [Value; 2], step: u32) {
-        self.count(rows[0], rows[1], step, false, false, |e, index| {
-            e.indices[row] = index;
-            e.instructions(row + 1);
-            e.count(columns[0], columns[1], step, false, false, |e, index| {
-                e.indices[column] = index;
+        let (outer, inner) = if self.along_rows(row, column) {
+            ((column, columns), (row, rows))
+        } else {
+            ((row, rows), (column, columns))
+        };
+        let ((outer, outer_range), (inner, inner_range)) = (outer, inner);
+        self.count(outer_range[0], outer_range[1], step, false, false, |e, index| {
+            e.indices[outer] = index;
+            e.count(inner_range[0], inner_range[1], step, false, false, |e, index| {
+                e.indices[inner] = index;
+                e.instructions(row + 1);
                 e.level(column + 1);
             });
         });
+    }
+
+    /// Which way a block is walked: the accesses that go the other way use a part of many lines at a time, so they should be the
+    /// fewer ones. If they are as many, they should be the writes, which nobody waits for.
+    fn along_rows(&self, row: usize, column: usize) -> bool {
+        let loads = self.nest.order.iter().filter_map(|elem| match &self.nest.insts[elem.0 as usize] {
+            Inst::Load { access, .. } => Some(access),
+            _ => None,
+        });
+        let accesses: Vec<&Access> = loads.chain(self.nest.stores.iter().map(|store| &store.access)).collect();
+        let along = |dim| accesses.iter().filter(|access| Nest::stride(&access.address, dim) == 1).count();
+        along(row) >= along(column)
     }
 }
 
