@@ -19,3 +19,78 @@ pub(crate) fn plan(memory: &Memory, step: &ExchangeStep, group: AxisSet, device:
     });
     Ok(moves.filter(|planned| !planned.is_identity()).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
+    use crate::mesh::Mesh;
+
+    /// X = 2, Y = 4.
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| MeshAxis { name: name.into(), size };
+        Mesh::new(&[axis("X", 2), axis("Y", 4)]).unwrap()
+    }
+
+    fn shards(dims: &[(usize, &[u8])]) -> Shards {
+        let dims = dims.iter().map(|&(size, axes)| LayoutDim { size, axes: axes.to_vec() }).collect();
+        Shards { place: Place { arena: 0, offset: 0 }, layout: Layout { dtype: DType::F32, dims } }
+    }
+
+    /// How many elements each device reads from each, itself included, when nobody shares memory.
+    fn read(from: &Shards, to: &Shards) -> Vec<Vec<usize>> {
+        let mesh = mesh();
+        let memory = Memory::allocate(&mesh, &[Arena { axes: AxisSet::all(2), bytes: 1 << 16 }]).unwrap();
+        let from_each = |device| {
+            let mut read = vec![0; mesh.devices()];
+            let pieces =
+                Sides::new(&memory, device, AxisSet::all(2), from, to).pieces(AxisSet::all(2), Site::default());
+            for piece in pieces.unwrap() {
+                read[piece.owner] += piece.range.iter().map(|range| range.len()).product::<usize>();
+            }
+            read
+        };
+        (0..mesh.devices()).map(from_each).collect()
+    }
+
+    /// How many elements of its new block a device has.
+    fn overlap(from: &Shards, to: &Shards, device: usize) -> usize {
+        let [from, to] = [from, to].map(|side| mesh().blocks(&side.layout, device));
+        let lens = from.iter().zip(&to);
+        lens.map(|(from, to)| from.end.min(to.end).saturating_sub(from.start.max(to.start))).product()
+    }
+
+    #[test]
+    fn devices_read_what_they_lack_once_and_from_different_copies() {
+        let layouts: [[&[u8]; 2]; 8] = [
+            [&[], &[]],
+            [&[0], &[]],
+            [&[1], &[]],
+            [&[], &[0]],
+            [&[0], &[1]],
+            [&[1], &[0]],
+            [&[0, 1], &[]],
+            [&[1, 0], &[]],
+        ];
+        for shape in [[16, 32], [13, 7], [3, 1]] {
+            for from in layouts {
+                for to in layouts {
+                    let [from, to] = [from, to].map(|axes| shards(&[(shape[0], axes[0]), (shape[1], axes[1])]));
+                    let read = read(&from, &to);
+                    for (device, read) in read.iter().enumerate() {
+                        let own: usize = mesh().blocks(&to.layout, device).iter().map(|range| range.len()).product();
+                        assert_eq!(read.iter().sum::<usize>(), own, "all of its block");
+                        assert_eq!(read[device], overlap(&from, &to, device), "its own where it can");
+                    }
+                }
+            }
+        }
+        // Each half lies on four devices, and each of them is read by one.
+        let read = read(&shards(&[(16, &[0])]), &shards(&[(16, &[])]));
+        for (reader, read) in read.iter().enumerate() {
+            let others: Vec<usize> = (0..8).filter(|&owner| owner != reader && read[owner] > 0).collect();
+            assert_eq!(others, [(reader + 4) % 8]);
+        }
+    }
+}

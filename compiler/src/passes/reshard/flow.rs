@@ -119,6 +119,13 @@ pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> Pattern
     pattern
 }
 
+/// Whether all blocks of dimensions that are split anew are of one length, and not empty.
+pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> bool {
+    let divides = |size: usize, dim: &DimSharding| size > 0 && size.is_multiple_of(mesh.size_of(&dim.axes));
+    let mut dims = shape.iter().zip(from.iter().zip(to));
+    dims.all(|(&size, (from, to))| from.axes == to.axes || divides(size, from) && divides(size, to))
+}
+
 /// What devices receive. With a `limit`, that many of them at most are looked at where there is no formula.
 pub fn flow(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh, limit: Option<usize>) -> Flow {
     if shape.contains(&0) || from == to {
@@ -128,9 +135,7 @@ pub fn flow(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Me
         shape.iter().zip(from.iter().zip(to)).map(|(&size, (from, to))| (size, from, to)).collect();
     // A dimension that stays as it is only multiplies what the others do.
     let (kept, moved): (Vec<_>, Vec<_>) = dims.into_iter().partition(|(_, from, to)| from.axes == to.axes);
-    let even = moved.iter().all(|(size, from, to)| {
-        size.is_multiple_of(mesh.size_of(&from.axes)) && size.is_multiple_of(mesh.size_of(&to.axes))
-    });
+    let even = is_even(shape, from, to, mesh);
     // Of all devices together, a dimension that is split over `n` has `size / n` times as many elements as it is long.
     let devices =
         kept.iter().fold(mesh.device_count(), |devices, (_, dim, _)| devices / mesh.size_of(&dim.axes)) as u64;

@@ -81,7 +81,13 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
 
 /// The axes of the groups in which devices exchange data in this step.
 pub fn group(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
-    exchange_axes(&array.shape, from, to, mesh).union(summed(from, to, mesh))
+    let pattern = flow::pattern(&from.dims, &to.dims, mesh);
+    let exchanged = if pattern.odds.is_some() && flow::is_even(&array.shape, &from.dims, &to.dims, mesh) {
+        pattern.group
+    } else {
+        exchange_axes(&array.shape, from, to, mesh)
+    };
+    exchanged.union(summed(from, to, mesh))
 }
 
 fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {

