@@ -96,7 +96,7 @@ impl Graph {
     fn define(&mut self, func: &Func, value: Value, auto: AxisSet) {
         let ty = func.ty(value);
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
-        let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), pinned: false }).collect();
+        let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
         self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced), causes: Vec::new() });
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
@@ -170,6 +170,7 @@ impl Graph {
                         if !dim.axes.starts_with(&manual.axes) {
                             dim.axes = manual.axes.clone();
                         }
+                        dim.first = manual.axes.len();
                     }
                     self.border(result, local, output, stmt.origin.span);
                 }

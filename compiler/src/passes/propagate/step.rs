@@ -42,6 +42,8 @@ pub struct Dim {
     pub size: usize,
     /// Major to minor.
     pub axes: Vec<u8>,
+    /// So many of them stay in front: those over which a `manual` function gives its results.
+    pub first: usize,
     pub pinned: bool,
 }
 
@@ -59,10 +61,11 @@ impl Slot {
     pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
         let used = self.used();
         let allowed = self.allowed.union(given);
-        let Dim { size, axes: current, pinned } = &self.dims[dim];
+        let Dim { size, axes: current, first, pinned } = &self.dims[dim];
         let added = || axes.iter().filter(|axis| !current.contains(axis)).map(|&axis| axis as usize);
         let fits = !pinned
             && axes != current
+            && axes.starts_with(&current[..*first])
             && extends(current, axes, self.allowed)
             && added().all(|axis| allowed.contains(axis) && !used.contains(axis))
             && (*size != 1 && mesh.size_of(axes) <= 2 * size || added().all(|axis| given.contains(axis)));
@@ -275,7 +278,8 @@ mod tests {
 
     fn slot(dims: &[(usize, &[u8])]) -> Slot {
         let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
-        let dims = dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), pinned: false }).collect();
+        let dims =
+            dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), first: 0, pinned: false }).collect();
         Slot { dims, bytes, allowed: AxisSet::all(2), causes: Vec::new() }
     }
 
