@@ -10,8 +10,10 @@ use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;
 use crate::ir::verify::verify;
 use crate::ir::{Module, Stage};
+use crate::passes::align_frames::align_frames;
 use crate::passes::cse::cse;
 use crate::passes::dce::dce;
+use crate::passes::exchange_halos::exchange_halos;
 use crate::passes::fuse::fuse;
 use crate::passes::insert_reshards::insert_reshards;
 use crate::passes::partition::partition;
@@ -106,8 +108,12 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
+            m = align_frames(m);
+            self.time("align_frames");
             m = insert_reshards(m);
             self.time("insert_reshards");
+            m = exchange_halos(m);
+            self.time("exchange_halos");
             m = partition(m);
             self.time("partition");
         }

@@ -344,7 +344,17 @@ pub struct DimAxes {
     pub axes: Vec<Ident>,
     /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
+    /// In dumps.
+    pub frame: Option<Frame>,
     pub span: Span,
+}
+
+/// `X/32+1:2`: the dimension lies as places 1, 3, ... of a dimension of 32 do that is split over X.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub size: u64,
+    pub start: i64,
+    pub step: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

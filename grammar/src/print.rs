@@ -343,6 +343,12 @@ impl<'a> Printer<'a> {
                 self.push(", ?)");
             }
         }
+        if let Some(Frame { size, start, step }) = dim.frame {
+            self.push(&format!("/{size}{start:+}"));
+            if step != 1 {
+                self.push(&format!(":{step}"));
+            }
+        }
     }
 
     fn sharding(&mut self, sharding: &ShardingExpr) {

@@ -58,7 +58,7 @@ macro_rules! without_spans {
     ($($leaf:ty),*) => { $(impl Strip for $leaf { fn strip(&mut self) {} })* };
 }
 
-without_spans!(bool, u64, usize, String, AxisKind, DTypeName, UnaryOp, BinaryOp);
+without_spans!(bool, u64, usize, String, Frame, AxisKind, DTypeName, UnaryOp, BinaryOp);
 
 macro_rules! structs {
     ($($name:ident { $($field:ident),* })*) => {
@@ -86,7 +86,7 @@ structs! {
     Expr { kind, span }
     Arg { name, value }
     ShardingExpr { dims, unreduced, span }
-    DimAxes { axes, open, span }
+    DimAxes { axes, open, frame, span }
     TypeExpr { kind, span }
     DimExpr { size, axes }
 }

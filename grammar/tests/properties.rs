@@ -159,7 +159,13 @@ impl Maker<'_> {
     }
 
     fn dim_axes(&mut self) -> DimAxes {
-        DimAxes { axes: self.many(0, Self::name), open: self.flip(), span: Span::default() }
+        let frame = |maker: &mut Self| Frame {
+            size: maker.below(256) as u64,
+            start: maker.below(256) as i64 - 128,
+            step: 1 + maker.below(3) as u64,
+        };
+        let (axes, open) = (self.many(0, Self::name), self.flip());
+        DimAxes { axes, open, frame: self.maybe(frame), span: Span::default() }
     }
 
     fn size(&mut self) -> Expr {

@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -340,17 +340,15 @@ pub enum Scalar {
     BlockStart(LayoutDim),
     /// This device's linear coordinate along the axes, major to minor.
     Coordinate(Vec<u8>),
-    /// Of the `count` places `start`, `start + step`, ... of a dimension, `step` positive: how many lie before this device's
-    /// block, or with `end` before its end. So a device finds the part of a strided region that is its own.
-    Places {
-        dim: LayoutDim,
-        start: i64,
-        step: i64,
-        count: i64,
-        end: bool,
+    /// The entry at this device's linear coordinate along the axes.
+    Table {
+        axes: Vec<u8>,
+        values: Vec<i64>,
     },
     Add(Box<Scalar>, Box<Scalar>),
     Mul(Box<Scalar>, Box<Scalar>),
+    Min(Box<Scalar>, Box<Scalar>),
+    Max(Box<Scalar>, Box<Scalar>),
 }
 
 /// A whole number that is known when the step runs.
@@ -373,6 +371,8 @@ pub enum Step {
     Reduce(ReduceStep),
     /// Whole local buffers between the members of each group.
     Permute(PermuteStep),
+    /// Parts of the blocks of other devices, such as the rows next to one's own.
+    Fetch(FetchStep),
     /// Waits until every device of the group (all that differ from this one along `group` only) is here.
     Sync {
         group: AxisSet,
@@ -602,4 +602,49 @@ pub struct PermuteStep {
     /// Bytes of the local buffer.
     pub bytes: u64,
     pub site: Site,
+}
+
+/// Every device copies boxes out of the blocks of others into buffers of its own. What is not copied stays as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FetchStep {
+    pub kind: CollectiveKind,
+    /// The devices that take part together; they hold all that any of them copies.
+    pub group: AxisSet,
+    pub parts: Vec<FetchPart>,
+    /// The most bytes that one device provides, for `--stats`.
+    pub bytes: u64,
+    pub site: Site,
+}
+
+/// What comes from one buffer into another: the boxes of all combinations of one [`FetchRun`] for each dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FetchPart {
+    pub dtype: DType,
+    pub from: Place,
+    pub to: Place,
+    pub dims: Vec<FetchDim>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FetchDim {
+    /// Elements with which the dimension is stored on either side.
+    pub from_len: usize,
+    pub to_len: usize,
+    /// The axes, major to minor, along which the owners of a run have positions.
+    pub owners: Vec<u8>,
+    /// The axes, major to minor, along which devices copy different runs.
+    pub axes: Vec<u8>,
+    /// For each position along `axes` what is copied there.
+    pub runs: Vec<Vec<FetchRun>>,
+}
+
+/// Elements `from`, `from + step`, ... of the owner's block come to `to`, `to + 1`, ...
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchRun {
+    /// A position along [`FetchDim::owners`].
+    pub owner: u32,
+    pub from: usize,
+    pub step: i64,
+    pub to: usize,
+    pub len: usize,
 }

@@ -5,8 +5,9 @@
 //! are ordered by meetings.
 
 use crate::abi::{
-    ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, LayoutDim,
-    PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site, Step,
+    ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
+    GemmStep, KernelStep, Layout, LayoutDim, PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site,
+    Step,
 };
 use crate::mesh::{Mesh, split_axes};
 use crate::trap::RunError;
@@ -65,6 +66,7 @@ impl Checker<'_> {
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
             Step::Permute(permute) => self.permute(permute),
+            Step::Fetch(fetch) => self.fetch(fetch),
             Step::Sync { group, .. } => self.axis_set(*group),
             Step::Copy { from, to, bytes, split } => {
                 self.axis_set(*split)?;
@@ -192,6 +194,58 @@ impl Checker<'_> {
         ensure(disjoint, || "a permutation overwrites its operand".into())
     }
 
+    fn fetch(&self, step: &FetchStep) -> Result<(), RunError> {
+        self.axis_set(step.group)?;
+        let bytes = |part: &FetchPart, len: fn(&FetchDim) -> usize| {
+            let all = part.dims.iter().try_fold(part.dtype.size() as u64, |all, dim| all.checked_mul(len(dim) as u64));
+            all.filter(|&all| all < HUGE).ok_or_else(|| RunError::internal("malformed program: a block of any size"))
+        };
+        for part in &step.parts {
+            let align = part.dtype.size().min(8) as u64;
+            self.place(part.from, bytes(part, |dim| dim.from_len)?, align)?;
+            self.place(part.to, bytes(part, |dim| dim.to_len)?, align)?;
+            part.dims.iter().try_for_each(|dim| self.fetch_dim(dim))?;
+            let owners: Vec<u8> = part.dims.iter().flat_map(|dim| dim.owners.iter().copied()).collect();
+            self.axes(&owners)?;
+            let set = |axes: &[u8]| axes.iter().map(|&axis| axis as usize).collect::<AxisSet>();
+            let several = self.mesh.axes();
+            let split = set(&owners).intersect(several);
+            ensure(split.is_subset_of(self.arena_axes(part.from)), || {
+                "devices share the memory of different blocks".into()
+            })?;
+            let own = part.dims.iter().fold(AxisSet::EMPTY, |own, dim| own.union(set(&dim.axes))).intersect(several);
+            ensure(own.is_subset_of(self.arena_axes(part.to)), || {
+                "devices share the memory of what they fetch".into()
+            })?;
+            for other in &step.parts {
+                let (from, to) = (bytes(part, |dim| dim.from_len)?, bytes(other, |dim| dim.to_len)?);
+                ensure(!overlap(part.from, other.to, from, to), || "a fetch overwrites its operand".into())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch_dim(&self, dim: &FetchDim) -> Result<(), RunError> {
+        self.axes(&dim.axes)?;
+        self.axes(&dim.owners)?;
+        self.entries(&dim.axes, dim.runs.len())?;
+        let owners = self.mesh.count(dim.owners.iter().map(|&axis| axis as usize));
+        let inside = |run: &FetchRun| {
+            let last = run.from as i128 + run.step as i128 * (run.len as i128 - 1);
+            (run.owner as usize) < owners
+                && run.len <= dim.to_len
+                && run.to <= dim.to_len - run.len
+                && (run.len == 0 || run.from < dim.from_len && (0..dim.from_len as i128).contains(&last))
+        };
+        ensure(dim.runs.iter().flatten().all(inside), || "a fetch leaves its blocks".into())
+    }
+
+    /// A table has an entry for each position along the axes.
+    fn entries(&self, axes: &[u8], len: usize) -> Result<(), RunError> {
+        let count = self.mesh.count(axes.iter().map(|&axis| axis as usize));
+        ensure(len == count, || format!("a table of {len} for {count} positions"))
+    }
+
     fn print_value(&self, value: &PrintValue) -> Result<(), RunError> {
         self.axis_set(value.varying)?;
         self.stored(value.place, &value.layout)
@@ -260,11 +314,13 @@ impl Checker<'_> {
             Scalar::Const(_) => Ok(()),
             Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => self.layout_dim(dim),
             Scalar::Coordinate(axes) => self.axes(axes),
-            Scalar::Places { dim, step, .. } => {
-                ensure(*step > 0, || format!("places at a distance of {step}"))?;
-                self.layout_dim(dim)
+            Scalar::Table { axes, values } => {
+                self.axes(axes)?;
+                self.entries(axes, values.len())
             }
-            Scalar::Add(a, b) | Scalar::Mul(a, b) => self.scalar(a).and_then(|()| self.scalar(b)),
+            Scalar::Add(a, b) | Scalar::Mul(a, b) | Scalar::Min(a, b) | Scalar::Max(a, b) => {
+                self.scalar(a).and_then(|()| self.scalar(b))
+            }
         }
     }
 
@@ -302,6 +358,7 @@ fn site_of(step: &Step) -> Site {
         Step::Exchange(step) => step.site,
         Step::Reduce(step) => step.site,
         Step::Permute(step) => step.site,
+        Step::Fetch(step) => step.site,
         Step::Copy { .. } => Site::default(),
         Step::Sync { site, .. }
         | Step::CheckIndex { site, .. }

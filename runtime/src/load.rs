@@ -12,11 +12,11 @@
 use std::collections::BTreeMap;
 
 use crate::abi::{
-    AxisSet, Bound, ExchangeStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program, ReduceStep,
-    Site, Step,
+    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program,
+    ReduceStep, Site, Step,
 };
 use crate::check::overlap;
-use crate::collectives::{Move, exchange, permute, reduce};
+use crate::collectives::{Move, exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op};
 use crate::launch::{Outline, Staff};
 use crate::memory::Memory;
@@ -97,6 +97,7 @@ impl Loader<'_> {
             Step::Exchange(step) => return self.exchange(step),
             Step::Reduce(step) => return self.reduce(step),
             Step::Permute(step) => return self.permute(step),
+            Step::Fetch(step) => return self.fetch(step),
             Step::Sync { group, site } => self.meet(*group, *site, "meeting"),
             Step::Copy { from, to, bytes, split } => {
                 let (memory, mesh) = (self.memory, self.mesh);
@@ -271,6 +272,15 @@ impl Loader<'_> {
         let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
         self.collective(CollectiveKind::CollectivePermute, (step.bytes, step.site), group, Some(work));
+        Ok(())
+    }
+
+    fn fetch(&mut self, step: &FetchStep) -> Result<(), RunError> {
+        let group =
+            step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
+        let plan = |device| fetch::plan(self.memory, step, group, device).map(|moves| Op::Move(moves.into()));
+        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
+        self.collective(step.kind, (step.bytes, step.site), group, Some(work));
         Ok(())
     }
 

@@ -111,23 +111,19 @@ impl Mesh {
         layout.dims.iter().map(|dim| self.block(dim, device)).collect()
     }
 
-    /// The number that a scalar stands for on the device; wraps like the kernels' arithmetic. Its axes must exist.
+    /// The number that a scalar stands for on the device; wraps like the kernels' arithmetic. Its axes must exist,
+    /// and its tables have an entry for each position.
     pub fn resolve(&self, scalar: &Scalar, device: usize) -> i64 {
         match scalar {
             Scalar::Const(value) => *value,
             Scalar::BlockLen(dim) => self.block(dim, device).len() as i64,
             Scalar::BlockStart(dim) => self.block(dim, device).start as i64,
             Scalar::Coordinate(axes) => self.linear(device, axes.iter().map(|&axis| axis as usize)) as i64,
-            Scalar::Places { dim, start, step, count, end } => {
-                let block = self.block(dim, device);
-                let bound = if *end { block.end } else { block.start } as i64;
-                // Rounded up: a place at the bound lies behind it.
-                let step = (*step).max(1);
-                let before = bound.saturating_sub(*start).saturating_add(step - 1).div_euclid(step);
-                before.clamp(0, (*count).max(0))
-            }
+            Scalar::Table { axes, values } => values[self.linear(device, axes.iter().map(|&axis| axis as usize))],
             Scalar::Add(a, b) => self.resolve(a, device).wrapping_add(self.resolve(b, device)),
             Scalar::Mul(a, b) => self.resolve(a, device).wrapping_mul(self.resolve(b, device)),
+            Scalar::Min(a, b) => self.resolve(a, device).min(self.resolve(b, device)),
+            Scalar::Max(a, b) => self.resolve(a, device).max(self.resolve(b, device)),
         }
     }
 }
@@ -176,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_strided_region_falls_apart_into_blocks() {
-        let mesh = mesh(&[4]);
-        // Blocks of 10 over 4 are 0..3, 3..6, 6..9, 9..10; the places are 1, 3, 5, 7.
-        let places =
-            |end| Scalar::Places { dim: LayoutDim { size: 10, axes: vec![0] }, start: 1, step: 2, count: 4, end };
-        let parts: Vec<(i64, i64)> =
-            (0..4).map(|device| (mesh.resolve(&places(false), device), mesh.resolve(&places(true), device))).collect();
-        assert_eq!(parts, [(0, 1), (1, 3), (3, 4), (4, 4)]);
+    fn numbers_follow_from_coordinates() {
+        let mesh = mesh(&[2, 3]);
+        let table = Scalar::Table { axes: vec![1, 0], values: vec![5, 4, 3, 2, 1, 0] };
+        let values = |scalar: &Scalar| (0..6).map(|device| mesh.resolve(scalar, device)).collect::<Vec<_>>();
+        assert_eq!(values(&table), [5, 3, 1, 4, 2, 0]);
+        let two = || Box::new(Scalar::Const(2));
+        assert_eq!(values(&Scalar::Min(Box::new(table.clone()), two())), [2, 2, 1, 2, 2, 0]);
+        assert_eq!(values(&Scalar::Max(Box::new(table), two())), [5, 3, 2, 4, 2, 2]);
     }
 
     #[test]

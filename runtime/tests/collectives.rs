@@ -312,3 +312,55 @@ fn a_permutation_is_divided_by_those_who_share_it() {
     let result = session.read_result(0).unwrap().bytes;
     assert_eq!((&result[..1000], &result[1000..]), (&array.bytes[1000..], &array.bytes[..1000]));
 }
+
+/// Each device has two rows of six and two columns of four; it fetches the rows of the next one backwards, all four columns.
+fn reversed_rows_of_the_next(maker: &mut Maker, to_axes: AxisSet) -> FetchStep {
+    let all = maker.all();
+    let from = maker.param(&layout(DType::U16, &[(6, &[1]), (4, &[0])]), all);
+    let to = maker.result(&layout(DType::U16, &[(6, &[1]), (4, &[])]), to_axes);
+    let run = |owner, from, step, to| FetchRun { owner, from, step, to, len: 2 };
+    let rows = (0..3).map(|at| vec![run((at + 1) % 3, 1, -1, 0)]).collect();
+    let columns = vec![vec![run(0, 0, 1, 0), run(1, 0, 1, 2)]];
+    let dims = vec![
+        FetchDim { from_len: 2, to_len: 2, owners: vec![1], axes: vec![1], runs: rows },
+        FetchDim { from_len: 2, to_len: 4, owners: vec![0], axes: vec![], runs: columns },
+    ];
+    let parts = vec![FetchPart { dtype: DType::U16, from, to, dims }];
+    FetchStep { kind: CollectiveKind::CollectivePermute, group: AxisSet::all(2), parts, bytes: 8, site: site(1) }
+}
+
+#[test]
+fn parts_of_other_blocks_are_fetched() {
+    for to_axes in [AxisSet::all(2), AxisSet::of(1)] {
+        let mut maker = Maker::new(&[2, 3]);
+        let step = reversed_rows_of_the_next(&mut maker, to_axes);
+        maker.step(Step::Fetch(step));
+        let array = counting(DType::U16, &[6, 4]);
+        let rows: Vec<&[u8]> = array.bytes.chunks(8).collect();
+        let expected: Vec<u8> = [3, 2, 5, 4, 1, 0].iter().flat_map(|&row: &usize| rows[row]).copied().collect();
+        for workers in 1..=3 {
+            let mut session = maker.load(workers).unwrap();
+            session.write_param(0, &mut array.clone()).unwrap();
+            session.run(&mut Vec::new()).unwrap();
+            assert_eq!(session.read_result(0).unwrap().bytes, expected);
+        }
+    }
+}
+
+#[test]
+fn a_fetch_stays_within_its_blocks() {
+    let refused = |change: fn(&mut FetchStep)| {
+        let mut maker = Maker::new(&[2, 3]);
+        let all = maker.all();
+        let mut step = reversed_rows_of_the_next(&mut maker, all);
+        change(&mut step);
+        maker.step(Step::Fetch(step));
+        assert!(maker.load(1).is_err());
+    };
+    refused(|step| step.parts[0].dims[0].runs[2][0].from = 0);
+    refused(|step| step.parts[0].dims[0].runs[2][0].to = 1);
+    refused(|step| step.parts[0].dims[0].runs[1][0].owner = 3);
+    refused(|step| step.parts[0].dims[0].runs.truncate(2));
+    refused(|step| step.parts[0].dims[1].owners = vec![1]);
+    refused(|step| step.group = AxisSet::of(0));
+}

@@ -21,6 +21,8 @@ pub struct Case {
     pub args: Vec<String>,
     /// Kinds and counts on the program's own mesh; None: not asked.
     pub collectives: Option<BTreeMap<String, usize>>,
+    /// Bytes of each collective on the program's own mesh, in its order; None: not asked.
+    pub bytes: Option<Vec<u64>>,
     pub tolerance: Option<String>,
     /// `//: TYPE`
     pub types: Vec<Expectation>,
@@ -33,12 +35,24 @@ pub struct Case {
 impl Case {
     pub fn read(path: &Path) -> Result<Case, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Case::parse(path, &text))
+    }
+
+    /// The programs on a page of the documentation.
+    pub fn on_page(path: &Path) -> Result<Vec<Case>, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let blocks = text.split("```spmd\n").skip(1).filter_map(|rest| rest.split_once("```"));
+        Ok(blocks.map(|(program, _)| Case::parse(path, program)).collect())
+    }
+
+    fn parse(path: &Path, text: &str) -> Case {
         let mut case = Case {
             path: path.to_path_buf(),
-            text: text.clone(),
+            text: text.to_string(),
             meshes: None,
             args: Vec::new(),
             collectives: None,
+            bytes: None,
             tolerance: None,
             types: Vec::new(),
             errors: Vec::new(),
@@ -57,7 +71,7 @@ impl Case {
                 }
             }
         }
-        Ok(case)
+        case
     }
 
     fn directive(&mut self, text: &str) {
@@ -72,6 +86,7 @@ impl Case {
                 let given = words.windows(2).filter(|pair| pair[0] == "--arg").map(|pair| pair[1].clone());
                 self.args = given.collect();
             }
+            "bytes" => self.bytes = Some(words().iter().filter_map(|word| word.parse().ok()).collect()),
             "tolerance" => self.tolerance = Some(value.to_string()),
             "collectives" if value.trim() == "none" => self.collectives = Some(BTreeMap::new()),
             "collectives" => {
@@ -100,12 +115,17 @@ impl Case {
 
 /// Every `.spmd` file below a folder, in order.
 pub fn programs(folder: &Path) -> Vec<PathBuf> {
+    files(folder, "spmd")
+}
+
+/// Every file below a folder whose name ends so, in order.
+pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Ok(entries) = std::fs::read_dir(folder) {
         for path in entries.flatten().map(|entry| entry.path()) {
             if path.is_dir() {
-                found.extend(programs(&path));
-            } else if path.extension().is_some_and(|extension| extension == "spmd") {
+                found.extend(files(&path, ending));
+            } else if path.extension().is_some_and(|extension| extension == ending) {
                 found.push(path);
             }
         }

@@ -6,7 +6,7 @@
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan;
 use spmdc_runtime::array::HostArray;
-use spmdc_tests::case::{Case, programs};
+use spmdc_tests::case::{Case, files, programs};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure};
@@ -128,18 +128,28 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
             return Err(format!("expected the collectives {expected:?}, found {found:?}"));
         }
     }
+    if let Some(expected) = &case.bytes {
+        let partitioned = compilation.stage(Stage::Partitioned).ok_or("no partitioned stage")?;
+        let found: Vec<u64> = plan::collectives(partitioned).iter().map(|collective| collective.bytes).collect();
+        if found != *expected {
+            return Err(format!("expected collectives of {expected:?} bytes, found {found:?}"));
+        }
+    }
     Ok(())
 }
 
 fn run_all(folder: &str, stages: bool) {
-    let only = std::env::var("CASE").unwrap_or_default();
-    let mut wrong = Vec::new();
     let paths = programs(&root().join(folder));
     assert!(!paths.is_empty());
-    for path in paths.iter().filter(|path| path.to_string_lossy().contains(&only)) {
-        let case = Case::read(path).unwrap();
+    hold(paths.iter().map(|path| Case::read(path).unwrap()), stages);
+}
+
+fn hold(cases: impl Iterator<Item = Case>, stages: bool) {
+    let only = std::env::var("CASE").unwrap_or_default();
+    let mut wrong = Vec::new();
+    for case in cases.filter(|case| case.path.to_string_lossy().contains(&only)) {
         for text in check(&case, stages) {
-            wrong.push(format!("{}: {text}", path.strip_prefix(root()).unwrap().display()));
+            wrong.push(format!("{}: {text}", case.path.strip_prefix(root()).unwrap().display()));
         }
     }
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
@@ -148,6 +158,13 @@ fn run_all(folder: &str, stages: bool) {
 #[test]
 fn cases_hold() {
     run_all("tests/cases", true);
+}
+
+#[test]
+fn pages_hold() {
+    let pages = files(&root().join("docs/rules"), "md");
+    assert!(!pages.is_empty());
+    hold(pages.iter().flat_map(|page| Case::on_page(page).unwrap()), false);
 }
 
 #[test]

@@ -124,6 +124,126 @@ const RESHARDS: &[(&str, &[Example])] = &[
     ),
 ];
 
+/// Parts of arrays, and arrays put together.
+const WINDOWS: &[(&str, &[Example])] = &[(
+    MESH,
+    &[
+        Example {
+            number: 44,
+            program: "(x: f32[8@X, 16]) { (x[2:6], x[1:7], x[::2], pad(x, ((1, 1), (0, 0)))) }",
+            steps: &[],
+        },
+        Example {
+            number: 45,
+            program: "(x: f32[8@X, 16]) -> f32[4@X, 16] { x[0:4] }",
+            steps: &[(CollectivePermute, 2, 128)],
+        },
+        Example {
+            number: 45,
+            program: "(x: f32[8@X, 16]) -> f32[6@X, 16] { x[0:6] }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 45,
+            program: "(x: f32[8@X, 16]) -> f32[6@X, 16] { x[2:8] }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 45,
+            program: "(x: f32[8@X, 16]) -> f32[10@X, 16] { pad(x, ((0, 2), (0, 0))) }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 46,
+            program: "(x: f32[8@X, 16]) -> f32[7@X, 16] { x[1:] }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example { number: 47, program: "(x: f32[8@X, 16@Y]) { x[3] }", steps: &[(AllReduce, 2, 16)] },
+        Example { number: 48, program: "(x: f32[8@X, 16@Y], i: i32) { x[i] }", steps: &[(AllReduce, 2, 16)] },
+        Example {
+            number: 52,
+            program: "(x: f32[8@X, 16@Y], row: f32[16@Y], i: i32) { let mut u = x; u[i] = row; u[0, :] = 1; u[:, 0] = 1; u }",
+            steps: &[],
+        },
+        Example {
+            number: 53,
+            program: "(x: f32[8@Y, 16@X]) -> f32[8@Y, 16@X] { roll(x, 1, axis=0) }",
+            steps: &[(CollectivePermute, 4, 32)],
+        },
+        Example {
+            number: 54,
+            program: "(x: f32[32@X, 16]) -> f32[32@X, 16] { roll(x, 1, axis=0) + roll(x, -1, axis=0) - 2 * x }",
+            steps: &[(CollectivePermute, 2, 64), (CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 55,
+            program: "(x: f32[34@X, 16]) -> f32[32@X, 16] { x[:-2] + x[1:-1] + x[2:] }",
+            steps: &[(CollectivePermute, 2, 64), (CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 56,
+            program: "(x: f32[32@Y]) -> f32[32@Y] { let mut u = x; u[1:-1] = 0.5 * (u[:-2] + u[2:]); u }",
+            steps: &[(CollectivePermute, 4, 4), (CollectivePermute, 4, 4)],
+        },
+        Example {
+            number: 57,
+            program: "(x: f32[16@X, 16@Y]) -> f32[16@X, 16@Y] {
+                let mut u = x;
+                u[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]);
+                u
+            }",
+            steps: &[
+                (CollectivePermute, 2, 16),
+                (CollectivePermute, 2, 16),
+                (CollectivePermute, 4, 32),
+                (CollectivePermute, 4, 32),
+            ],
+        },
+        Example {
+            number: 58,
+            program: "(x: f32[16@X, 16@Y], inside: bool[16@X, 16@Y]) -> f32[16@X, 16@Y] {
+                let sum = roll(x, 1, axis=0) + roll(x, -1, axis=0) + roll(x, 1, axis=1) + roll(x, -1, axis=1);
+                where(inside, 0.25 * sum, x)
+            }",
+            steps: &[
+                (CollectivePermute, 2, 16),
+                (CollectivePermute, 2, 16),
+                (CollectivePermute, 4, 32),
+                (CollectivePermute, 4, 32),
+            ],
+        },
+        Example {
+            number: 59,
+            program: "(x: f32[8@X, 16@Y]) -> f32[8@X, 16@Y] { flip(x, 0) }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 60,
+            program: "(x: f32[8@X, 16@Y], y: f32[8@X, 16@Y]) -> f32[16@X, 16@Y] { concatenate([x, y]) }",
+            steps: &[(CollectivePermute, 2, 64)],
+        },
+        Example {
+            number: 61,
+            program: "(x: f32[8@X, 16@_], y: f32[8@X, 16]) {
+                (concatenate([x, y], axis=1), stack([x, y]), expand_dims(x, 1), repeat(x, 2, axis=0))
+            }",
+            steps: &[],
+        },
+        Example { number: 62, program: "(x: f32[8@X, 16@Y]) { tile(x, (2, 1)) }", steps: &[(AllGather, 2, 64)] },
+        Example {
+            number: 63,
+            program: "(x: f32[8@X, 16@Y]) -> (f32[8@X, 8@Y], f32[8@X, 8@Y]) { split(x, 2, axis=1) }",
+            steps: &[
+                (CollectivePermute, 4, 64),
+                (CollectivePermute, 4, 32),
+                (CollectivePermute, 4, 32),
+                (CollectivePermute, 4, 32),
+            ],
+        },
+        Example { number: 64, program: "(x: f32[8@(X, Y), 16]) { reshape(x, (2, 4, 16)) }", steps: &[] },
+    ],
+)];
+
 /// Bytes that a device receives, as the kind, the devices of a group and the bytes of an operand say.
 fn received(kind: CollectiveKind, n: u64, bytes: u64) -> f64 {
     let (n, bytes) = (n as f64, bytes as f64);
@@ -166,8 +286,17 @@ fn check(mesh: &str, example: &Example) -> Result<(), String> {
 
 #[test]
 fn reshards_receive_no_more_than_they_should() {
+    hold(RESHARDS);
+}
+
+#[test]
+fn windows_receive_no_more_than_they_should() {
+    hold(WINDOWS);
+}
+
+fn hold(groups: &[(&str, &[Example])]) {
     let mut wrong = Vec::new();
-    for (mesh, examples) in RESHARDS {
+    for (mesh, examples) in groups {
         for example in *examples {
             if let Err(text) = check(mesh, example) {
                 wrong.push(format!("example {}, {}: {text}", example.number, example.program));

@@ -135,7 +135,7 @@ impl Checker<'_> {
                     .sharding
                     .dims
                     .iter()
-                    .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true })
+                    .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true, frame: None })
                     .collect(),
                 unreduced: AxisSet::EMPTY,
                 combine: ReduceOp::Sum,

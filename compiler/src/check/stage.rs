@@ -109,7 +109,7 @@ impl Checker<'_> {
                 let rule = op.rules().factors(&args.iter().collect::<Vec<_>>(), &results.iter().collect::<Vec<_>>());
                 let reduce = rule.factors.iter().find_map(|factor| match factor.kind {
                     FactorKind::Reduce(op) => Some(op),
-                    FactorKind::Pass | FactorKind::Whole => None,
+                    FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
                 });
                 reduce.unwrap_or(ReduceOp::Sum)
             }

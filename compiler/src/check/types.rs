@@ -12,11 +12,11 @@ use super::{Checker, trees};
 use crate::ir::Value;
 use crate::ir::explicit::spaced;
 use crate::ir::mesh::AxisKind;
-use crate::ir::sharding::{DimSharding, Sharding};
+use crate::ir::sharding::{self, DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
 use crate::ops::shape;
-use spmdc_grammar::ast::{BinaryOp, DTypeName, DimAxes, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr};
+use spmdc_grammar::ast::{self, BinaryOp, DTypeName, DimAxes, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr};
 use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::ReduceOp;
@@ -56,7 +56,7 @@ impl ArrayTy {
         if !is_annotated && self.unreduced.is_empty() {
             return None;
         }
-        let bare = DimSharding { axes: Vec::new(), open: !is_annotated };
+        let bare = DimSharding { axes: Vec::new(), open: !is_annotated, frame: None };
         let dims = self.dims.iter().map(|dim| dim.axes.clone().unwrap_or_else(|| bare.clone())).collect();
         Some(Sharding { dims, unreduced: self.unreduced, combine: ReduceOp::Sum })
     }
@@ -239,7 +239,17 @@ impl Checker<'_> {
     /// Axes that the mesh does not have were reported when names were resolved.
     fn dim_axes(&mut self, axes: &DimAxes) -> Option<DimSharding> {
         let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
-        Some(DimSharding { axes: known?, open: axes.open })
+        if axes.frame.is_some() && self.exact.is_none() {
+            self.report(shardings::frame(axes.span));
+            return None;
+        }
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let frame = axes.frame.map(|ast::Frame { size, start, step }| sharding::Frame {
+            size: number(size),
+            start,
+            step: number(step).max(1),
+        });
+        Some(DimSharding { axes: known?, open: axes.open, frame })
     }
 
     fn axis_set(&mut self, axes: &[Ident]) -> AxisSet {

@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Ty
 use spmdc_runtime::abi::DType;
 
 /// How the elements of the lanes lie in memory.
+#[derive(PartialEq)]
 enum Pattern {
     /// One after the other.
     Forward,
@@ -98,9 +99,14 @@ impl Emitter<'_, '_> {
         let steps = self.lane_offsets(&access.address, lanes);
         let raw = match guard {
             None => self.load_lanes(pointer, offset, &steps, dtype),
-            Some((false, condition)) => {
+            Some((false, condition)) if Pattern::of(&steps) == Pattern::Forward => {
                 let pointer = self.guarded(condition.single(), pointer, offset);
                 self.load_lanes(pointer, 0, &steps, dtype)
+            }
+            // Scratch memory holds one bundle of neighbours.
+            Some((false, condition)) => {
+                let condition = condition.single();
+                self.load_each(pointer, offset, &steps, dtype, |_, _| condition)
             }
             Some((true, mask)) => self.load_masked(pointer, offset, &steps, dtype, mask),
         };
@@ -202,23 +208,32 @@ impl Emitter<'_, '_> {
         self.builder.ins().jump(after, &arguments(None, value.parts()));
 
         self.builder.switch_to_block(single);
-        let scratch = self.scratch();
-        let size = dtype.size() as i64;
-        let values: Vec<Value> = (0..lanes)
-            .zip(steps)
-            .map(|(i, step)| {
-                let set = self.vector(lanes).extract(mask, i);
-                let distance = i64::from(offset) + step * size;
-                let address = self.builder.ins().iadd_imm_s(pointer, distance);
-                let address = self.builder.ins().select(set, address, scratch);
-                self.builder.ins().load(ty, memory(), address, 0)
-            })
-            .collect();
-        let value = self.vector(lanes).assemble(ty, &values);
+        let value = self.load_each(pointer, offset, steps, dtype, |it, i| it.vector(lanes).extract(mask, i));
         self.builder.ins().jump(after, &arguments(None, value.parts()));
 
         self.builder.switch_to_block(after);
         Bundle::new(ty, &results)
+    }
+
+    /// Lane by lane, those from scratch memory whose condition does not hold.
+    fn load_each(
+        &mut self,
+        pointer: Value,
+        offset: i32,
+        steps: &[i64],
+        dtype: DType,
+        mut condition: impl FnMut(&mut Self, u32) -> Value,
+    ) -> Bundle {
+        let (ty, size) = (memory_type(dtype), dtype.size() as i64);
+        let scratch = self.scratch();
+        let mut values = Vec::with_capacity(steps.len());
+        for (i, step) in (0..).zip(steps) {
+            let condition = condition(self, i);
+            let address = self.builder.ins().iadd_imm_s(pointer, i64::from(offset) + step * size);
+            let address = self.builder.ins().select(condition, address, scratch);
+            values.push(self.builder.ins().load(ty, memory(), address, 0));
+        }
+        self.vector(steps.len() as u32).assemble(ty, &values)
     }
 
     pub fn store_point(&mut self, store: &Store) {

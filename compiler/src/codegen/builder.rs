@@ -7,6 +7,7 @@ use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_runtime::abi::{LayoutDim, Scalar};
+use std::ops::Range;
 
 /// What a kernel needs to know of the program around it.
 pub struct KernelContext<'a> {
@@ -30,7 +31,9 @@ impl<'a> KernelContext<'a> {
     /// The length of this device's block along a dimension, as the loader resolves it.
     pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
-        if ty.shape()[dim].is_multiple_of(self.mesh.size_of(&layout.axes)) {
+        if ty.sharding.dims[dim].frame.is_some() {
+            self.of_block(ty, dim, |block| block.len())
+        } else if ty.shape()[dim].is_multiple_of(self.mesh.size_of(&layout.axes)) {
             Scalar::Const((ty.shape()[dim] / self.mesh.size_of(&layout.axes)) as i64)
         } else {
             Scalar::BlockLen(layout)
@@ -40,7 +43,20 @@ impl<'a> KernelContext<'a> {
     /// The global index of the first element of this device's block along a dimension.
     pub fn block_start(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
-        if layout.axes.is_empty() { Scalar::Const(0) } else { Scalar::BlockStart(layout) }
+        if ty.sharding.dims[dim].frame.is_some() {
+            self.of_block(ty, dim, |block| block.start)
+        } else if layout.axes.is_empty() {
+            Scalar::Const(0)
+        } else {
+            Scalar::BlockStart(layout)
+        }
+    }
+
+    /// A number that follows from this device's block along a dimension.
+    pub fn of_block(&self, ty: &Type, dim: usize, number: impl Fn(&Range<usize>) -> usize) -> Scalar {
+        let layout = &ty.sharding.dims[dim];
+        let values = layout.blocks(ty.shape()[dim], self.mesh).iter().map(|block| number(block) as i64).collect();
+        table(&layout.axes, values)
     }
 
     /// Row-major strides of a value's block, in elements.
@@ -51,6 +67,14 @@ impl<'a> KernelContext<'a> {
             strides[dim - 1] = strides[dim] * shape[dim] as i64;
         }
         strides
+    }
+}
+
+/// A number for each position along some axes.
+pub fn table(axes: &[u8], values: Vec<i64>) -> Scalar {
+    match values.first() {
+        Some(first) if values.iter().all(|value| value == first) => Scalar::Const(*first),
+        _ => Scalar::Table { axes: axes.to_vec(), values },
     }
 }
 

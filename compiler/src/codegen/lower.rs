@@ -6,7 +6,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Func, Stmt, Value};
-use spmdc_runtime::abi::{CollectiveKind, DType, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_runtime::abi::{CollectiveKind, DType, FetchDim, Layout, LayoutDim, ReduceOp, Scalar};
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
@@ -39,6 +39,15 @@ pub struct ProductDim {
 pub struct Side {
     pub value: Value,
     pub layout: Layout,
+}
+
+/// What devices fetch from the blocks of one value into those of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetch {
+    pub from: Value,
+    pub to: Value,
+    pub dtype: DType,
+    pub dims: Vec<FetchDim>,
 }
 
 /// One unit of work, in terms of values; memory and machine code come later.
@@ -95,6 +104,14 @@ pub enum Work {
         to: Value,
         origin: Origin,
     },
+    /// As [`spmdc_runtime::abi::FetchStep`].
+    Fetch {
+        kind: CollectiveKind,
+        group: AxisSet,
+        parts: Vec<Fetch>,
+        bytes: u64,
+        origin: Origin,
+    },
     /// As [`spmdc_runtime::abi::Step::CheckIndex`].
     CheckIndex {
         index: Value,
@@ -120,6 +137,7 @@ impl Work {
             Work::Product { product, .. } => vec![product.a, product.b],
             Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
             Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
+            Work::Fetch { parts, .. } => parts.iter().map(|part| part.from).collect(),
             Work::CheckIndex { index, .. } => vec![*index],
             Work::Print { values, .. } => values.clone(),
             Work::Constant { .. } => Vec::new(),
@@ -142,6 +160,7 @@ impl Work {
                 vec![*to]
             }
             Work::Exchange { to, .. } | Work::Reduce { to, .. } => vec![to.value],
+            Work::Fetch { parts, .. } => parts.iter().map(|part| part.to).collect(),
             Work::Print { .. } => Vec::new(),
         }
     }
@@ -149,6 +168,7 @@ impl Work {
 
 /// The layout of a value as the runtime knows it. Inside `manual` it is that of the local array.
 pub fn layout_of(ty: &Type) -> Layout {
+    debug_assert!(!ty.sharding.has_frames(), "only windows and local ops work on blocks of another dimension");
     let dims = ty.shape().iter().zip(&ty.sharding.dims);
     let dims = dims.map(|(&size, dim)| LayoutDim { size, axes: dim.axes.clone() }).collect();
     Layout { dtype: ty.dtype(), dims }
@@ -262,6 +282,11 @@ impl<'a> Lowering<'a> {
     /// Whole buffers between the positions along `axes`: `source` says for each one whose it receives; None: zeros.
     pub fn permute(&mut self, axes: Vec<u8>, source: Vec<Option<u32>>, from: Value, to: Value) {
         self.work.push(Work::Permute { axes, source, from, to, origin: self.origin.clone() });
+    }
+
+    /// Every device fetches parts of other devices' blocks; `bytes` is the most that one provides.
+    pub fn fetch(&mut self, kind: CollectiveKind, group: AxisSet, parts: Vec<Fetch>, bytes: u64) {
+        self.work.push(Work::Fetch { kind, group, parts, bytes, origin: self.origin.clone() });
     }
 
     /// `to` (an i64 scalar) is the checked index; the program stops where `index` is not one of `0..extent`, nor is when

@@ -1,9 +1,9 @@
 //! From loop nests to machine code.
 //!
-//! `builder` describes loop nests (`loops`) and `lower` the steps around them. `nest` and `cut` decide how a nest runs, `kernel`
-//! emits its loops (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` what is combined over the
-//! loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine` compiles; `jit` and
-//! `object` say where the code goes.
+//! `builder` describes loop nests (`loops`) and `lower` the steps around them; `peel` cuts nests where conditions change, `split`
+//! long reductions. `nest` and `cut` decide how a nest runs, `kernel` emits its loops (`tile` those of tiles, `strip` those of
+//! strips), `access` loads and stores, `reduction` what is combined over the loops, `arithmetic`, `half_lanes` and `lanes` the
+//! operations inside, all on the bundles of `vector`. `machine` compiles; `jit` and `object` say where the code goes.
 
 mod access;
 mod arithmetic;
@@ -20,6 +20,7 @@ pub mod machine;
 mod math_calls;
 mod nest;
 pub mod object;
+mod peel;
 mod reduction;
 pub mod schedule;
 mod split;

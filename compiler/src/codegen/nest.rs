@@ -461,13 +461,21 @@ fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     affines.into_iter().flatten()
 }
 
-fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
+pub fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
     match scalar {
         Scalar::Const(value) => Some((*value, *value)),
         Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => Some((0, dim.size as i64)),
         // Devices are numbered in 32 bits at most.
         Scalar::Coordinate(_) => Some((0, i64::from(u16::MAX))),
-        Scalar::Places { count, .. } => Some((0, *count)),
+        Scalar::Table { values, .. } => Some((*values.iter().min()?, *values.iter().max()?)),
+        Scalar::Min(a, b) => {
+            let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
+            Some((a.0.min(b.0), a.1.min(b.1)))
+        }
+        Scalar::Max(a, b) => {
+            let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
+            Some((a.0.max(b.0), a.1.max(b.1)))
+        }
         Scalar::Add(a, b) => {
             let (a, b) = (scalar_bounds(a)?, scalar_bounds(b)?);
             Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?))

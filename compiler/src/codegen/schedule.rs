@@ -10,6 +10,7 @@
 
 use super::loops::Affine;
 use super::lower::{Lowering, Temporaries, Work};
+use super::peel::peel;
 use super::split::split_reduction;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
@@ -209,7 +210,9 @@ impl<'a> Scheduler<'a> {
         for unit in std::mem::take(&mut lowering.work) {
             match unit {
                 Work::Kernel { kernel, buffers, origin } => {
-                    work.extend(split_reduction(&mut lowering, kernel, buffers, origin));
+                    for part in peel(kernel) {
+                        work.extend(split_reduction(&mut lowering, part, buffers.clone(), origin.clone()));
+                    }
                 }
                 other => work.push(other),
             }

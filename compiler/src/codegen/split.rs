@@ -8,6 +8,7 @@
 
 use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::lower::{Lowering, Work};
+use super::peel::each_affine;
 use crate::ir::Value;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, DType, Type};
@@ -122,29 +123,6 @@ impl Cut {
         let (full, rest) = (extent / part, extent % part);
         (full > 1).then_some(Cut { dim, part, full, rest })
     }
-}
-
-/// Changes every index and address of the kernel.
-fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affine) {
-    for inst in &mut kernel.insts {
-        match inst {
-            Inst::Load { access, .. } => access.address = change(&access.address),
-            Inst::Index { affine, .. } => *affine = change(affine),
-            Inst::InRange { affine, low, high } => {
-                for affine in [affine, low, high] {
-                    *affine = change(affine);
-                }
-            }
-            Inst::Const { .. }
-            | Inst::LoopInvariant { .. }
-            | Inst::Unary { .. }
-            | Inst::Binary { .. }
-            | Inst::Compare { .. }
-            | Inst::Select { .. }
-            | Inst::Cast { .. } => {}
-        }
-    }
-    kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
 }
 
 #[cfg(test)]

@@ -493,6 +493,27 @@ fn padding_reads_nothing_outside() {
     }
 }
 
+#[test]
+fn a_condition_for_all_lanes_guards_elements_that_lie_apart() {
+    // out[j, i] = x[i << 20] if j is 5, else 7; j never is, and x has no such elements.
+    let dtype = DType::F32;
+    let kernel = Kernel {
+        dims: vec![parallel(2), parallel(64)],
+        range_dim: true,
+        buffers: vec![slot(dtype, false), slot(dtype, true)],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::InRange { affine: Affine::dim(0), low: Affine::constant(5), high: Affine::constant(6) },
+            Inst::Load { access: access(0, at(&[(1, 1 << 20)])), dtype },
+            Inst::Const { dtype, bits: 7 },
+            Inst::Select { dtype, cond: Elem(0), then: Elem(1), otherwise: Elem(2) },
+        ],
+        stores: vec![Store { access: access(1, at(&[(0, 64), (1, 1)])), dtype, value: Elem(3), combine: None }],
+    };
+    let jit = jit::compile(std::slice::from_ref(&kernel)).unwrap();
+    check(&kernel, jit.functions()[0], &[vec![0; 4], vec![0; 4 * 128]], &[], 0, 2);
+}
+
 /// Blocks of a two-dimensional array side by side, each padded: every load is under its own conditions, nested selects under
 /// both, and the buffers end where the conditions do.
 #[test]

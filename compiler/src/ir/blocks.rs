@@ -6,33 +6,18 @@
 //! A device that looks for a part of an array asks the devices with its own coordinates along all axes that do not split it.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::sharding::{DimSharding, Sharding, block_range};
+use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::AxisSet;
 use std::ops::Range;
 
 /// All coordinates along these axes: each as a list indexed by axis, 0 along the others.
 fn coordinates(axes: AxisSet, mesh: &Mesh) -> impl Iterator<Item = Vec<usize>> {
-    let axes: Vec<usize> = axes.iter().collect();
-    let sizes: Vec<usize> = mesh.axes.iter().map(|axis| axis.size).collect();
-    let count: usize = axes.iter().map(|&axis| sizes[axis]).product();
-    (0..count).map(move |number| {
-        let mut rest = number;
-        let mut coordinates = vec![0; sizes.len()];
-        for &axis in axes.iter().rev() {
-            coordinates[axis] = rest % sizes[axis];
-            rest /= sizes[axis];
-        }
-        coordinates
-    })
-}
-
-/// The position along `axes`, major to minor.
-fn position(axes: &[u8], coordinates: &[usize], mesh: &Mesh) -> usize {
-    axes.iter().fold(0, |position, &axis| position * mesh.axes[axis as usize].size + coordinates[axis as usize])
+    let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+    (0..mesh.size_of(&axes)).map(move |position| mesh.positions(&axes, position))
 }
 
 fn range(size: usize, dim: &DimSharding, coordinates: &[usize], mesh: &Mesh) -> Range<usize> {
-    block_range(size, mesh.size_of(&dim.axes), position(&dim.axes, coordinates, mesh))
+    dim.range(size, mesh.position(&dim.axes, coordinates), mesh)
 }
 
 fn axes_of(dims: [&DimSharding; 2]) -> AxisSet {
@@ -76,6 +61,23 @@ pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mes
         }
     }
     exchanged
+}
+
+/// How many elements a device fetches from others, on average.
+pub fn received(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
+    let axes = from.used_axes().union(to.used_axes());
+    let (mut sum, mut devices) = (0u64, 0u64);
+    for at in coordinates(axes, mesh) {
+        let (mut wanted, mut held) = (1, 1);
+        for (&size, (from, to)) in shape.iter().zip(from.dims.iter().zip(&to.dims)) {
+            let (from, to) = (range(size, from, &at, mesh), range(size, to, &at, mesh));
+            wanted *= to.len() as u64;
+            held *= to.end.min(from.end).saturating_sub(to.start.max(from.start)) as u64;
+        }
+        sum += wanted - held;
+        devices += 1;
+    }
+    sum as f64 / devices.max(1) as f64
 }
 
 #[cfg(test)]

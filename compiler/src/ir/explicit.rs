@@ -117,7 +117,7 @@ impl Context<'_> {
 
     fn sharding(&self, dims: Vec<Vec<u8>>, unreduced: AxisSet) -> Sharding {
         let open = !self.mesh.of_kind(AxisKind::Auto).is_empty();
-        let dims = dims.into_iter().map(|axes| DimSharding { axes, open }).collect();
+        let dims = dims.into_iter().map(|axes| DimSharding { axes, open, frame: None }).collect();
         Sharding { dims, unreduced, combine: ReduceOp::Sum }
     }
 
@@ -198,6 +198,8 @@ impl Context<'_> {
         let mut dims = Vec::new();
         for (dim, factors) in rule.results[result].iter().enumerate() {
             let axes = match factors.as_slice() {
+                // One place of a dimension is on all devices.
+                [factor] if rule.factors[*factor].kind == FactorKind::Window && array.shape[dim] == 1 => Vec::new(),
                 [factor] if joined[*factor].is_empty() => self.kept(rule, operands, *factor, dim, array)?,
                 _ => match merge_factors(rule, factors, joined, self.mesh) {
                     Some(axes) => axes,
@@ -301,6 +303,7 @@ pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
         Op::Reduce(reduce) => reduce.op == ReduceOp::Sum,
         // Zeros add nothing, however many devices have them.
         Op::Pad(pad) => pad.value == 0,
+        Op::Window(window) => alike && window.map.fill == 0,
         Op::Concatenate(_) => alike,
         Op::Transpose(_) | Op::Reshape(_) | Op::Slice(_) | Op::Broadcast(_) | Op::Flip(_) | Op::Roll(_) => true,
         Op::Print(_) | Op::ShowSharding(_) => true,
@@ -381,7 +384,7 @@ impl Context<'_> {
                 self.summed_whole(rule, factor, first, show(second)),
                 self.summed_whole(rule, factor, second, show(first)),
             ],
-            FactorKind::Pass | FactorKind::Whole => vec![like(first, second), like(second, first)],
+            FactorKind::Pass | FactorKind::Window | FactorKind::Whole => vec![like(first, second), like(second, first)],
         };
         Mismatch::new(Code::E0302, message).choices(choices)
     }

@@ -68,4 +68,26 @@ impl Mesh {
         }
         coordinates
     }
+
+    /// The coordinates of the position along these axes, major to minor; 0 along the others.
+    pub fn positions(&self, axes: &[u8], position: usize) -> Vec<usize> {
+        let mut coordinates = vec![0; self.axes.len()];
+        self.set_position(axes, position, &mut coordinates);
+        coordinates
+    }
+
+    /// Moves to a position along these axes.
+    pub fn set_position(&self, axes: &[u8], position: usize, coordinates: &mut [usize]) {
+        let mut rest = position;
+        for &axis in axes.iter().rev() {
+            let size = self.axes[axis as usize].size;
+            coordinates[axis as usize] = rest % size;
+            rest /= size;
+        }
+    }
+
+    /// The position along `axes`, major to minor.
+    pub fn position(&self, axes: &[u8], coordinates: &[usize]) -> usize {
+        axes.iter().fold(0, |position, &axis| position * self.axes[axis as usize].size + coordinates[axis as usize])
+    }
 }

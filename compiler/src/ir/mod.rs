@@ -18,6 +18,7 @@ pub mod types;
 pub mod typing;
 pub mod verify;
 pub mod walk;
+pub mod window;
 
 use crate::ops::Op;
 use mesh::Mesh;

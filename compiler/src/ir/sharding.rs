@@ -7,29 +7,100 @@
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use spmdc_runtime::abi::ReduceOp;
+use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimSharding {
     /// Major to minor.
     pub axes: Vec<u8>,
     pub open: bool,
+    /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have frames.
+    pub frame: Option<Frame>,
+}
+
+/// Blocks of another dimension, that of an array which this one is a part of, or which is a part of this one: element `i` stands at
+/// place `start + i * step` of a dimension of `size`, and lies on the device where that place lies. What stands before its first place
+/// lies on the first device, what stands behind its last one on the last.
+///
+/// ```text
+/// f32[30@Y/32+1], Y = 4      what u[1:-1] of u: f32[32@Y] has in u's blocks: 7, 8, 8 and 7 elements
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    pub size: usize,
+    pub start: i64,
+    pub step: usize,
+}
+
+impl Frame {
+    /// The first element of a dimension of `size` that does not stand before this block of the frame.
+    fn cut(&self, size: usize, blocks: usize, block: usize) -> usize {
+        if block == 0 || block >= blocks {
+            return if block == 0 { 0 } else { size };
+        }
+        let place = (block * self.size.div_ceil(blocks)) as i64;
+        let distance = place - self.start;
+        (-(-distance).div_euclid(self.step.max(1) as i64)).clamp(0, size as i64) as usize
+    }
 }
 
 impl DimSharding {
     pub fn closed(axes: Vec<u8>) -> DimSharding {
-        DimSharding { axes, open: false }
+        DimSharding { axes, open: false, frame: None }
     }
 
-    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`.
+    /// The layout of a dimension of `size` whose element `i` lies where element `start + i * step` of a dimension lies that is
+    /// laid out as this one.
+    pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
+        let outer = self.frame.unwrap_or(Frame { size: whole, start: 0, step: 1 });
+        let frame = Frame { size: outer.size, start: outer.start + start * outer.step as i64, step: outer.step * step };
+        let plain = DimSharding::closed(self.axes.clone());
+        let framed = DimSharding { frame: Some(frame), ..plain.clone() };
+        if framed.has_blocks_of(&plain, size, mesh) { plain } else { framed }
+    }
+
+    /// Whether both cut a dimension of this size into the same blocks.
+    pub fn has_blocks_of(&self, other: &DimSharding, size: usize, mesh: &Mesh) -> bool {
+        self.axes == other.axes && (self.frame == other.frame || self.blocks(size, mesh) == other.blocks(size, mesh))
+    }
+
+    /// The part of a dimension that the device at this position along the axes holds.
+    pub fn range(&self, size: usize, position: usize, mesh: &Mesh) -> Range<usize> {
+        let blocks = mesh.size_of(&self.axes);
+        match &self.frame {
+            None => block_range(size, blocks, position),
+            Some(frame) => frame.cut(size, blocks, position)..frame.cut(size, blocks, position + 1),
+        }
+    }
+
+    /// The blocks of a dimension, by position along the axes.
+    pub fn blocks(&self, size: usize, mesh: &Mesh) -> Vec<Range<usize>> {
+        (0..mesh.size_of(&self.axes)).map(|position| self.range(size, position, mesh)).collect()
+    }
+
+    /// The length of the largest block.
+    pub fn block(&self, size: usize, mesh: &Mesh) -> usize {
+        match self.frame {
+            None => size.div_ceil(mesh.size_of(&self.axes).max(1)),
+            Some(_) => self.blocks(size, mesh).iter().map(Range::len).max().unwrap_or(0),
+        }
+    }
+
+    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a frame `X/32+1`, or `X/32+1:2` for every second place.
     pub fn display(&self, mesh: &Mesh) -> String {
         let mut names: Vec<&str> = self.axes.iter().map(|&axis| mesh.name(axis)).collect();
         if self.open {
             names.push("?");
         }
-        match names.as_slice() {
+        let axes = match names.as_slice() {
             [] => "_".to_string(),
             [name] => name.to_string(),
             _ => format!("({})", names.join(",")),
+        };
+        match self.frame {
+            None => axes,
+            Some(Frame { size, start, step: 1 }) => format!("{axes}/{size}{start:+}"),
+            Some(Frame { size, start, step }) => format!("{axes}/{size}{start:+}:{step}"),
         }
     }
 }
@@ -49,7 +120,7 @@ impl Sharding {
     }
 
     pub fn open(rank: usize) -> Sharding {
-        let dims = vec![DimSharding { axes: Vec::new(), open: true }; rank];
+        let dims = vec![DimSharding { open: true, ..DimSharding::default() }; rank];
         Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
     }
 
@@ -86,6 +157,17 @@ impl Sharding {
         let mut closed = self.clone();
         closed.dims.iter_mut().for_each(|dim| dim.open = false);
         closed
+    }
+
+    pub fn has_frames(&self) -> bool {
+        self.dims.iter().any(|dim| dim.frame.is_some())
+    }
+
+    /// The same axes, each dimension cut into blocks of its own.
+    pub fn without_frames(&self) -> Sharding {
+        let mut plain = self.clone();
+        plain.dims.iter_mut().for_each(|dim| dim.frame = None);
+        plain
     }
 
     /// An axis that occurs more than once, which no valid sharding has.
@@ -131,7 +213,7 @@ impl Sharding {
 }
 
 /// The half-open range of a dimension that the block with linear coordinate `position` of `blocks` holds.
-pub fn block_range(size: usize, blocks: usize, position: usize) -> std::ops::Range<usize> {
+pub fn block_range(size: usize, blocks: usize, position: usize) -> Range<usize> {
     let block = size.div_ceil(blocks.max(1));
     (position * block).min(size)..((position + 1) * block).min(size)
 }
@@ -139,6 +221,30 @@ pub fn block_range(size: usize, blocks: usize, position: usize) -> std::ops::Ran
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::mesh::{Axis, AxisKind};
+
+    const Y: u8 = 1;
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+    }
+
+    #[test]
+    fn parts_lie_where_the_whole_does() {
+        let y = DimSharding::closed(vec![Y]);
+        let lengths = |dim: &DimSharding, size| dim.blocks(size, &mesh()).iter().map(Range::len).collect::<Vec<_>>();
+        let inner = y.part(32, (1, 1), 30, &mesh());
+        assert_eq!((inner.display(&mesh()).as_str(), lengths(&inner, 30)), ("Y/32+1", vec![7, 8, 8, 7]));
+        let padded = y.part(32, (-1, 1), 34, &mesh());
+        assert_eq!((padded.display(&mesh()).as_str(), lengths(&padded, 34)), ("Y/32-1", vec![9, 8, 8, 9]));
+        let third = inner.part(30, (2, 3), 9, &mesh());
+        assert_eq!((third.display(&mesh()).as_str(), lengths(&third, 9)), ("Y/32+3:3", vec![2, 3, 2, 2]));
+        // The first half has blocks of its own where the whole has two of them.
+        assert_eq!(lengths(&y.part(32, (0, 1), 16, &mesh()), 16), [8, 8, 0, 0]);
+        // Every second element: blocks of half the size.
+        assert_eq!(y.part(32, (0, 2), 16, &mesh()), y);
+    }
 
     #[test]
     fn trailing_blocks_are_short_or_empty() {

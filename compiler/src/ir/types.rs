@@ -86,10 +86,10 @@ impl Type {
         self.array.rank() == 0
     }
 
-    /// The shape of the largest block: `ceil(size / n)` per dimension. It is the shape in which every device stores its block.
+    /// The shape of the largest block: `ceil(size / n)` per dimension that has no frame. It is the shape in which every device stores its block.
     pub fn block_shape(&self, mesh: &Mesh) -> Vec<usize> {
         let dims = self.array.shape.iter().zip(&self.sharding.dims);
-        dims.map(|(&size, dim)| size.div_ceil(mesh.size_of(&dim.axes))).collect()
+        dims.map(|(&size, dim)| dim.block(size, mesh)).collect()
     }
 
     /// Bytes of the largest block.

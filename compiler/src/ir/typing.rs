@@ -41,7 +41,7 @@ pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatc
 /// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
 pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
-    let dims = vec![DimSharding { axes: Vec::new(), open }; rank];
+    let dims = vec![DimSharding { axes: Vec::new(), open, frame: None }; rank];
     Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
 }
 
@@ -51,7 +51,7 @@ pub fn explicit_part(ty: &Type, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
     let dims = ty.sharding.dims.iter().map(|dim| {
         let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
-        DimSharding { axes, open }
+        DimSharding { axes, open, frame: None }
     });
     let unreduced = ty.sharding.unreduced.intersect(explicit);
     Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }

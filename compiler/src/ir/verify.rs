@@ -14,11 +14,13 @@
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{AxisSet, Type};
+use crate::ir::window::{Reaches, WindowMap};
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
 use crate::ops::reshard::Step;
-use crate::passes::insert_reshards::{kept_sums, natural};
+use crate::passes::exchange_halos::window_of;
+use crate::passes::insert_reshards::{frames_of, kept_sums, natural, needed};
 use crate::passes::propagate::{Assignment, Projection, factors_of};
 
 /// Every violation, each with its statement; a module that has any is a defect of the compiler.
@@ -307,6 +309,11 @@ impl Verifier<'_> {
             let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();
             self.expect(reached, |_| "a condition around it varies over its axes".to_string());
         }
+        if let Op::Halo(_) = op {
+            let agree =
+                inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
+            return self.expect(agree, |_| "its results do not lie as halos do".to_string());
+        }
         if let Op::Reshard(reshard) = op {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
             self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
@@ -315,7 +322,31 @@ impl Verifier<'_> {
             return;
         }
         if self.stage >= Stage::Partitioned {
-            self.local(stmt);
+            match window_of(self.func, stmt) {
+                Some(map) => self.window(op, stmt, &map),
+                None => self.local(stmt),
+            }
+        }
+    }
+
+    /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
+    fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
+        let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
+        let sums = kept_sums(self.func, stmt);
+        let alike = from.sharding.unreduced == sums && to.sharding.unreduced == sums;
+        self.expect(alike, |_| "moves partial values".to_string());
+        let Op::Window(window) = op else {
+            let local = map.is_local(&from.sharding, &to.sharding);
+            return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
+        };
+        let reaches = Reaches::new(&map.dims, &from.sharding, &to.sharding, self.mesh);
+        let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
+        self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
+        for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
+            let wanted = reaches.halo_type(dim, from, self.mesh);
+            self.expect(*self.func.ty(halo) == wanted, |it| {
+                format!("{} should be {}", it.display(halo), wanted.display(it.mesh))
+            });
         }
     }
 
@@ -335,7 +366,7 @@ impl Verifier<'_> {
                     assignment[factor] = axes;
                 }
             }
-            tensors.push((arg, dims));
+            tensors.push(arg);
         }
         // A factor that no operand has is split as the result is: each device makes its own part.
         for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
@@ -351,14 +382,15 @@ impl Verifier<'_> {
         self.expect(projection.is_valid(&assignment, self.mesh), |_| {
             "cannot run on blocks that are split so".to_string()
         });
-        for (arg, dims) in tensors {
-            let wanted = projection.dims_of(dims, &assignment);
-            let layout = &self.func.ty(arg).sharding;
-            let agrees = layout.dims.iter().zip(&wanted).all(|(dim, wanted)| dim.axes == *wanted);
+        let frames = frames_of(self.func, &projection, stmt, &assignment);
+        for (operand, arg) in tensors.into_iter().enumerate() {
+            let ty = self.func.ty(arg);
+            let wanted = needed(&projection, (operand, ty.shape()), &assignment, &frames, self.mesh);
+            let agrees = ty.sharding.dims == wanted.dims;
             self.expect(agrees, |it| format!("{} does not agree with the other operands", it.display(arg)));
         }
         for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
-            let wanted = natural(&projection, dims, &assignment, sums);
+            let wanted = natural(&projection, dims, &assignment, &frames, sums);
             let agrees = self.func.ty(result).sharding == wanted;
             self.expect(agrees, |it| format!("{} should lie as {}", it.display(result), wanted.display(it.mesh)));
         }

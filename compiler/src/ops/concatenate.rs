@@ -1,10 +1,12 @@
-//! `concatenate` and `stack`: arrays one after another along a dimension, which is needed whole.
+//! `concatenate` and `stack`: arrays one after another along a dimension.
+//!
+//! Factors: each operand is a part of the joined dimension, and is needed where that part of the result lies; all other dimensions pass.
 
-use super::factors::{FactorKind, Factors};
-use super::regions::{Span, copy_box};
+use super::factors::{FactorKind, Factors, Part};
 use super::{Call, Mismatch, Rules, reshape, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
+use crate::codegen::builder::table;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -45,20 +47,16 @@ impl Rules for Concatenate {
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
-        let result: Vec<Vec<usize>> = results[0]
-            .shape
-            .iter()
-            .enumerate()
-            .map(|(dim, &size)| {
-                vec![rule.add(size, if dim == self.axis { FactorKind::Whole } else { FactorKind::Pass })]
-            })
-            .collect();
-        for arg in args {
-            let mut dims = result.clone();
-            dims[self.axis] = vec![rule.add(arg.shape[self.axis], FactorKind::Whole)];
-            rule.operands.push(dims);
+        let kind = |dim| if dim == self.axis { FactorKind::Window } else { FactorKind::Pass };
+        let sizes = results[0].shape.iter().enumerate();
+        let dims: Vec<Vec<usize>> = sizes.map(|(dim, &size)| vec![rule.add(size, kind(dim))]).collect();
+        let mut start = 0;
+        for (operand, arg) in args.iter().enumerate() {
+            rule.operands.push(dims.clone());
+            rule.parts.push(Part { operand, dim: self.axis, start, step: 1 });
+            start += arg.shape[self.axis];
         }
-        rule.results.push(result);
+        rule.results.push(dims);
         rule
     }
 
@@ -84,14 +82,29 @@ impl Rules for Concatenate {
         0
     }
 
+    /// A copy for each operand: what a device has of it is a part of its block of the result.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let result = stmt.results[0];
         let mut at = 0;
         for &arg in &stmt.args {
-            let sizes = lowering.ty(arg).shape().to_vec();
-            let mut spans = vec![None; sizes.len()];
-            spans[self.axis] = Some(Span { len: sizes[self.axis], from: 0, to: at });
-            copy_box(lowering, stmt, arg, &spans);
-            at += sizes[self.axis];
+            let size = lowering.ty(arg).shape()[self.axis];
+            if !lowering.ty(arg).shape().contains(&0) {
+                let mut kernel = lowering.kernel();
+                let (ty, to_ty) = (kernel.context.ty(arg), kernel.context.ty(result));
+                let from = kernel.block_dims(ty, false);
+                let (layout, mesh) = (&to_ty.sharding.dims[self.axis], kernel.context.mesh);
+                let blocks = layout.blocks(to_ty.shape()[self.axis], mesh);
+                let own = ty.sharding.dims[self.axis].blocks(size, mesh);
+                let distances =
+                    blocks.iter().zip(&own).map(|(block, own)| (at + own.start) as i64 - block.start as i64);
+                let distance = kernel.scalar_affine(table(&layout.axes, distances.collect()));
+                let mut to = from.clone();
+                to[self.axis] = to[self.axis].plus(&distance);
+                let elem = kernel.operand(arg, &from);
+                kernel.store(result, &to, elem);
+                lowering.run(kernel);
+            }
+            at += size;
         }
         Ok(())
     }

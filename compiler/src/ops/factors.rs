@@ -13,6 +13,9 @@ pub enum FactorKind {
     Pass,
     /// Every device computes a partial result, to be combined so.
     Reduce(ReduceOp),
+    /// Elements move along this dimension, to neighbours mostly: operand and result are split alike, each over its own size, and
+    /// devices fetch what they lack. The factor has the result's size.
+    Window,
     /// The op needs this dimension whole on every device, or produces it whole.
     Whole,
 }
@@ -33,6 +36,17 @@ pub struct Factors {
     pub operands: Vec<Vec<DimFactors>>,
     /// Per result, per dimension.
     pub results: Vec<Vec<DimFactors>>,
+    /// Dimensions of operands that are only a part of their factor, and are needed where that part of it lies.
+    pub parts: Vec<Part>,
+}
+
+/// Element `i` of an operand's dimension stands at `start + i * step` of its factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    pub operand: usize,
+    pub dim: usize,
+    pub start: usize,
+    pub step: usize,
 }
 
 impl Factors {
@@ -44,6 +58,11 @@ impl Factors {
     pub fn add(&mut self, size: usize, kind: FactorKind) -> usize {
         self.factors.push(Factor { size, kind });
         self.factors.len() - 1
+    }
+
+    /// What part of its factor a dimension of an operand is.
+    pub fn part(&self, operand: usize, dim: usize) -> Option<Part> {
+        self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
     }
 
     /// Elementwise with NumPy broadcasting: operand dimensions align at the end, those of size 1 stand for themselves.

@@ -1,7 +1,7 @@
-//! `flip(x, axis)`: dimensions in reverse. A flipped dimension is needed whole.
+//! `flip(x, axis)`: dimensions in reverse. A flipped dimension is a window: devices fetch the blocks opposite to theirs.
 
-use super::factors::{FactorKind, Factors};
-use super::{Call, Mismatch, Rules, shape};
+use super::factors::Factors;
+use super::{Call, Mismatch, Rules, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
@@ -11,30 +11,12 @@ use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::window::{DimMap, WindowMap};
 use spmdc_grammar::diagnostic::Diagnostic;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flip {
     pub axes: Vec<usize>,
-}
-
-/// Dimensions that an op changes are whole on both sides; the others pass.
-pub(super) fn whole_dims(from: &[usize], to: &[usize], changed: impl Fn(usize) -> bool) -> Factors {
-    let mut rule = Factors::new();
-    let (mut operand, mut result) = (Vec::new(), Vec::new());
-    for (dim, (&before, &after)) in from.iter().zip(to).enumerate() {
-        if changed(dim) {
-            operand.push(vec![rule.add(before, FactorKind::Whole)]);
-            result.push(vec![rule.add(after, FactorKind::Whole)]);
-        } else {
-            let factor = rule.add(before, FactorKind::Pass);
-            operand.push(vec![factor]);
-            result.push(vec![factor]);
-        }
-    }
-    rule.operands.push(operand);
-    rule.results.push(result);
-    rule
 }
 
 impl Rules for Flip {
@@ -46,8 +28,8 @@ impl Rules for Flip {
         Ok(vec![args[0].clone()])
     }
 
-    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        whole_dims(&args[0].shape, &results[0].shape, |dim| self.axes.contains(&dim))
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -73,12 +55,22 @@ impl Rules for Flip {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let sizes = kernel.context.ty(stmt.args[0]).shape().to_vec();
-        let flipped = index.iter().enumerate().map(|(dim, index)| {
-            if self.axes.contains(&dim) { index.times(-1).offset(sizes[dim] as i64 - 1) } else { index.clone() }
-        });
-        let flipped: Vec<Affine> = flipped.collect();
-        kernel.operand(stmt.args[0], &flipped)
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Flip {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dim = |(dim, &size): (usize, &usize)| match self.axes.contains(&dim) && size > 1 {
+            true => DimMap { start: size - 1, step: -1, ..DimMap::identity(size) },
+            false => DimMap::identity(size),
+        };
+        WindowMap { dims: x.shape.iter().enumerate().map(dim).collect(), fill: 0 }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where places are numbers or dynamic scalars.
 //!
 //! Static places and ranges are slices. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
-//! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements, and the
-//! dimension that it indexes is needed whole.
+//! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements. Where the dimension
+//! is split, the device that has the place contributes it to a sum, the others contribute what adds nothing.
 
 use super::factors::{FactorKind, Factors};
 use super::reshape::reshape;
@@ -21,6 +21,7 @@ use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::ReduceOp;
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]
@@ -171,7 +172,7 @@ impl Rules for CheckIndex {
     }
 
     fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
-        Factors { factors: Vec::new(), operands: vec![Vec::new()], results: vec![Vec::new()] }
+        Factors { operands: vec![Vec::new()], results: vec![Vec::new()], ..Factors::new() }
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -251,9 +252,14 @@ impl Rules for Index {
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let (mut operand, mut result) = (Vec::new(), Vec::new());
+        let found = match args[0].dtype {
+            DType::Key => FactorKind::Whole,
+            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
+            _ => FactorKind::Reduce(ReduceOp::Sum),
+        };
         for (dim, &size) in args[0].shape.iter().enumerate() {
             let indexed = self.dims.contains(&dim);
-            let factor = rule.add(size, if indexed { FactorKind::Whole } else { FactorKind::Pass });
+            let factor = rule.add(size, if indexed { found } else { FactorKind::Pass });
             operand.push(vec![factor]);
             if !indexed {
                 result.push(vec![factor]);
@@ -297,16 +303,30 @@ impl Rules for Index {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let rank = kernel.context.ty(stmt.args[0]).rank();
+        let ty = kernel.context.ty(stmt.args[0]).clone();
         let mut kept = index.iter().cloned();
         let mut own = Vec::new();
-        for dim in 0..rank {
+        let mut tests = Vec::new();
+        for dim in 0..ty.rank() {
             own.push(match self.dims.iter().position(|&indexed| indexed == dim) {
-                Some(at) => kernel.dynamic_index(stmt.args[1 + at]),
+                Some(at) => {
+                    let place = kernel.dynamic_index(stmt.args[1 + at]);
+                    let start = kernel.scalar_affine(kernel.context.block_start(&ty, dim));
+                    if !ty.sharding.dims[dim].axes.is_empty() {
+                        let end = kernel.scalar_affine(kernel.context.of_block(&ty, dim, |block| block.end));
+                        tests.push(kernel.in_range(place.clone(), start.clone(), end));
+                    }
+                    place.plus(&start.times(-1))
+                }
                 None => kept.next().unwrap_or_default(),
             });
         }
-        kernel.operand(stmt.args[0], &own)
+        let mut elem = kernel.operand(stmt.args[0], &own);
+        for test in tests {
+            let nothing = kernel.constant(ty.dtype(), number::nothing_added(ty.dtype()));
+            elem = kernel.select(ty.dtype(), test, elem, nothing);
+        }
+        elem
     }
 }
 

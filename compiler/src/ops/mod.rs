@@ -14,6 +14,7 @@ pub mod einsum;
 pub mod elementwise;
 pub mod factors;
 pub mod flip;
+pub mod halo;
 pub mod index;
 pub mod iota;
 pub mod later;
@@ -24,7 +25,6 @@ pub mod pad;
 pub mod print;
 pub mod promote;
 pub mod reduce;
-mod regions;
 pub mod repeat;
 pub mod reshape;
 pub mod reshard;
@@ -37,6 +37,7 @@ pub mod statistics;
 mod testing;
 pub mod transpose;
 pub mod update;
+pub mod window;
 
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -50,6 +51,7 @@ use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
+use crate::ir::window::WindowMap;
 use crate::passes::reshard::Traffic;
 use factors::Factors;
 use spmdc_grammar::codes::Code;
@@ -162,6 +164,12 @@ pub trait Rules {
         None
     }
 
+    /// Which elements of the first operand the result consists of, where it consists of nothing else.
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        let _ = args;
+        None
+    }
+
     /// The layout on explicit axes that the user asked for by `out=`, where the operands alone may leave a choice.
     fn out(&self) -> Option<&Sharding> {
         None
@@ -248,6 +256,10 @@ ops! {
     Slice(slice::Slice),
     /// A dynamic index that is valid, or the end of the program.
     CheckIndex(index::CheckIndex) = "check_index",
+    /// Elements at other places, in the general form.
+    Window(window::Window) = "window",
+    /// What devices lack for a window.
+    Halo(halo::Halo) = "halo",
     /// Dynamic places of dimensions.
     Index(index::Index) = "index",
     /// A region of an array replaced.

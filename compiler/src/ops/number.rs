@@ -282,6 +282,11 @@ macro_rules! float_operations {
 float_operations!(f32, float_unary_f32, float_binary_f32, eval_f32, eval2_f32);
 float_operations!(f64, float_unary_f64, float_binary_f64, eval_f64, eval2_f64);
 
+/// The bits that change nothing when they are added, also not the sign of zero.
+pub fn nothing_added(dtype: DType) -> u64 {
+    if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

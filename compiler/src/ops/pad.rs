@@ -1,21 +1,22 @@
-//! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are needed whole.
+//! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are windows: as blocks become longer, devices fetch
+//! what moves over their borders.
 
 use super::broadcast::broadcast;
 use super::concatenate::concatenate;
 use super::factors::Factors;
-use super::flip::whole_dims;
-use super::regions::{Span, box_indices, copy_box};
 use super::shape::MAX_ELEMENTS;
 use super::slice::{Range, slice};
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, Rules, shape, window};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::check::too_large;
-use crate::codegen::lower::Lowering;
+use crate::codegen::builder::KernelBuilder;
+use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Stmt, Value};
 use crate::ops::constant::number_bits;
 use spmdc_grammar::codes::Code;
@@ -39,8 +40,8 @@ impl Rules for Pad {
         Ok(vec![ArrayType::new(args[0].dtype, &sizes.collect::<Vec<_>>())])
     }
 
-    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        whole_dims(&args[0].shape, &results[0].shape, |dim| self.widths[dim] != (0, 0))
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -65,41 +66,25 @@ impl Rules for Pad {
         0
     }
 
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let sizes = lowering.ty(stmt.args[0]).shape().to_vec();
-        let dtype = lowering.ty(stmt.results[0]).dtype();
-        // The frame, dimension by dimension: earlier dimensions only as far as the operand, later ones in full.
-        for (dim, &(before, after)) in self.widths.iter().enumerate() {
-            for (len, to) in [(before, 0), (after, before + sizes[dim])] {
-                let full = |other: usize| {
-                    let (low, high) = self.widths[other];
-                    ((low, high) != (0, 0)).then_some(Span { len: sizes[other] + low + high, from: 0, to: 0 })
-                };
-                let inner =
-                    |other: usize| full(other).map(|_| Span { len: sizes[other], from: 0, to: self.widths[other].0 });
-                let spans: Vec<Option<Span>> = (0..sizes.len())
-                    .map(|other| match other.cmp(&dim) {
-                        std::cmp::Ordering::Less => inner(other),
-                        std::cmp::Ordering::Equal => Some(Span { len, from: 0, to }),
-                        std::cmp::Ordering::Greater => full(other),
-                    })
-                    .collect();
-                if spans.iter().flatten().any(|span| span.len == 0) {
-                    continue;
-                }
-                let mut kernel = lowering.kernel();
-                let (_, index) = box_indices(&mut kernel, stmt.results[0], &spans);
-                let number = kernel.constant(dtype, self.value);
-                kernel.store(stmt.results[0], &index, number);
-                lowering.run(kernel);
-            }
-        }
-        let padded = self.widths.iter().zip(&sizes);
-        let spans: Vec<Option<Span>> = padded
-            .map(|(&(before, after), &len)| ((before, after) != (0, 0)).then_some(Span { len, from: 0, to: before }))
-            .collect();
-        copy_box(lowering, stmt, stmt.args[0], &spans);
-        Ok(())
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Pad {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dims = x.shape.iter().zip(&self.widths);
+        let dims = dims.map(|(&size, &(before, after))| DimMap { before, after, ..DimMap::identity(size) });
+        WindowMap { dims: dims.collect(), fill: self.value }
     }
 }
 

@@ -206,7 +206,7 @@ pub fn made_with_layout(
 }
 
 /// A sharding for a value of this rank: dimensions that it does not mention are not split.
-pub(super) fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
+pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
     if sharding.rank() > rank {
         let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());
         return Err(Diagnostic::error(Code::E0205, span, message));

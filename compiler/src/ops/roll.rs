@@ -1,17 +1,17 @@
-//! `roll(x, shift, axis)`: elements move round along dimensions, which are needed whole.
+//! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
 
 use super::factors::Factors;
-use super::flip::whole_dims;
-use super::regions::{Span, copy_box};
-use super::{Call, Mismatch, Rules, reshape, shape};
+use super::{Call, Mismatch, Rules, reshape, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
-use crate::codegen::lower::Lowering;
+use crate::codegen::builder::KernelBuilder;
+use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::window::{DimMap, WindowMap};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -30,8 +30,8 @@ impl Rules for Roll {
         Ok(vec![args[0].clone()])
     }
 
-    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        whole_dims(&args[0].shape, &results[0].shape, |dim| self.shifts[dim] != 0)
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -54,26 +54,27 @@ impl Rules for Roll {
         0
     }
 
-    /// Every rolled dimension falls into two parts; a box for each combination.
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let sizes = lowering.ty(stmt.args[0]).shape().to_vec();
-        let mut boxes: Vec<Vec<Option<Span>>> = vec![Vec::new()];
-        for (&size, &shift) in sizes.iter().zip(&self.shifts) {
-            let parts: Vec<Option<Span>> = if shift == 0 {
-                vec![None]
-            } else {
-                vec![
-                    Some(Span { len: size - shift, from: 0, to: shift }),
-                    Some(Span { len: shift, from: size - shift, to: 0 }),
-                ]
-            };
-            boxes =
-                boxes.iter().flat_map(|spans| parts.iter().map(|part| [spans.as_slice(), &[*part]].concat())).collect();
-        }
-        for spans in boxes {
-            copy_box(lowering, stmt, stmt.args[0], &spans);
-        }
-        Ok(())
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Roll {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dim = |(&size, &shift): (&usize, &usize)| match shift {
+            0 => DimMap::identity(size),
+            shift => DimMap { start: size - shift, ..DimMap::identity(size) },
+        };
+        WindowMap { dims: x.shape.iter().zip(&self.shifts).map(dim).collect(), fill: 0 }
     }
 }
 

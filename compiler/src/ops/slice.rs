@@ -1,17 +1,17 @@
 //! Static slices: `x[1:-1, ::2]`, with any step, also backwards.
 //!
-//! Factors: dimensions taken whole pass through. A dimension that is cut is needed whole, as blocks of the result start elsewhere
-//! than those of the operand; the result's own dimension passes, each device taking its part. So slicing a split dimension
-//! gathers it, and slicing others moves nothing.
+//! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split alike, and a
+//! device fetches what it lacks of its block of the result.
 
-use super::factors::{FactorKind, Factors};
-use super::{Mismatch, Rules, shape};
+use super::factors::Factors;
+use super::{Mismatch, Rules, shape, window};
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
+use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -124,17 +124,8 @@ impl Rules for Slice {
         Ok(vec![ArrayType::new(args[0].dtype, &lens)])
     }
 
-    fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
-        let mut rule = Factors::new();
-        let (mut operand, mut result) = (Vec::new(), Vec::new());
-        for &(range, size) in &self.ranges {
-            let taken = rule.add(range.len, FactorKind::Pass);
-            result.push(vec![taken]);
-            operand.push(vec![if range.is_all(size) { taken } else { rule.add(size, FactorKind::Whole) }]);
-        }
-        rule.operands.push(operand);
-        rule.results.push(result);
-        rule
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(), args)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -159,15 +150,26 @@ impl Rules for Slice {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let result = kernel.context.ty(stmt.results[0]);
-        let mut places = Vec::new();
-        for (dim, (range, size)) in self.ranges.iter().enumerate() {
-            places.push(match range.is_all(*size) {
-                true => index[dim].clone(),
-                false => kernel.global_index(result, dim, &index[dim]).times(range.step).offset(range.start as i64),
-            });
-        }
-        kernel.operand(stmt.args[0], &places)
+        window::point(kernel, stmt, &self.map(), &[], index)
+    }
+
+    fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map())
+    }
+}
+
+impl Slice {
+    /// All of an array.
+    pub fn identity(array: &ArrayType) -> Slice {
+        Slice { ranges: array.shape.iter().map(|&size| (Range::all(size), size)).collect() }
+    }
+
+    fn map(&self) -> WindowMap {
+        let dim = |&(range, size): &(Range, usize)| {
+            let Range { start, step, len } = range;
+            DimMap { size, before: 0, start, step, len, after: 0 }
+        };
+        WindowMap { dims: self.ranges.iter().map(dim).collect(), fill: 0 }
     }
 }
 
@@ -186,6 +188,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::ir::types::DType;
+    use crate::ops::factors::FactorKind;
     use crate::ops::testing;
 
     #[test]
@@ -226,13 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn cut_dimensions_are_needed_whole() {
+    fn cut_dimensions_are_windows() {
         let ty = ArrayType::new(DType::F32, &[8, 4]);
         let op = Slice { ranges: vec![(Range { start: 1, step: 2, len: 3 }, 8), (Range::all(4), 4)] };
         let result = op.infer(&[&ty]).unwrap();
         assert_eq!(result[0].shape, [3, 4]);
         let rule = op.factors(&[&ty], &[&result[0]]);
-        assert_eq!(rule.factors[rule.operands[0][0][0]].kind, FactorKind::Whole);
+        assert_eq!(rule.factors[rule.operands[0][0][0]].kind, FactorKind::Window);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
         assert_eq!(rule.operands[0][1], rule.results[0][1]);
         assert_eq!(op.print(&["v1".into()], &Mesh::default()), "v1[1:7:2, :]");
         let x = testing::integers(&[8, 1], &[0, 1, 2, 3, 4, 5, 6, 7]);

@@ -1,10 +1,9 @@
 //! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced.
 //!
-//! Factors: dimensions cut by static ranges still pass, as every device writes the part of the region that lies in its block;
-//! only those with a dynamic index are needed whole. The new values are needed whole where the region cuts a dimension, as
-//! their blocks begin elsewhere; a single value for all is everywhere anyway.
+//! Factors: the dimensions of the array pass, as every device writes the part of the region that lies in its block. The new values are a
+//! part of each dimension that the region cuts, and are needed where that part lies; a single value for all is everywhere anyway.
 
-use super::factors::{FactorKind, Factors};
+use super::factors::{FactorKind, Factors, Part};
 use super::index::{self, Item, Taken, are_checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
@@ -12,17 +11,17 @@ use super::slice::Range;
 use super::{Call, Mismatch, Reads, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
+use crate::codegen::builder::{KernelBuilder, table};
 use crate::codegen::loops::Affine;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
-use crate::ir::types::{ArrayType, DType};
+use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{LayoutDim, Scalar};
 
 /// Which places of a dimension are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,18 +82,21 @@ impl Rules for Update {
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let (x, v) = (args[0], args[1]);
         let mut rule = Factors::new();
-        let kind = |places: &Places| if *places == Places::Dynamic { FactorKind::Whole } else { FactorKind::Pass };
-        let dims: Vec<usize> =
-            self.at.iter().zip(&x.shape).map(|(places, &size)| rule.add(size, kind(places))).collect();
+        let dims: Vec<usize> = x.shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
         let skipped = x.rank() - v.rank();
-        let new = v.shape.iter().enumerate().map(|(dim, &size)| {
-            vec![if self.aligned(skipped + dim, x.shape[skipped + dim], size) {
-                dims[skipped + dim]
-            } else {
-                rule.add(size, FactorKind::Whole)
-            }]
-        });
-        let new = new.collect();
+        let mut new = Vec::new();
+        for (own, &size) in v.shape.iter().enumerate() {
+            let dim = skipped + own;
+            new.push(vec![match self.at[dim] {
+                Places::Range(range) if range.len == size && size > 1 => {
+                    if range != Range::all(x.shape[dim]) {
+                        rule.parts.push(Part { operand: 1, dim: own, start: range.start, step: range.step as usize });
+                    }
+                    dims[dim]
+                }
+                Places::Range(_) | Places::Dynamic => rule.add(size, FactorKind::Whole),
+            }]);
+        }
         let all: Vec<Vec<usize>> = dims.iter().map(|&factor| vec![factor]).collect();
         rule.operands = vec![all.clone(), new];
         rule.operands.resize(args.len(), Vec::new());
@@ -138,7 +140,8 @@ impl Rules for Update {
         }
     }
 
-    /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region.
+    /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region. Along a
+    /// split dimension with a dynamic index each device looks through its block.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
         lowering.copy(x, result);
@@ -147,67 +150,57 @@ impl Rules for Update {
         }
         let mut kernel = lowering.kernel();
         let (ty, new) = (kernel.context.ty(result), kernel.context.ty(v));
-        let blocks = ty.block_shape(kernel.context.mesh);
         let skipped = ty.rank() - new.rank();
         let mut dynamic = stmt.args[2..].iter();
         let (mut to, mut from) = (Vec::new(), Vec::new());
+        // Conditions under which an element is replaced, where a device has to look for the place.
+        let mut tests = Vec::new();
         for (dim, places) in self.at.iter().enumerate() {
-            // The number of the place, counted over the whole region, and its index in this device's block.
+            // The number of the place among those of this device, and its index in the device's block.
             let (number, place) = match places {
                 Places::Dynamic => {
                     let place = dynamic.next().map(|&place| kernel.dynamic_index(place)).unwrap_or_default();
-                    (Affine::default(), place)
-                }
-                Places::Range(range) => {
-                    let axes = ty.sharding.dims[dim].axes.clone();
-                    if axes.is_empty() {
-                        let number = kernel.dim(Scalar::Const(range.len as i64), range.len, false);
-                        let place = number.times(range.step).offset(range.start as i64);
-                        (number, place)
+                    if ty.sharding.dims[dim].axes.is_empty() {
+                        (Affine::default(), place)
                     } else {
-                        let bound = |end| Scalar::Places {
-                            dim: LayoutDim { size: ty.shape()[dim], axes: axes.clone() },
-                            start: range.start as i64,
-                            step: range.step,
-                            count: range.len as i64,
-                            end,
-                        };
-                        let first = kernel.scalar_affine(bound(false));
-                        let own = Scalar::Add(
-                            Box::new(bound(true)),
-                            Box::new(Scalar::Mul(Box::new(Scalar::Const(-1)), Box::new(bound(false)))),
-                        );
-                        let number = kernel.dim(own, range.len.min(blocks[dim]), false).plus(&first);
-                        let start = kernel.context.block_start(ty, dim);
-                        let start = kernel.scalar_affine(start).times(-1);
-                        let place = number.times(range.step).offset(range.start as i64).plus(&start);
-                        (number, place)
+                        let (len, max) = (kernel.context.block_len(ty, dim), ty.block_shape(kernel.context.mesh)[dim]);
+                        let index = kernel.dim(len, max, false);
+                        let whole = kernel.global_index(ty, dim, &index);
+                        tests.push(kernel.in_range(whole, place.clone(), place.offset(1)));
+                        (Affine::default(), index)
                     }
                 }
+                Places::Range(range) => own_places(&mut kernel, ty, dim, range),
             };
             if let Some(own) = dim.checked_sub(skipped) {
-                let size = new.shape()[own];
-                from.push(match size {
-                    1 => Affine::default(),
-                    // Blocks of the new values lie as those of the array.
-                    _ if self.aligned(dim, ty.shape()[dim], size) => place.clone(),
-                    _ => number,
-                });
+                from.push(if new.shape()[own] == 1 { Affine::default() } else { number });
             }
             to.push(place);
         }
-        let elem = kernel.operand(v, &from);
+        let mut elem = kernel.operand(v, &from);
+        for test in tests {
+            let old = kernel.operand(result, &to);
+            elem = kernel.select(ty.dtype(), test, elem, old);
+        }
         kernel.store(result, &to, elem);
         lowering.run(kernel);
         Ok(())
     }
 }
 
-impl Update {
-    /// Whether a dimension of the new values goes along with the array's: all of it is replaced.
-    fn aligned(&self, dim: usize, size: usize, new: usize) -> bool {
-        new == size && self.at[dim] == Places::Range(Range::all(size))
-    }
+/// A loop over the places of a range that lie in this device's block: the number among these, and the index in the block.
+fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &Range) -> (Affine, Affine) {
+    let layout = &ty.sharding.dims[dim];
+    let blocks = layout.blocks(ty.shape()[dim], kernel.context.mesh);
+    // How many places lie before an element.
+    let before = |bound: usize| bound.saturating_sub(range.start).div_ceil(range.step as usize).min(range.len);
+    let lens: Vec<i64> = blocks.iter().map(|block| (before(block.end) - before(block.start)) as i64).collect();
+    let first = blocks.iter().map(|block| range.at(before(block.start)) as i64 - block.start as i64).collect();
+    let max = lens.iter().copied().max().unwrap_or(0) as usize;
+    let number = kernel.dim(table(&layout.axes, lens), max, false);
+    let first = kernel.scalar_affine(table(&layout.axes, first));
+    let place = number.times(range.step).plus(&first);
+    (number, place)
 }
 
 /// `x[items] = new`: the array with the elements replaced.
@@ -392,8 +385,8 @@ mod tests {
         let rule = op.factors(&[&x, &v], &[&x]);
         assert_eq!(rule.operands[0], rule.results[0]);
         assert!(rule.operands[0].iter().all(|dim| rule.factors[dim[0]].kind == FactorKind::Pass));
-        assert_eq!(rule.factors[rule.operands[1][0][0]].kind, FactorKind::Whole);
-        assert_eq!(rule.operands[1][1], rule.operands[0][1]);
+        assert_eq!(rule.operands[1], rule.operands[0]);
+        assert_eq!(rule.parts, [Part { operand: 1, dim: 0, start: 1, step: 1 }]);
     }
 
     #[test]

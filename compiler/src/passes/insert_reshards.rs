@@ -14,16 +14,20 @@
 //!
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
 
+use crate::ir::blocks::received;
 use crate::ir::explicit::passes_sums;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::{ASKED, Origin};
-use crate::ir::sharding::Sharding;
+use crate::ir::sharding::{self, Sharding};
 use crate::ir::types::{AxisSet, Type};
+use crate::ir::window::{DimMap, Reaches, WindowMap};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
 use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
+use crate::ops::slice::Slice;
+use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection, factors_of};
 use crate::passes::reshard::Planner;
 use spmdc_runtime::abi::ReduceOp;
@@ -31,6 +35,9 @@ use std::collections::BTreeMap;
 
 /// Bytes that a device might receive in the time of one operation.
 const BYTES_PER_OPERATION: f64 = 0.05;
+
+/// As often a loop is taken to run of which nobody knows.
+const MANY_TRIPS: f64 = 16.0;
 
 /// At most this many combinations are compared; beyond it, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;
@@ -40,7 +47,15 @@ pub fn insert_reshards(module: Module) -> Module {
     let Module { stage, mesh, mut func } = module;
     let body = std::mem::take(&mut func.body);
     let depth = vec![0; func.values.len()];
-    let mut inserter = Inserter { mesh: &mesh, planner: Planner::new(&mesh), depth, func, frames: Vec::new() };
+    let mut inserter = Inserter {
+        mesh: &mesh,
+        planner: Planner::new(&mesh),
+        depth,
+        func,
+        frames: Vec::new(),
+        trips: 1.0,
+        stretched: BTreeMap::new(),
+    };
     let results = vec![None; body.results.len()];
     let body = inserter.block(body, results, true, "");
     let mut func = inserter.func;
@@ -56,6 +71,10 @@ struct Inserter<'a> {
     depth: Vec<usize>,
     /// The blocks that are being rewritten, innermost last.
     frames: Vec<Frame>,
+    /// How often the next block runs that is rewritten.
+    trips: f64,
+    /// Values that are stretched, and what they are made of.
+    stretched: BTreeMap<Value, (Op, Value)>,
 }
 
 struct Frame {
@@ -64,12 +83,15 @@ struct Frame {
     made: Vec<(Value, Sharding, Value)>,
     /// Nothing moves out of this block: it may not run at all, or does not see the values outside.
     closed: bool,
+    /// How often it runs each time that the block around it does.
+    trips: f64,
 }
 
 impl Inserter<'_> {
     /// Rewrites a block whose results must lie as `wanted`, where that is given.
     fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
-        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed });
+        let trips = std::mem::replace(&mut self.trips, 1.0);
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips });
         let depth = self.frames.len() - 1;
         block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
         for stmt in block.stmts {
@@ -93,21 +115,91 @@ impl Inserter<'_> {
         if self.func.ty(value).sharding == *to {
             return value;
         }
-        let mut at = self.frames.len() - 1;
-        while at > self.depth[value.0 as usize] && !self.frames[at].closed {
-            at -= 1;
+        if let Some(made) = self.stretched_later(value, to, &origin) {
+            return made;
         }
+        let at = self.reach(value);
         let known = self.frames[at..].iter().flat_map(|frame| &frame.made);
         if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
             return *made;
         }
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let made = self.new_value(ty, &origin, at);
-        let op = Reshard::request(to.clone()).into();
-        let stmt = Stmt { op, args: vec![value], results: vec![made], blocks: Vec::new(), origin };
-        self.frames[at].stmts.push(stmt);
+        let stmts = self.moves(value, made, &origin, at);
+        self.frames[at].stmts.extend(stmts);
         self.frames[at].made.push((value, to.clone(), made));
         made
+    }
+
+    /// The outermost block in which a value can be brought to another layout.
+    fn reach(&self, value: Value) -> usize {
+        let mut at = self.frames.len() - 1;
+        while at > self.depth[value.0 as usize] && !self.frames[at].closed {
+            at -= 1;
+        }
+        at
+    }
+
+    /// How often what stands in a block runs.
+    fn weight(&self, depth: usize) -> f64 {
+        self.frames[..=depth].iter().map(|frame| frame.trips).product()
+    }
+
+    /// A value that repeats a smaller one in another layout: the smaller one moves before it is stretched.
+    fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
+        let (op, small) = self.stretched.get(&value)?.clone();
+        let ty = self.func.ty(value).clone();
+        if to.has_frames() || !to.unreduced.is_empty() || self.func.ty(small).array.len() >= ty.array.len() {
+            return None;
+        }
+        let rule = op.rules().factors(&[&self.func.ty(small).array], &[&ty.array]);
+        let lists = to.dims.iter().zip(&rule.results[0]);
+        let axes_of = |factors: &Vec<usize>| {
+            let same = lists.clone().find(|(_, result)| *result == factors);
+            same.map_or_else(Vec::new, |(layout, _)| layout.axes.clone())
+        };
+        let wanted = Sharding::closed(rule.operands[0].iter().map(axes_of).collect());
+        let moved = self.laid_out(small, &wanted, origin.clone());
+        let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.frames.len() - 1);
+        self.push(Stmt { op, args: vec![moved], results: vec![made], blocks: Vec::new(), origin: origin.clone() });
+        Some(made)
+    }
+
+    /// Gives `from` the layout of `to`: by a request, or by windows where blocks are those of other dimensions.
+    fn moves(&mut self, from: Value, to: Value, origin: &Origin, depth: usize) -> Vec<Stmt> {
+        let (here, there) = (self.sharding(from), self.sharding(to));
+        let maps: Vec<DimMap> = self.func.ty(from).shape().iter().map(|&size| DimMap::identity(size)).collect();
+        let mut ways = Vec::new();
+        if here.has_frames() || there.has_frames() {
+            // What is partial has no frames; a window needs whole values.
+            let whole = here.clone().with_unreduced(there.unreduced, there.combine);
+            if whole != here {
+                ways.push(whole.clone());
+            }
+            if Reaches::new(&maps, &whole, &there, self.mesh).is_none() {
+                ways.extend([whole.without_frames(), there.without_frames()]);
+            }
+        }
+        ways.push(there);
+        let (mut at, mut stmts) = (from, Vec::new());
+        for (i, way) in ways.iter().enumerate() {
+            if self.func.ty(at).sharding == *way && i + 1 < ways.len() {
+                continue;
+            }
+            let next = match i + 1 == ways.len() {
+                true => to,
+                false => self.new_value(Type { sharding: way.clone(), ..self.func.ty(from).clone() }, origin, depth),
+            };
+            let has_frames = self.func.ty(at).sharding.has_frames() || way.has_frames();
+            let op = if has_frames {
+                Slice::identity(&self.func.ty(from).array).into()
+            } else {
+                Reshard::request(way.clone()).into()
+            };
+            stmts.push(Stmt { op, args: vec![at], results: vec![next], blocks: Vec::new(), origin: origin.clone() });
+            at = next;
+        }
+        stmts
     }
 
     fn new_value(&mut self, ty: Type, origin: &Origin, depth: usize) -> Value {
@@ -118,6 +210,9 @@ impl Inserter<'_> {
     fn push(&mut self, stmt: Stmt) {
         let depth = self.frames.len() - 1;
         stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
+        if let Op::Broadcast(_) = stmt.op {
+            self.stretched.insert(stmt.results[0], (stmt.op.clone(), stmt.args[0]));
+        }
         self.frames[depth].stmts.push(stmt);
     }
 
@@ -129,6 +224,7 @@ impl Inserter<'_> {
         match &stmt.op {
             Op::For(op) => {
                 let bounds = op.bounds();
+                let trips = op.trips().map_or(MANY_TRIPS, |trips| trips.max(1) as f64);
                 let carried = "the loop carries this value in another layout";
                 self.whole_scalars(&mut stmt, bounds);
                 let mut body = std::mem::take(&mut stmt.blocks[0]);
@@ -146,6 +242,7 @@ impl Inserter<'_> {
                     Some(wanted)
                 };
                 let wanted = (0..stmt.results.len()).map(wanted).collect();
+                self.trips = trips;
                 body = self.block(body, wanted, false, carried);
                 stmt.blocks = vec![body];
                 self.push(stmt);
@@ -160,8 +257,10 @@ impl Inserter<'_> {
                     stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
                 let cond = std::mem::take(&mut stmt.blocks[0]);
                 let body = std::mem::take(&mut stmt.blocks[1]);
+                self.trips = MANY_TRIPS;
                 let cond =
                     self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
+                self.trips = MANY_TRIPS;
                 let body = self.block(body, wanted, false, carried);
                 stmt.blocks = vec![cond, body];
                 self.push(stmt);
@@ -196,7 +295,10 @@ impl Inserter<'_> {
                 }
                 self.push(stmt);
             }
-            _ => self.ordinary(stmt),
+            _ => match window_of(&self.func, &stmt) {
+                Some(map) => self.window(stmt, &map),
+                None => self.ordinary(stmt),
+            },
         }
     }
 
@@ -208,20 +310,51 @@ impl Inserter<'_> {
         }
     }
 
+    /// Devices fetch what they lack of a window, however operand and result lie.
+    fn window(&mut self, mut stmt: Stmt, map: &WindowMap) {
+        let (from, to) = (self.sharding(stmt.args[0]), self.sharding(stmt.results[0]));
+        let sums = kept_sums(&self.func, &stmt);
+        let whole = |layout: &Sharding| layout.clone().with_unreduced(sums, ReduceOp::Sum);
+        let (mut wanted, natural) = (whole(&from), whole(&to));
+        if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
+            wanted.dims.clone_from(&to.dims);
+        }
+        let name = stmt.op.rules().name();
+        let why = match from.unreduced == sums {
+            true => format!("`{name}` needs this operand as {}", wanted.display(self.mesh)),
+            false => format!("`{name}` needs the whole sum"),
+        };
+        stmt.args[0] = self.laid_out(stmt.args[0], &wanted, stmt.origin.because(why));
+        let result = stmt.results[0];
+        if natural == to {
+            return self.push(stmt);
+        }
+        let ty = Type { sharding: natural, ..self.func.ty(result).clone() };
+        let made = self.new_value(ty, &stmt.origin, self.frames.len() - 1);
+        let origin = stmt.origin.because(format!("the result of `{name}` is wanted in another layout"));
+        stmt.results[0] = made;
+        self.push(stmt);
+        let after = self.moves(made, result, &origin, self.frames.len() - 1);
+        after.into_iter().for_each(|stmt| self.push(stmt));
+    }
+
     fn ordinary(&mut self, mut stmt: Stmt) {
         let projection = Projection::new(factors_of(&self.func, &stmt));
         let assignment = self.choose(&projection, &stmt);
         let sums = kept_sums(&self.func, &stmt);
         let name = stmt.op.rules().name();
-        for (i, dims) in projection.rule.operands.iter().enumerate() {
-            let kept = self.func.ty(stmt.args[i]).sharding.unreduced.intersect(sums);
-            let wanted = Sharding::closed(projection.dims_of(dims, &assignment)).with_unreduced(kept, ReduceOp::Sum);
+        let frames = self.frames_of(&projection, &stmt, &assignment);
+        for i in 0..projection.rule.operands.len() {
+            let ty = self.func.ty(stmt.args[i]);
+            let kept = ty.sharding.unreduced.intersect(sums);
+            let wanted = needed(&projection, (i, ty.shape()), &assignment, &frames, self.mesh);
+            let wanted = wanted.with_unreduced(kept, ReduceOp::Sum);
             let why = self.reason(name, &projection, i, stmt.args[i], &wanted);
             stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
         }
         let mut after = Vec::new();
         for (i, dims) in projection.rule.results.iter().enumerate() {
-            let natural = natural(&projection, dims, &assignment, sums);
+            let natural = natural(&projection, dims, &assignment, &frames, sums);
             let wanted = stmt.results[i];
             if self.func.ty(wanted).sharding == natural {
                 continue;
@@ -230,15 +363,16 @@ impl Inserter<'_> {
                 format!("the result of `{name}` is wanted in another layout")
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
-                format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine))
+                match &stmt.op {
+                    Op::Index(_) => format!("the place lies on one device along {axes}"),
+                    _ => format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine)),
+                }
             };
             let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };
             let depth = self.frames.len() - 1;
             let made = self.new_value(ty, &stmt.origin, depth);
             stmt.results[i] = made;
-            let op = Reshard::request(self.sharding(wanted)).into();
-            let origin = stmt.origin.because(why);
-            after.push(Stmt { op, args: vec![made], results: vec![wanted], blocks: Vec::new(), origin });
+            after.extend(self.moves(made, wanted, &stmt.origin.because(why), depth));
         }
         self.push(stmt);
         after.into_iter().for_each(|stmt| self.push(stmt));
@@ -274,6 +408,11 @@ impl Inserter<'_> {
         } else {
             costs.cheapest_in_turn(&candidates)
         }
+    }
+
+    /// Per factor the blocks that it is cut into: those of a result or operand that is split as chosen.
+    fn frames_of(&self, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
+        frames_of(&self.func, projection, stmt, assignment)
     }
 
     /// Per tensor, operands first: the axes of each factor now, or as wanted.
@@ -332,8 +471,65 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     if are_sums && passes_sums(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
 }
 
+/// For each factor the frame of its blocks, if they are not those of its own size.
+pub type Frames = Vec<Option<sharding::Frame>>;
+
+/// The frames that the results, and else the operands, of a statement give to its factors.
+pub fn frames_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
+    let rule = &projection.rule;
+    let results = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
+    let operands = rule.operands.iter().zip(&stmt.args).enumerate().map(|(i, tensor)| (Some(i), tensor));
+    let mut frames = vec![None; rule.factors.len()];
+    let mut known = vec![false; rule.factors.len()];
+    for (operand, (dims, &value)) in results.chain(operands) {
+        for (dim, layout) in func.ty(value).sharding.dims.iter().enumerate() {
+            let &[factor] = dims[dim].as_slice() else { continue };
+            let is_part = operand.is_some_and(|operand| rule.part(operand, dim).is_some());
+            if !is_part && !known[factor] && !layout.axes.is_empty() && layout.axes == assignment[factor] {
+                (frames[factor], known[factor]) = (layout.frame, true);
+            }
+        }
+    }
+    frames
+}
+
+/// The layout in which an op needs an operand of this shape under an assignment.
+pub fn needed(
+    projection: &Projection,
+    (operand, shape): (usize, &[usize]),
+    assignment: &Assignment,
+    frames: &Frames,
+    mesh: &Mesh,
+) -> Sharding {
+    let dims = &projection.rule.operands[operand];
+    let mut layout = framed(projection, dims, assignment, frames);
+    for (dim, layout) in layout.dims.iter_mut().enumerate() {
+        if let Some(part) = projection.rule.part(operand, dim) {
+            let whole = projection.rule.factors[dims[dim][0]].size;
+            *layout = layout.part(whole, (part.start as i64, part.step), shape[dim], mesh);
+        }
+    }
+    layout
+}
+
+fn framed(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, frames: &Frames) -> Sharding {
+    let mut layout = Sharding::closed(projection.dims_of(dims, assignment));
+    for (dim, factors) in layout.dims.iter_mut().zip(dims) {
+        if let &[factor] = factors.as_slice() {
+            dim.frame = frames[factor];
+        }
+    }
+    layout
+}
+
 /// The layout of a result that is computed under this assignment, of operands that are partial sums over `sums`.
-pub fn natural(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, sums: AxisSet) -> Sharding {
+pub fn natural(
+    projection: &Projection,
+    dims: &[Vec<usize>],
+    assignment: &Assignment,
+    frames: &Frames,
+    sums: AxisSet,
+) -> Sharding {
     let mut partial = sums;
     let mut combine = ReduceOp::Sum;
     for (factor, axes) in projection.rule.factors.iter().zip(assignment) {
@@ -342,7 +538,7 @@ pub fn natural(projection: &Projection, dims: &[Vec<usize>], assignment: &Assign
             combine = op;
         }
     }
-    Sharding::closed(projection.dims_of(dims, assignment)).with_unreduced(partial, combine)
+    framed(projection, dims, assignment, frames).with_unreduced(partial, combine)
 }
 
 /// The lists that tensors have for a factor, and all that these begin with.
@@ -395,7 +591,7 @@ impl Costs<'_> {
         let rule = &self.projection.rule;
         let mut reductions = rule.factors.iter().zip(assignment).filter_map(|(factor, axes)| match factor.kind {
             FactorKind::Reduce(op) if !axes.is_empty() => Some(op),
-            FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Whole => None,
+            FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
         });
         let combine = reductions.next();
         if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
@@ -405,9 +601,13 @@ impl Costs<'_> {
         let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
         let operations = self.stmt.op.rules().flops(&arrays(&self.stmt.args), &arrays(&self.stmt.results));
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
-        let mut sum = operations as f64 / blocks as f64 * BYTES_PER_OPERATION;
+        // An operand is moved where it is defined, however often the op runs.
+        let inserter = self.inserter;
+        let here = inserter.weight(inserter.frames.len() - 1);
+        let mut sum = operations as f64 / blocks as f64 * BYTES_PER_OPERATION * here;
         for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
-            sum += self.tensor(tensor, assignment);
+            let weight = self.stmt.args.get(tensor).map_or(here, |&arg| inserter.weight(inserter.reach(arg)));
+            sum += self.tensor(tensor, assignment) * weight;
         }
         Some(sum)
     }
@@ -415,24 +615,29 @@ impl Costs<'_> {
     /// Moving an operand to where the op needs it, or a result to where it is wanted.
     fn tensor(&mut self, tensor: usize, assignment: &Assignment) -> f64 {
         let rule = &self.projection.rule;
-        let (func, planner) = (&self.inserter.func, &self.inserter.planner);
+        let (func, mesh, planner) = (&self.inserter.func, self.inserter.mesh, &self.inserter.planner);
+        let frames = frames_of(func, self.projection, self.stmt, assignment);
         let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
             None => {
                 let value = self.stmt.args[tensor];
                 let from = func.ty(value).sharding.clone();
-                let wanted = Sharding::closed(self.projection.dims_of(&rule.operands[tensor], assignment));
+                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, &frames, mesh);
                 let kept = from.unreduced.intersect(self.sums);
                 (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
             }
             Some(result) => {
                 let value = self.stmt.results[result];
-                let made = natural(self.projection, &rule.results[result], assignment, self.sums);
+                let made = natural(self.projection, &rule.results[result], assignment, &frames, self.sums);
                 (made, func.ty(value).sharding.clone(), value)
             }
         };
         let axes = if tensor < self.stmt.args.len() { &there } else { &here };
         let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
-        *self.known.entry(key).or_insert_with(|| planner.cost(&func.ty(value).array, &here, &there))
+        let array = &func.ty(value).array;
+        *self.known.entry(key).or_insert_with(|| match here.has_frames() || there.has_frames() {
+            true => received(&array.shape, &here, &there, mesh) * array.dtype.size() as f64,
+            false => planner.cost(array, &here, &there),
+        })
     }
 
     fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {

@@ -2,13 +2,17 @@
 //!
 //! - `simplify`, `cse`, `dce`: nothing is computed that need not be. They keep every contract.
 //! - `propagate`: every sharding is decided; no dimension is open.
+//! - `align_frames`: parts of arrays lie where these do, wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
+//! - `exchange_halos`: windows find all that they read on their own device.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
+pub mod align_frames;
 pub mod cse;
 pub mod dce;
+pub mod exchange_halos;
 pub mod fuse;
 pub mod insert_reshards;
 pub mod partition;

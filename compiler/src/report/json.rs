@@ -3,6 +3,7 @@
 use super::named::named_values;
 use super::plan::{collectives, flops_per_device, peak_bytes_per_device};
 use crate::ir::mesh::AxisKind;
+use crate::ir::types::Type;
 use crate::ir::{Module, Value};
 use serde::Serialize;
 use spmdc_grammar::span::Span;
@@ -81,7 +82,7 @@ pub fn module_json(
     let results = func.results.iter().zip(&func.body.results);
     let values = named_values(func).into_iter().map(|(name, value)| {
         let info = func.info(value);
-        Named { name, r#type: info.ty.display(mesh), line: place(info.named).0 }
+        Named { name, r#type: plain(&info.ty).display(mesh), line: place(info.named).0 }
     });
     let collectives = collectives(module).into_iter().map(|collective| {
         let (line, column) = place(collective.span);
@@ -109,6 +110,11 @@ pub fn module_json(
         flops_per_device: flops_per_device(module),
         peak_bytes_per_device: peak_bytes_per_device(program),
     })
+}
+
+/// A type as programs write it: frames are the compiler's own.
+fn plain(ty: &Type) -> Type {
+    Type { sharding: ty.sharding.without_frames(), ..ty.clone() }
 }
 
 #[cfg(test)]

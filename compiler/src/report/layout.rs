@@ -4,7 +4,6 @@
 //! each of their blocks. Uneven blocks are drawn with their ranges, empty ones are listed below, partial sums and copies are named.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::sharding::block_range;
 use crate::ir::types::Type;
 use std::fmt::Write;
 use std::ops::Range;
@@ -42,7 +41,7 @@ pub fn draw(ty: &Type, mesh: &Mesh, style: Style) -> String {
         ty.sharding.dims.iter().map(|dim| linear(&dim.axes)).collect()
     };
     let devices: Vec<(usize, Vec<usize>)> = (0..mesh.device_count()).map(|device| (device, place(device))).collect();
-    let range = |dim: usize, block: usize| block_range(ty.shape()[dim], blocks[dim], block);
+    let range = |dim: usize, block: usize| ty.sharding.dims[dim].range(ty.shape()[dim], block, mesh);
     // Blocks that hold something; a dimension of size 0 has one empty block.
     let filled =
         |dim: usize| (0..blocks[dim]).filter(|&block| block == 0 || !range(dim, block).is_empty()).collect::<Vec<_>>();

@@ -195,7 +195,7 @@ mod tests {
     use crate::pipeline::{Options, compile};
 
     const PROGRAM: &str = "mesh (X = 2, Y = 4);
-        fn main(x: f32[9@X, 16@Y], big: f32[4096, 2048@_]) -> f32 {
+        fn main(x: f32[65@X, 16@Y], big: f32[4096, 2048@_]) -> f32 {
           let s = sum(x, axis=1);
           let whole = reshard(x, P());
           for i in 0..3 { print(\"{}\", sum(s)); }

@@ -251,7 +251,7 @@ fn change(program: &mut Program, position: usize, dim: usize, axes: &[String]) -
             if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
                 let span = dims[dim].size.span;
                 let axes = axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
-                dims[dim].axes = Some(DimAxes { axes, open: false, span });
+                dims[dim].axes = Some(DimAxes { axes, open: false, frame: None, span });
             }
             changed = Some((ty.span, from, print::type_expr(ty)));
         }

@@ -8,6 +8,7 @@
 //! memory of the target divide the pieces: whoever holds a piece writes it, and several holders cut it among them.
 
 pub(crate) mod exchange;
+pub(crate) mod fetch;
 pub(crate) mod permute;
 pub(crate) mod reduce;
 
@@ -22,7 +23,7 @@ use crate::trap::RunError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stride {
     pub count: usize,
-    pub from: usize,
+    pub from: isize,
     pub to: usize,
 }
 
@@ -48,25 +49,35 @@ impl Rows {
         to_shape: &[usize],
         to_start: &[usize],
     ) -> Rows {
-        let mut rows = Rows { dims: Box::new([]), row: size, from: 0, to: 0 };
-        let mut dims: Vec<Stride> = Vec::new();
+        let mut dims = vec![Stride { count: 0, from: 0, to: 0 }; lens.len()];
         let (mut from, mut to) = (size, size);
+        let (mut from_offset, mut to_offset) = (0, 0);
         for i in (0..lens.len()).rev() {
-            rows.from += from_start[i] * from;
-            rows.to += to_start[i] * to;
-            if lens[i] != 1 {
-                match dims.last_mut() {
-                    None if from == rows.row && to == rows.row => rows.row *= lens[i],
-                    Some(inner) if inner.from * inner.count == from && inner.to * inner.count == to => {
-                        inner.count *= lens[i]
-                    }
-                    _ => dims.push(Stride { count: lens[i], from, to }),
-                }
-            }
+            from_offset += from_start[i] * from;
+            to_offset += to_start[i] * to;
+            dims[i] = Stride { count: lens[i], from: from as isize, to };
             from *= from_shape[i];
             to *= to_shape[i];
         }
-        if lens.contains(&0) {
+        Rows::strided(size, &dims, from_offset, to_offset)
+    }
+
+    /// The elements that a walk in these dimensions, outermost first, comes to from the elements at these offsets on.
+    pub fn strided(size: usize, walk: &[Stride], from: usize, to: usize) -> Rows {
+        let mut rows = Rows { dims: Box::new([]), row: size, from, to };
+        let mut dims: Vec<Stride> = Vec::new();
+        for &outer in walk.iter().rev().filter(|dim| dim.count != 1) {
+            match dims.last_mut() {
+                None if outer.from == rows.row as isize && outer.to == rows.row => rows.row *= outer.count,
+                Some(inner)
+                    if inner.from * inner.count as isize == outer.from && inner.to * inner.count == outer.to =>
+                {
+                    inner.count *= outer.count;
+                }
+                _ => dims.push(outer),
+            }
+        }
+        if walk.iter().any(|dim| dim.count == 0) {
             return Rows { dims: Box::new([]), row: 0, ..rows };
         }
         dims.reverse();
@@ -91,7 +102,7 @@ impl Rows {
         for (outer, dim) in self.dims.iter().enumerate().rev() {
             let i = if outer == 0 { rest } else { rest % dim.count };
             rest /= if outer == 0 { 1 } else { dim.count };
-            (from, to) = (from + i * dim.from, to + i * dim.to);
+            (from, to) = (from.wrapping_add_signed(i as isize * dim.from), to + i * dim.to);
         }
         (from, to)
     }
@@ -102,10 +113,12 @@ impl Rows {
         fn walk(dims: &[Stride], from: usize, to: usize, row: &mut impl FnMut(usize, usize)) {
             match dims {
                 [] => row(from, to),
-                [dim] => (0..dim.count).for_each(|i| row(from + i * dim.from, to + i * dim.to)),
-                [dim, inner @ ..] => {
-                    (0..dim.count).for_each(|i| walk(inner, from + i * dim.from, to + i * dim.to, row));
+                [dim] => {
+                    (0..dim.count).for_each(|i| row(from.wrapping_add_signed(i as isize * dim.from), to + i * dim.to))
                 }
+                [dim, inner @ ..] => (0..dim.count).for_each(|i| {
+                    walk(inner, from.wrapping_add_signed(i as isize * dim.from), to + i * dim.to, row);
+                }),
             }
         }
         if self.row > 0 {
@@ -130,7 +143,7 @@ impl Move {
     /// Whether everything already is where it should be.
     pub fn is_identity(&self) -> bool {
         let starts = self.from.wrapping_add(self.rows.from).addr() == self.to.addr() + self.rows.to;
-        self.rows.row == 0 || starts && self.rows.dims.iter().all(|dim| dim.from == dim.to)
+        self.rows.row == 0 || starts && self.rows.dims.iter().all(|dim| dim.from == dim.to as isize)
     }
 
     /// Copies.

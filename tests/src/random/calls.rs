@@ -54,8 +54,18 @@ pub const SYNTAX: &[&str] = &[
 ];
 
 /// Names that only dumps contain; whatever they mean is reached by other calls and read back from their dumps.
-pub const DUMPS: &[&str] =
-    &["pin", "shard", "all_reduce", "reduce_scatter", "collective_permute", "check_index", "index", "update"];
+pub const DUMPS: &[&str] = &[
+    "pin",
+    "shard",
+    "all_reduce",
+    "reduce_scatter",
+    "collective_permute",
+    "check_index",
+    "index",
+    "update",
+    "window",
+    "halo",
+];
 
 /// A call of the function or operator; None if nothing is known of the name.
 pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {

@@ -54,7 +54,7 @@ impl Out {
         }
         let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
         let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
-        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open }).collect();
+        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, frame: None }).collect();
         Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
     }
 }

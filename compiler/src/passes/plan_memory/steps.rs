@@ -12,8 +12,8 @@ use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
-    Bound, CollectiveKind, ExchangeStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue, ReduceStep, Scalar,
-    Shards, Site, Step,
+    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
+    ReduceStep, Scalar, Shards, Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -217,6 +217,17 @@ impl<'a> Emitter<'a> {
                 };
                 (Step::Permute(step), Some(meeting))
             }
+            Work::Fetch { kind, group, parts, bytes, .. } => {
+                let shared = parts.iter().fold(*group, |group, part| group.union(self.split(part.to)));
+                let parts = parts.iter().map(|part| FetchPart {
+                    dtype: part.dtype,
+                    from: self.storage.place(part.from),
+                    to: self.storage.place(part.to),
+                    dims: part.dims.clone(),
+                });
+                let step = FetchStep { kind: *kind, group: *group, parts: parts.collect(), bytes: *bytes, site };
+                (Step::Fetch(step), Some(shared.intersect(self.several)))
+            }
             Work::CheckIndex { index, extent, to, .. } => {
                 let step = Step::CheckIndex {
                     index: self.storage.place(*index),
@@ -295,6 +306,7 @@ fn span_of(work: &Work) -> Option<Span> {
         | Work::Exchange { origin, .. }
         | Work::Reduce { origin, .. }
         | Work::Permute { origin, .. }
+        | Work::Fetch { origin, .. }
         | Work::CheckIndex { origin, .. }
         | Work::Print { origin, .. } => Some(origin.span),
     }

@@ -212,6 +212,7 @@ impl<'a> Merger<'a> {
             | Work::Exchange { .. }
             | Work::Reduce { .. }
             | Work::Permute { .. }
+            | Work::Fetch { .. }
             | Work::CheckIndex { .. }
             | Work::Print { .. } => false,
         }

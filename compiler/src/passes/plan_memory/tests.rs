@@ -19,6 +19,7 @@ fn shape(steps: &[Step]) -> String {
         Step::Exchange(_) => "exchange".to_string(),
         Step::Reduce(_) => "reduce".to_string(),
         Step::Permute(_) => "permute".to_string(),
+        Step::Fetch(_) => "fetch".to_string(),
         Step::Sync { .. } => "sync".to_string(),
         Step::Copy { .. } => "copy".to_string(),
         Step::CheckIndex { .. } => "check".to_string(),

@@ -179,7 +179,7 @@ impl Node {
         for (factor, info) in self.projection.rule.factors.iter().enumerate() {
             let takes_part = match info.kind {
                 FactorKind::Pass => true,
-                FactorKind::Reduce(_) => stage == Stage::All,
+                FactorKind::Reduce(_) | FactorKind::Window => stage == Stage::All,
                 FactorKind::Whole => false,
             };
             if !takes_part || self.projection.whole[factor] {

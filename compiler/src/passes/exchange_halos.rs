@@ -1,0 +1,116 @@
+//! Makes windows on split dimensions local: what devices lack is fetched by a statement of its own.
+//!
+//! ```text
+//! let y: f32[8@Y] = roll(x, 1);                // x: f32[8@Y]
+//! =>
+//! let h: f32[4@Y] = halo(x, ..);               // one element from the left
+//! let y: f32[8@Y] = window(x, h, ..);
+//! ```
+//!
+//! It comes after `insert_reshards`, which leaves windows alone: operand and result may lie in different ways. A window that moves along
+//! whole dimensions only, and leaves split ones alone, stays as it is. What an op lacks of several operands is fetched at once; equal
+//! halos become one later, by `cse`.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::types::ArrayType;
+use crate::ir::window::{DimMap, WindowMap};
+use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::halo::{Halo, HaloPart};
+use crate::ops::window::Window;
+use std::collections::BTreeMap;
+
+/// Fetches what windows lack.
+pub fn exchange_halos(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh, &mut BTreeMap::new());
+    module.func.body = body;
+    module
+}
+
+/// The window that a statement is, if it is one.
+pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
+    let arrays: Vec<&ArrayType> = stmt.args.iter().map(|&arg| &func.ty(arg).array).collect();
+    stmt.op.rules().window(&arrays)
+}
+
+/// Windows that need no halos: other views of values in memory.
+type Views = BTreeMap<Value, (Value, WindowMap)>;
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
+    let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
+    // The halo of the operand before, if the same op needs this one, too.
+    let mut open: Option<usize> = None;
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh, views));
+        let map = window_of(func, &stmt);
+        let is_operand = map.as_ref().is_some_and(|map| map.dims.iter().all(DimMap::is_identity));
+        let halo = map.and_then(|map| placed(&mut stmt, map, func, mesh, views)).flatten();
+        let known = open.filter(|&at| is_operand && stmts[at].origin.span == stmt.origin.span);
+        match (halo, known) {
+            (Some(halo), Some(at)) if !stmts[at..].iter().any(|before| before.results.contains(&halo.args[0])) => {
+                join(&mut stmts[at], halo);
+            }
+            (Some(halo), _) => {
+                open = is_operand.then_some(stmts.len());
+                stmts.push(halo);
+            }
+            (None, _) if is_operand => {}
+            (None, _) => open = None,
+        }
+        stmts.push(stmt);
+    }
+    block.stmts = stmts;
+}
+
+/// Two halos become one statement.
+fn join(first: &mut Stmt, second: Stmt) {
+    let (Op::Halo(known), Op::Halo(more)) = (&mut first.op, second.op) else { return };
+    known.parts.extend(more.parts);
+    first.args.extend(second.args);
+    first.results.extend(second.results);
+}
+
+/// Turns a statement into a window whose halos come from the statement that is given, if there are any; None if it is local as it is.
+fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: &mut Views) -> Option<Option<Stmt>> {
+    let to = func.ty(stmt.results[0]).sharding.clone();
+    let layout = |value: Value| func.ty(value).sharding.clone();
+    let view = (stmt.args[0], map.clone());
+    if map.is_local(&layout(stmt.args[0]), &to) {
+        views.insert(stmt.results[0], view);
+        return None;
+    }
+    let (mut operand, mut map) = view.clone();
+    let mut part = HaloPart::new(map.dims.clone(), &layout(operand), &to, mesh)?;
+    // What a view shows lies in memory already; the view itself does not.
+    while !part.reaches.halos().is_empty()
+        && let Some((inner, shown)) = views.get(&operand)
+        && let Some(both) = map.after(shown)
+        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+    {
+        (operand, map, part) = (*inner, both, other);
+    }
+    let halos = part.reaches.halos();
+    let name = stmt.op.rules().name();
+    let from = func.ty(operand).clone();
+    let results: Vec<Value> = halos
+        .iter()
+        .map(|&dim| func.new_value(part.reaches.halo_type(dim, &from, mesh), stmt.origin.clone()))
+        .collect();
+    if results.is_empty() {
+        views.insert(stmt.results[0], (operand, map.clone()));
+    }
+    stmt.args = vec![operand];
+    stmt.args.extend(&results);
+    stmt.op = Window { map, halos }.into();
+    if results.is_empty() {
+        return Some(None);
+    }
+    // An operand that was to be brought to other blocks has its reason already.
+    let origin = match stmt.origin.reason.is_empty() {
+        true => stmt.origin.because(format!("`{name}` needs elements that lie on other devices")),
+        false => stmt.origin.clone(),
+    };
+    let op = Halo { parts: vec![part] }.into();
+    Some(Some(Stmt { op, args: vec![operand], results, blocks: Vec::new(), origin }))
+}

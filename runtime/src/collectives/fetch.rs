@@ -1,0 +1,64 @@
+//! Parts of other devices' blocks: the rows next to one's own that a stencil needs, a block in reverse, a single row for all.
+//!
+//! Cost: two meetings; each device reads exactly the elements that it lacks. Which these are the compiler has listed.
+
+use super::{Move, Rows, Stride};
+use crate::abi::{AxisSet, FetchPart, FetchRun, FetchStep};
+use crate::memory::Memory;
+use crate::trap::RunError;
+
+/// What the device copies, given all the devices that take part (`group`).
+pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<Move>, RunError> {
+    let mut moves = Vec::new();
+    for part in &step.parts {
+        // Those who share the target fetch the same, and divide it.
+        let sharing = group.minus(memory.axes(part.to.arena));
+        let (rank, count) = (memory.mesh().linear(device, sharing.iter()), memory.mesh().count(sharing.iter()));
+        for (at, runs) in boxes(memory, part, device).into_iter().enumerate() {
+            if at % count == rank && runs.iter().all(|run| run.len > 0) {
+                moves.push(fetched(memory, step, part, (group, device), &runs)?);
+            }
+        }
+    }
+    Ok(moves)
+}
+
+/// Every combination of one run for each dimension.
+fn boxes(memory: &Memory, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun>> {
+    let mut boxes: Vec<Vec<FetchRun>> = vec![Vec::new()];
+    for dim in &part.dims {
+        let position = memory.mesh().linear(device, dim.axes.iter().map(|&axis| axis as usize));
+        let runs = &dim.runs[position];
+        boxes = boxes.iter().flat_map(|known| runs.iter().map(|run| [known.as_slice(), &[*run]].concat())).collect();
+    }
+    boxes
+}
+
+fn fetched(
+    memory: &Memory,
+    step: &FetchStep,
+    part: &FetchPart,
+    (group, device): (AxisSet, usize),
+    runs: &[FetchRun],
+) -> Result<Move, RunError> {
+    let mesh = memory.mesh();
+    let size = part.dtype.size();
+    let mut owner = device;
+    let mut walk = vec![Stride { count: 0, from: 0, to: 0 }; runs.len()];
+    let (mut from, mut to) = (size, size);
+    let (mut from_start, mut to_start) = (0, 0);
+    for (at, (run, dim)) in runs.iter().zip(&part.dims).enumerate().rev() {
+        owner = mesh.at(owner, dim.owners.iter().map(|&axis| axis as usize), run.owner as usize);
+        from_start += run.from * from;
+        to_start += run.to * to;
+        walk[at] = Stride { count: run.len, from: run.step as isize * from as isize, to };
+        from *= dim.from_len;
+        to *= dim.to_len;
+    }
+    if !mesh.difference(owner, device).is_subset_of(group) {
+        let message = format!("device {device} fetches from device {owner}, outside its group");
+        return Err(RunError::internal(message).at(step.site));
+    }
+    let rows = Rows::strided(size, &walk, from_start, to_start);
+    Ok(Move::new(memory.address(part.from, owner), memory.address(part.to, device), rows))
+}
