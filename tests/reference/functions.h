@@ -80,7 +80,8 @@ static inline T NAME(binary)(int f, T x, T y) {
 // one place of the largest may be called infinite.
 static inline double NAME(distance)(struct format format, T got, T truth, T least) {
     if (isnan(got) || isnan(truth)) return isnan(got) && isnan(truth) ? 0 : WRONG;
-    if (got == 0 && !signbit(got) != !signbit(truth)) return WRONG;
+    // Below `least`, zero stands for numbers of either sign.
+    if (got == 0 && !signbit(got) != !signbit(truth) && !(F(fabs)(truth) < least)) return WRONG;
     if (got == truth) return 0;
     T size = F(fmax)(F(fabs)(truth), least);
     int place = size == 0 ? format.last : (size < INFINITY ? F(ilogb)(size) : format.largest) - format.digits + 1;

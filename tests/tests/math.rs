@@ -1,14 +1,18 @@
-//! The math functions as machine code: their errors on samples, and their equality with the evaluator. The program `ulp`
-//! tries every number.
+//! The math functions as machine code: their errors on samples, their equality with the evaluator, and the page about them. The
+//! program `ulp` tries every number.
 
 #![allow(clippy::unwrap_used)]
 
 use half::{bf16, f16};
-use spmdc_compiler::ops::elementwise::UnaryOp;
+use spmdc_compiler::math::{MathFn, MathFn2};
+use spmdc_compiler::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_compiler::ops::number;
 use spmdc_runtime::abi::DType;
 use spmdc_tests::accuracy::subject::{CHUNK, Subject};
-use spmdc_tests::accuracy::{Function, Sweep};
+use spmdc_tests::accuracy::{Function, Sweep, bound};
+use spmdc_tests::root;
+use std::collections::BTreeMap;
+use std::fs;
 
 fn errors_stay_within(dtype: DType, samples: u64) {
     let sweep = Sweep { samples: Some(samples), threads: 2 };
@@ -62,4 +66,31 @@ fn half_precision_is_single_precision_rounded() {
             }
         }
     }
+}
+
+/// The rows of the tables of a page, by the text of their first column.
+fn rows(page: &str) -> BTreeMap<String, Vec<String>> {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`').to_string()).collect()
+    };
+    page.lines().filter(|line| line.starts_with("| `")).map(cells).map(|cells| (cells[0].clone(), cells)).collect()
+}
+
+#[test]
+fn every_function_is_in_the_table_and_within_its_bound() {
+    let page = fs::read_to_string(root().join("docs/math.md")).unwrap();
+    let mut rows = rows(&page);
+    let own = |name: &str| MathFn::from_name(name).is_some() || MathFn2::from_name(name).is_some();
+    let unary = UnaryOp::ALL.iter().map(|op| op.name());
+    let names: Vec<&str> = unary.chain(BinaryOp::ALL.iter().map(|op| op.name())).filter(|name| own(name)).collect();
+    assert_eq!(names.len(), MathFn::ALL.len() + MathFn2::ALL.len(), "a math function that is no operation");
+    for name in names {
+        let cells = rows.remove(name).unwrap_or_else(|| panic!("docs/math.md has no row for {name}"));
+        // Name, method, error of f32, where, error of f64, where.
+        for (cell, dtype) in [(2, DType::F32), (4, DType::F64)] {
+            let error: f64 = cells[cell].parse().unwrap_or_else(|_| panic!("{name}: `{}` is no error", cells[cell]));
+            assert!(error <= bound(dtype), "{name} in {}: {error} ULP", dtype.name());
+        }
+    }
+    assert!(rows.is_empty(), "rows for what is not a math function: {:?}", rows.keys());
 }

@@ -68,7 +68,8 @@ pub(super) fn logaddexp_f64<X: Double>(x: X, y: X) -> X {
     let more = log_of_pair(sum, x.zero());
     let (larger, smaller) = (x.at_least(y), x.at_most(y));
     let result = Pair::sum(larger, more.high).plus_small(more.low).rounded();
-    let cancelled = result.abs().less(larger.abs() * 0.5) & distance.high.less(600.0);
+    // The error of the logarithm counts as often as it is larger than the result.
+    let cancelled = result.abs().less(more.high.abs() * 0.75) & distance.high.less(600.0);
     let result = cancelled.select(result + newton_step(larger, smaller, result), result);
     let finite = larger.abs().less(f64::INFINITY).select(result, larger);
     distance.high.greater_equal(0.0).select(finite, distance.high)

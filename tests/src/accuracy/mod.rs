@@ -326,10 +326,12 @@ fn samples(subject: &Subject, chunk: u64, errors: &mut Errors) {
 fn special_arguments(subject: &Subject, errors: &mut Errors) {
     let (mut x, mut y) = match subject.function {
         Function::One(f) => (samples::specials_of(f, subject.dtype), None),
-        Function::Two(_) => {
-            let specials: Vec<f64> = samples::specials().iter().map(|&x| samples::rounded(subject.dtype, x)).collect();
+        Function::Two(f) => {
+            let rounded = |x: f64| samples::rounded(subject.dtype, x);
+            let specials: Vec<f64> = samples::specials().into_iter().map(rounded).collect();
             let pairs = specials.iter().flat_map(|&x| specials.iter().map(move |&y| (x, y)));
-            let (x, y): (Vec<f64>, Vec<f64>) = pairs.unzip();
+            let hard = samples::hard_pairs_of(f).iter().map(|&(x, y)| (rounded(x), rounded(y)));
+            let (x, y): (Vec<f64>, Vec<f64>) = pairs.chain(hard).unzip();
             (x, Some(y))
         }
     };

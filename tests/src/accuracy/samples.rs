@@ -236,6 +236,15 @@ pub fn specials_of(f: MathFn, dtype: DType) -> Vec<f64> {
     x.into_iter().map(|x| rounded(dtype, x)).collect()
 }
 
+/// Pairs that a function of two numbers once was too far off for.
+pub fn hard_pairs_of(f: MathFn2) -> &'static [(f64, f64)] {
+    match f {
+        // The logarithm is larger than the result, though neither is much smaller than the larger argument.
+        MathFn2::Logaddexp => &[(-3.737740625725553e1, -3.433233678595235e-17), (-6.3457745e-1, -7.553619e-1)],
+        MathFn2::Pow | MathFn2::Atan2 | MathFn2::Hypot => &[],
+    }
+}
+
 /// The number whose bits are one more or less.
 fn neighbour(dtype: DType, x: f64, step: i64) -> f64 {
     let bits = number::from_float(dtype, x);
