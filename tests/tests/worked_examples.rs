@@ -161,6 +161,26 @@ const WINDOWS: &[(&str, &[Example])] = &[(
         Example { number: 47, program: "(x: f32[8@X, 16@Y]) { x[3] }", steps: &[(AllReduce, 2, 16)] },
         Example { number: 48, program: "(x: f32[8@X, 16@Y], i: i32) { x[i] }", steps: &[(AllReduce, 2, 16)] },
         Example {
+            number: 49,
+            program: "(x: f32[8@X, 16@Y], i: i32) { dynamic_slice(x, (i, 0), (4, 16)) }",
+            steps: &[(AllReduce, 2, 64)],
+        },
+        Example {
+            number: 49,
+            program: "(x: f32[8@X, 16@Y], i: i32) -> f32[4@X, 16@Y] { dynamic_slice(x, (i, 0), (4, 16)) }",
+            steps: &[(ReduceScatter, 2, 64)],
+        },
+        Example {
+            number: 50,
+            program: "(x: f32[8@X, 16], v: f32[2, 16], i: i32) { dynamic_update_slice(x, v, (i, 0)) }",
+            steps: &[],
+        },
+        Example {
+            number: 51,
+            program: "(x: f32[8@X, 16@Y], v: f32[2@X, 16@Y], i: i32) { dynamic_update_slice(x, v, (i, 0)) }",
+            steps: &[(AllGather, 2, 16)],
+        },
+        Example {
             number: 52,
             program: "(x: f32[8@X, 16@Y], row: f32[16@Y], i: i32) { let mut u = x; u[i] = row; u[0, :] = 1; u[:, 0] = 1; u }",
             steps: &[],

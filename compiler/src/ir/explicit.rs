@@ -143,8 +143,12 @@ impl Context<'_> {
 
     /// One place of a split dimension, found while running: the device that holds it is not known.
     fn check_gather(&self, operands: &[Vec<Vec<u8>>]) -> Result<(), Mismatch> {
-        let Op::Index(index) = self.op else { return Ok(()) };
-        let Some(&dim) = index.dims.iter().find(|&&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
+        let dims: Vec<usize> = match self.op {
+            Op::Index(index) => index.dims.clone(),
+            Op::DynamicSlice(slice) => slice.dims.iter().map(|&(dim, _)| dim).collect(),
+            _ => return Ok(()),
+        };
+        let Some(dim) = dims.into_iter().find(|&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
         let axes = self.mesh.display_axes(&operands[0][dim]);
         let message = format!(
             "dimension {dim} of `{}` is indexed while it is split over {axes}: the element is on one device along {axes}",

@@ -10,6 +10,7 @@ pub mod collective;
 pub mod concatenate;
 pub mod constant;
 pub mod control;
+pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
 pub mod factors;
@@ -262,6 +263,8 @@ ops! {
     Halo(halo::Halo) = "halo",
     /// Dynamic places of dimensions.
     Index(index::Index) = "index",
+    /// Places of dimensions from dynamic ones on.
+    DynamicSlice(dynamic_slice::DynamicSlice) = "dynamic_slice",
     /// A region of an array replaced.
     Update(update::Update) = "update",
     /// Indices as values.
@@ -317,11 +320,11 @@ composites! {
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
     split::Split = "split",
+    dynamic_slice::DynamicUpdate = "dynamic_update_slice",
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
-    later::Later = "cumsum" | "cumprod" | "cummax" | "cummin" | "take" | "take_along_axis" | "dynamic_slice"
-        | "dynamic_update_slice" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+    later::Later = "cumsum" | "cumprod" | "cummax" | "cummin" | "take" | "take_along_axis" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",

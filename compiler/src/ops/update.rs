@@ -22,29 +22,30 @@ use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::Scalar;
 
 /// Which places of a dimension are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// Static ones; `step` is positive.
     Range(Range),
-    /// One, given by an operand.
-    Dynamic,
+    /// So many, from the place on that an operand gives.
+    Dynamic(usize),
 }
 
 /// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked index
-/// for each dynamic dimension.
+/// for each dynamic dimension, of which `()` replaces one place and `(4,)` four.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     pub at: Vec<Places>,
 }
 
 impl Update {
-    /// The shape of the region; a dynamic dimension has one place.
+    /// The shape of the region.
     fn region(&self) -> Vec<usize> {
         let len = |places: &Places| match places {
             Places::Range(range) => range.len,
-            Places::Dynamic => 1,
+            Places::Dynamic(len) => *len,
         };
         self.at.iter().map(len).collect()
     }
@@ -58,10 +59,10 @@ impl Rules for Update {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let (x, v) = (args[0], args[1]);
         are_checked(&args[2..])?;
-        let dynamic = self.at.iter().filter(|places| **places == Places::Dynamic).count();
+        let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
         let inside = |places: &Places, size: usize| match places {
             Places::Range(range) => range.step > 0 && (range.len == 0 || range.at(range.len - 1) < size),
-            Places::Dynamic => true,
+            Places::Dynamic(len) => *len <= size,
         };
         let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
         if !fits || !self.at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
@@ -94,7 +95,7 @@ impl Rules for Update {
                     }
                     dims[dim]
                 }
-                Places::Range(_) | Places::Dynamic => rule.add(size, FactorKind::Whole),
+                Places::Range(_) | Places::Dynamic(_) => rule.add(size, FactorKind::Whole),
             }]);
         }
         let all: Vec<Vec<usize>> = dims.iter().map(|&factor| vec![factor]).collect();
@@ -111,7 +112,7 @@ impl Rules for Update {
             let mut dynamic = args[2..].iter();
             let places = self.at.iter().zip(&index).map(|(places, &i)| match places {
                 Places::Range(range) => range.at(i),
-                Places::Dynamic => dynamic.next().map_or(0, |place| place.bits[0] as usize),
+                Places::Dynamic(_) => dynamic.next().map_or(0, |place| place.bits[0] as usize) + i,
             });
             let address: usize = places.zip(&strides).map(|(place, stride)| place * stride).sum();
             result.bits[address] = args[1].get_broadcast(&index);
@@ -122,7 +123,8 @@ impl Rules for Update {
     fn print(&self, args: &[String], _: &Mesh) -> String {
         let places = self.at.iter().map(|places| match places {
             Places::Range(range) => format!("({}, {}, {})", range.start, range.step, range.len),
-            Places::Dynamic => "()".to_string(),
+            Places::Dynamic(1) => "()".to_string(),
+            Places::Dynamic(len) => format!("({len},)"),
         });
         let places: Vec<String> = places.collect();
         format!("update({}, at={})", args.join(", "), shape::tuple(&places))
@@ -158,16 +160,18 @@ impl Rules for Update {
         for (dim, places) in self.at.iter().enumerate() {
             // The number of the place among those of this device, and its index in the device's block.
             let (number, place) = match places {
-                Places::Dynamic => {
+                Places::Dynamic(len) => {
                     let place = dynamic.next().map(|&place| kernel.dynamic_index(place)).unwrap_or_default();
                     if ty.sharding.dims[dim].axes.is_empty() {
-                        (Affine::default(), place)
+                        let number = kernel.dim(Scalar::Const(*len as i64), *len, false);
+                        let place = place.plus(&number);
+                        (number, place)
                     } else {
-                        let (len, max) = (kernel.context.block_len(ty, dim), ty.block_shape(kernel.context.mesh)[dim]);
-                        let index = kernel.dim(len, max, false);
+                        let (own, max) = (kernel.context.block_len(ty, dim), ty.block_shape(kernel.context.mesh)[dim]);
+                        let index = kernel.dim(own, max, false);
                         let whole = kernel.global_index(ty, dim, &index);
-                        tests.push(kernel.in_range(whole, place.clone(), place.offset(1)));
-                        (Affine::default(), index)
+                        tests.push(kernel.in_range(whole.clone(), place.clone(), place.offset(*len as i64)));
+                        (whole.plus(&place.times(-1)), index)
                     }
                 }
                 Places::Range(range) => own_places(&mut kernel, ty, dim, range),
@@ -252,7 +256,7 @@ pub fn set(
             Taken::Range(range) => Places::Range(*range),
             Taken::Dynamic(place) => {
                 args.push(*place);
-                Places::Dynamic
+                Places::Dynamic(1)
             }
         });
     }
@@ -272,7 +276,7 @@ pub fn set(
 }
 
 /// New values in the type of the array: numbers take it, and arrays are converted where that loses nothing but digits.
-fn assigned(build: &mut Builder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+pub(super) fn assigned(build: &mut Builder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
     let value = build.materialize(term, Some(dtype), span)?;
     let given = build.ty(value).dtype();
     if given == dtype || promote::join(given, dtype) == Some(dtype) || (given.is_float() && dtype.is_float()) {
@@ -286,7 +290,7 @@ impl Call for Update {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let at = args.take_named("at");
         let malformed = || {
-            let message = "`update` needs `at=`, for each dimension (start, step, length) or ()";
+            let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
             Diagnostic::error(Code::E0210, args.span, message)
         };
         let Some(Term::Tuple(dims)) = at.map(|arg| arg.term) else {
@@ -294,7 +298,8 @@ impl Call for Update {
         };
         let places = |term: &Term| match term {
             Term::Tuple(parts) => match parts.as_slice() {
-                [] => Ok(Places::Dynamic),
+                [] => Ok(Places::Dynamic(1)),
+                [Term::Int(len)] => usize::try_from(*len).map(Places::Dynamic).map_err(|_| malformed()),
                 [Term::Int(start), Term::Int(step), Term::Int(len)] => {
                     let unsigned = |number: &i128| usize::try_from(*number).map_err(|_| malformed());
                     let step = i64::try_from(*step).map_err(|_| malformed())?;

@@ -364,7 +364,7 @@ impl Inserter<'_> {
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
                 match &stmt.op {
-                    Op::Index(_) => format!("the place lies on one device along {axes}"),
+                    Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
                     _ => format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine)),
                 }
             };

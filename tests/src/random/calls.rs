@@ -408,6 +408,25 @@ fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
             let axis = if draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
             Call::new(&[(dtype, &shape)], format!("roll(a, {}{axis})", draw.between(-12, 12)))
         }
+        "dynamic_slice" | "dynamic_update_slice" => {
+            let shape: Vec<usize> = (0..rank).map(|_| draw.below(9)).collect();
+            let lens: Vec<usize> = shape.iter().map(|&size| draw.below(size + 1)).collect();
+            let starts: Vec<String> = (0..rank)
+                .map(|_| match draw.below(4) {
+                    0 => draw.between(-9, 9).to_string(),
+                    1 => "b - 4".to_string(),
+                    _ => "b".to_string(),
+                })
+                .collect();
+            let starts = if rank == 1 { format!("({},)", starts[0]) } else { format!("({})", starts.join(", ")) };
+            let place = (draw.pick(INTS), &[][..]);
+            if name == "dynamic_slice" {
+                let lens = tuple(lens.iter().map(|&len| len as i64));
+                Call::new(&[(dtype, &shape), place], format!("dynamic_slice(a, {starts}, {lens})"))
+            } else {
+                Call::new(&[(dtype, &shape), place, (dtype, &lens)], format!("dynamic_update_slice(a, c, {starts})"))
+            }
+        }
         "pad" => {
             let dtype = draw.pick(&numbers());
             let widths: Vec<String> = (0..rank).map(|_| format!("({}, {})", draw.below(4), draw.below(4))).collect();
