@@ -112,7 +112,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn call_term(&mut self, function: &Term, args: Vec<Arg>, span: Span, callee: Span) -> Term {
-        if matches!(function, Term::Poison) || args.iter().any(|arg| matches!(arg.term, Term::Poison)) {
+        if function.is_poisoned() || args.iter().any(|arg| arg.term.is_poisoned()) {
             return Term::Poison;
         }
         match self.function_term(function) {

@@ -48,7 +48,10 @@ impl Checker<'_> {
             }
             ExprKind::Lambda { params, body } => self.lambda(params, body, expr.span),
             ExprKind::Tuple(parts) => Term::Tuple(parts.iter().map(|part| self.expr(part)).collect()),
-            ExprKind::List(parts) => Term::List(parts.iter().map(|part| self.expr(part)).collect()),
+            ExprKind::List(parts) => {
+                let list = Term::List(parts.iter().map(|part| self.expr(part)).collect());
+                if list.is_poisoned() { Term::Poison } else { list }
+            }
             ExprKind::Struct(fields) => self.struct_literal(fields),
             ExprKind::Block(block) => self.block(block),
             ExprKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref(), expr.span),

@@ -81,6 +81,16 @@ impl Term {
         }
     }
 
+    /// Whether something in it has been reported already.
+    pub fn is_poisoned(&self) -> bool {
+        match self {
+            Term::Poison => true,
+            Term::Tuple(parts) | Term::List(parts) => parts.iter().any(Term::is_poisoned),
+            Term::Struct(fields) => fields.iter().any(|(_, field)| field.is_poisoned()),
+            _ => false,
+        }
+    }
+
     /// The element type that a number has when nothing else decides.
     pub fn default_dtype(&self) -> Option<DType> {
         match self {

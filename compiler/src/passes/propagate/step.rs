@@ -56,8 +56,8 @@ impl Slot {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
     }
 
-    /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`) that no other dimension
-    /// has, and not into many more blocks than it has elements.
+    /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`), each once, that no other
+    /// dimension has, and not into many more blocks than it has elements.
     pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
         let used = self.used();
         let allowed = self.allowed.union(given);
@@ -66,6 +66,7 @@ impl Slot {
         let fits = !pinned
             && axes != current
             && axes.starts_with(&current[..*first])
+            && (1..axes.len()).all(|at| !axes[..at].contains(&axes[at]))
             && extends(current, axes, self.allowed)
             && added().all(|axis| allowed.contains(axis) && !used.contains(axis))
             && (*size != 1 && mesh.size_of(axes) <= 2 * size || added().all(|axis| given.contains(axis)));
@@ -306,6 +307,16 @@ mod tests {
     #[test]
     fn an_axis_splits_one_dimension_only() {
         assert_eq!(add([&[X], &[]], [&[], &[X]], Stage::Carry), ["X,_", "_,X", "X,_"]);
+    }
+
+    #[test]
+    fn an_axis_splits_one_factor_of_a_dimension_only() {
+        let mut rule = Factors::new();
+        let (a, b) = (rule.add(2, FactorKind::Pass), rule.add(8, FactorKind::Pass));
+        rule.operands.push(vec![vec![a], vec![b]]);
+        rule.results.push(vec![vec![a, b]]);
+        let slots = vec![slot(&[(2, &[]), (8, &[X])]), slot(&[(16, &[X])])];
+        assert_eq!(settle(rule, slots, Stage::All), ["_,X", "X"]);
     }
 
     #[test]
