@@ -1,5 +1,5 @@
-//! Worked examples with the collectives that a good plan has: ours receive at most as many bytes, and the answers are the
-//! evaluator's on 1, 2, 3, 5 and 8 devices.
+//! Worked examples with the collectives that a good plan has (`tests/worked_examples.txt`): ours receive at most as many bytes, and
+//! the answers are the evaluator's on 1, 2, 3, 5 and 8 devices.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,260 +9,48 @@ use spmdc_runtime::abi::CollectiveKind::{
     self, AllGather, AllReduce, AllToAll, CollectivePermute, ReduceScatter, Transfer,
 };
 use spmdc_tests::compare::{Tolerance, difference};
-use spmdc_tests::{engine, root};
+use spmdc_tests::engine::{self, Failure};
+use spmdc_tests::root;
+use std::fs;
 
+#[derive(Debug)]
 struct Example {
-    number: u32,
-    /// Parameters and body; `f32` is left out of types.
-    program: &'static str,
-    /// Kind, devices of a group, bytes of one device's operand.
-    steps: &'static [(CollectiveKind, u64, u64)],
+    number: usize,
+    mesh: String,
+    program: String,
+    /// The function that the language does not have yet.
+    waits_for: Option<String>,
+    /// Ours is not as good yet.
+    misses: bool,
+    steps: Vec<Step>,
 }
 
-const MESH: &str = "mesh (X = 2, Y = 4);";
-const LINE: &str = "mesh (X: explicit = 8);";
+#[derive(Debug)]
+struct Step {
+    kind: CollectiveKind,
+    /// Devices of a group.
+    group: u64,
+    /// Of one device's operand.
+    bytes: u64,
+    trips: u64,
+}
 
-/// Reshards of `f32[16,32]`, 2048 bytes, and of partial sums of 1024 bytes.
-const RESHARDS: &[(&str, &[Example])] = &[
-    (
-        MESH,
-        &[
-            Example {
-                number: 29,
-                program: "(x: f32[16@X, 32]) { reshard(x, P(_, X)) }",
-                steps: &[(AllToAll, 2, 1024)],
-            },
-            Example { number: 29, program: "(x: f32[16@Y, 32]) { reshard(x, P(_, Y)) }", steps: &[(AllToAll, 4, 512)] },
-            Example {
-                number: 31,
-                program: "(x: f32[16@X, 32@Y]) { reshard(x, P(Y, X)) }",
-                steps: &[(AllToAll, 2, 256), (CollectivePermute, 8, 256)],
-            },
-            Example { number: 32, program: "(x: f32[16@X, 32@Y]) { reshard(x, P()) }", steps: &[(AllGather, 8, 256)] },
-            Example { number: 33, program: "(x: f32[16@_, 32@_]) { reshard(x, P(X, Y)) }", steps: &[] },
-            Example { number: 33, program: "(x: f32[16@X, 32]) { reshard(x, P((X, Y), _)) }", steps: &[] },
-            Example {
-                number: 34,
-                program: "(x: f32[16@(X, Y), 32]) { reshard(x, P(X, Y)) }",
-                steps: &[(AllToAll, 4, 256)],
-            },
-            Example {
-                number: 34,
-                program: "(x: f32[16@X, 32@Y]) { reshard(x, P((X, Y), _)) }",
-                steps: &[(AllToAll, 4, 256)],
-            },
-            Example {
-                number: 35,
-                program: "(x: f32[16@(X, Y), 32]) { reshard(x, P((Y, X), _)) }",
-                steps: &[(CollectivePermute, 8, 256)],
-            },
-            Example {
-                number: 36,
-                program: "(x: f32[16@X, 32]) { reshard(x, P(Y, _)) }",
-                steps: &[(CollectivePermute, 8, 512)],
-            },
-            Example {
-                number: 37,
-                program: "(x: f32[16@Y, 32]) { reshard(x, P(X, _)) }",
-                steps: &[(CollectivePermute, 8, 512), (AllGather, 2, 512)],
-            },
-            Example {
-                number: 38,
-                program: "(x: f32[16@X, 32@Y]) { reshard(x, P(_, Y)) }",
-                steps: &[(AllGather, 2, 256)],
-            },
-            Example {
-                number: 38,
-                program: "(x: f32[16@(X, Y), 32]) { reshard(x, P(X, _)) }",
-                steps: &[(AllGather, 4, 256)],
-            },
-            Example {
-                number: 39,
-                program: "(x: f32[16@(X, Y), 32]) { reshard(x, P(Y, _)) }",
-                steps: &[(CollectivePermute, 8, 256), (AllGather, 2, 256)],
-            },
-            Example {
-                number: 40,
-                program: "(x: f32[16@Y, 32]) { reshard(x, P((X, Y), _)) }",
-                steps: &[(CollectivePermute, 8, 256)],
-            },
-            Example {
-                number: 41,
-                program: "(x: f32[16@X, 32@Y]) { reshard(x, P(_, (X, Y))) }",
-                steps: &[(AllToAll, 2, 256), (CollectivePermute, 8, 256)],
-            },
-            Example {
-                number: 41,
-                program: "(x: f32[16@X, 32@Y]) { reshard(x, P(_, (Y, X))) }",
-                steps: &[(AllToAll, 2, 256)],
-            },
-        ],
-    ),
-    (
-        "mesh (x = 4, y = 2);",
-        &[Example {
-            number: 30,
-            program: "(v: f32[16@y, 16, 16@x]) { reshard(v, P(_, (x, y), _)) }",
-            steps: &[(AllToAll, 4, 2048), (AllToAll, 2, 2048)],
-        }],
-    ),
-    (
-        LINE,
-        &[
-            Example {
-                number: 42,
-                program: "(a: f32[16, 8@X], b: f32[8@X, 16]) { matmul(a, b, out=P(_, _)) }",
-                steps: &[(AllReduce, 8, 1024)],
-            },
-            Example {
-                number: 42,
-                program: "(a: f32[16, 8@X], b: f32[8@X, 16]) { reshard(matmul(a, b, out=P(_, _, unreduced=X)), P(X, _)) }",
-                steps: &[(ReduceScatter, 8, 1024)],
-            },
-            Example { number: 43, program: "(x: f32[16, 16]) { reshard(x, P(_, _, unreduced=X)) }", steps: &[] },
-        ],
-    ),
-];
+impl Step {
+    /// `all_reduce 4 256`, perhaps with `x 10` for a loop of so many trips.
+    fn read(text: &str) -> Option<Step> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+        let kind = [AllReduce, AllGather, ReduceScatter, AllToAll, CollectivePermute]
+            .into_iter()
+            .find(|kind| kind.name() == words[0])?;
+        let trips = if words.get(3) == Some(&"x") { number(4)? } else { 1 };
+        Some(Step { kind, group: number(1)?, bytes: number(2)?, trips })
+    }
 
-/// Parts of arrays, and arrays put together.
-const WINDOWS: &[(&str, &[Example])] = &[(
-    MESH,
-    &[
-        Example {
-            number: 44,
-            program: "(x: f32[8@X, 16]) { (x[2:6], x[1:7], x[::2], pad(x, ((1, 1), (0, 0)))) }",
-            steps: &[],
-        },
-        Example {
-            number: 45,
-            program: "(x: f32[8@X, 16]) -> f32[4@X, 16] { x[0:4] }",
-            steps: &[(CollectivePermute, 2, 128)],
-        },
-        Example {
-            number: 45,
-            program: "(x: f32[8@X, 16]) -> f32[6@X, 16] { x[0:6] }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 45,
-            program: "(x: f32[8@X, 16]) -> f32[6@X, 16] { x[2:8] }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 45,
-            program: "(x: f32[8@X, 16]) -> f32[10@X, 16] { pad(x, ((0, 2), (0, 0))) }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 46,
-            program: "(x: f32[8@X, 16]) -> f32[7@X, 16] { x[1:] }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example { number: 47, program: "(x: f32[8@X, 16@Y]) { x[3] }", steps: &[(AllReduce, 2, 16)] },
-        Example { number: 48, program: "(x: f32[8@X, 16@Y], i: i32) { x[i] }", steps: &[(AllReduce, 2, 16)] },
-        Example {
-            number: 49,
-            program: "(x: f32[8@X, 16@Y], i: i32) { dynamic_slice(x, (i, 0), (4, 16)) }",
-            steps: &[(AllReduce, 2, 64)],
-        },
-        Example {
-            number: 49,
-            program: "(x: f32[8@X, 16@Y], i: i32) -> f32[4@X, 16@Y] { dynamic_slice(x, (i, 0), (4, 16)) }",
-            steps: &[(ReduceScatter, 2, 64)],
-        },
-        Example {
-            number: 50,
-            program: "(x: f32[8@X, 16], v: f32[2, 16], i: i32) { dynamic_update_slice(x, v, (i, 0)) }",
-            steps: &[],
-        },
-        Example {
-            number: 51,
-            program: "(x: f32[8@X, 16@Y], v: f32[2@X, 16@Y], i: i32) { dynamic_update_slice(x, v, (i, 0)) }",
-            steps: &[(AllGather, 2, 16)],
-        },
-        Example {
-            number: 52,
-            program: "(x: f32[8@X, 16@Y], row: f32[16@Y], i: i32) { let mut u = x; u[i] = row; u[0, :] = 1; u[:, 0] = 1; u }",
-            steps: &[],
-        },
-        Example {
-            number: 53,
-            program: "(x: f32[8@Y, 16@X]) -> f32[8@Y, 16@X] { roll(x, 1, axis=0) }",
-            steps: &[(CollectivePermute, 4, 32)],
-        },
-        Example {
-            number: 54,
-            program: "(x: f32[32@X, 16]) -> f32[32@X, 16] { roll(x, 1, axis=0) + roll(x, -1, axis=0) - 2 * x }",
-            steps: &[(CollectivePermute, 2, 64), (CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 55,
-            program: "(x: f32[34@X, 16]) -> f32[32@X, 16] { x[:-2] + x[1:-1] + x[2:] }",
-            steps: &[(CollectivePermute, 2, 64), (CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 56,
-            program: "(x: f32[32@Y]) -> f32[32@Y] { let mut u = x; u[1:-1] = 0.5 * (u[:-2] + u[2:]); u }",
-            steps: &[(CollectivePermute, 4, 4), (CollectivePermute, 4, 4)],
-        },
-        Example {
-            number: 57,
-            program: "(x: f32[16@X, 16@Y]) -> f32[16@X, 16@Y] {
-                let mut u = x;
-                u[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]);
-                u
-            }",
-            steps: &[
-                (CollectivePermute, 2, 16),
-                (CollectivePermute, 2, 16),
-                (CollectivePermute, 4, 32),
-                (CollectivePermute, 4, 32),
-            ],
-        },
-        Example {
-            number: 58,
-            program: "(x: f32[16@X, 16@Y], inside: bool[16@X, 16@Y]) -> f32[16@X, 16@Y] {
-                let sum = roll(x, 1, axis=0) + roll(x, -1, axis=0) + roll(x, 1, axis=1) + roll(x, -1, axis=1);
-                where(inside, 0.25 * sum, x)
-            }",
-            steps: &[
-                (CollectivePermute, 2, 16),
-                (CollectivePermute, 2, 16),
-                (CollectivePermute, 4, 32),
-                (CollectivePermute, 4, 32),
-            ],
-        },
-        Example {
-            number: 59,
-            program: "(x: f32[8@X, 16@Y]) -> f32[8@X, 16@Y] { flip(x, 0) }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 60,
-            program: "(x: f32[8@X, 16@Y], y: f32[8@X, 16@Y]) -> f32[16@X, 16@Y] { concatenate([x, y]) }",
-            steps: &[(CollectivePermute, 2, 64)],
-        },
-        Example {
-            number: 61,
-            program: "(x: f32[8@X, 16@_], y: f32[8@X, 16]) {
-                (concatenate([x, y], axis=1), stack([x, y]), expand_dims(x, 1), repeat(x, 2, axis=0))
-            }",
-            steps: &[],
-        },
-        Example { number: 62, program: "(x: f32[8@X, 16@Y]) { tile(x, (2, 1)) }", steps: &[(AllGather, 2, 64)] },
-        Example {
-            number: 63,
-            program: "(x: f32[8@X, 16@Y]) -> (f32[8@X, 8@Y], f32[8@X, 8@Y]) { split(x, 2, axis=1) }",
-            steps: &[
-                (CollectivePermute, 4, 64),
-                (CollectivePermute, 4, 32),
-                (CollectivePermute, 4, 32),
-                (CollectivePermute, 4, 32),
-            ],
-        },
-        Example { number: 64, program: "(x: f32[8@(X, Y), 16]) { reshape(x, (2, 4, 16)) }", steps: &[] },
-    ],
-)];
+    fn received(&self) -> f64 {
+        received(self.kind, self.group, self.bytes) * self.trips as f64
+    }
+}
 
 /// Bytes that a device receives, as the kind, the devices of a group and the bytes of an operand say.
 fn received(kind: CollectiveKind, n: u64, bytes: u64) -> f64 {
@@ -275,17 +63,68 @@ fn received(kind: CollectiveKind, n: u64, bytes: u64) -> f64 {
     }
 }
 
-fn check(mesh: &str, example: &Example) -> Result<(), String> {
-    let text = format!("{mesh}\nfn main{}\n", example.program);
-    let compilation = engine::compiled("example.spmd", &text, "", None).map_err(|failures| format!("{failures:?}"))?;
+/// The examples of one part of the file.
+fn examples(part: &str) -> Vec<Example> {
+    let text = fs::read_to_string(root().join("tests/worked_examples.txt")).unwrap();
+    let (mut mesh, mut at, mut open, mut found) = (String::new(), "", None, Vec::new());
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            at = title;
+        } else if line.starts_with("mesh ") {
+            mesh = line.to_string();
+        } else if let Some(steps) = line.strip_prefix("-> ") {
+            let (number, program): (usize, String) =
+                open.take().unwrap_or_else(|| panic!("no program before `{line}`"));
+            let (waits_for, steps) = match steps.strip_prefix("waits for ") {
+                Some(rest) => rest.split_once(": ").map(|(name, steps)| (Some(name.to_string()), steps)).unwrap(),
+                None => (None, steps),
+            };
+            let (misses, steps) = steps.strip_prefix("misses ").map_or((false, steps), |steps| (true, steps));
+            let read = |step| Step::read(step).unwrap_or_else(|| panic!("`{step}` is no collective"));
+            let steps = if steps == "none" { Vec::new() } else { steps.split(", ").map(read).collect() };
+            if at == part {
+                found.push(Example { number, mesh: mesh.clone(), program, waits_for, misses, steps });
+            }
+        } else if let Some((number, program)) =
+            line.split_once(": ").filter(|(number, _)| number.parse::<usize>().is_ok())
+        {
+            let function = if program.starts_with('(') { "fn main" } else { "" };
+            open = Some((number.parse().unwrap(), format!("{function}{program}\n")));
+        } else if let Some((_, program)) = &mut open {
+            program.push_str(line);
+            program.push('\n');
+        }
+    }
+    assert!(!found.is_empty(), "there is no part `{part}`");
+    found
+}
+
+fn check(example: &Example) -> Result<(), String> {
+    let text = format!("{}\n{}", example.mesh, example.program);
+    let compiled = engine::compiled("example.spmd", &text, "", None);
+    let compilation = match (&example.waits_for, compiled) {
+        (Some(name), Err(failures)) => {
+            let waits =
+                |f: &Failure| matches!(f.code.as_str(), "E0101" | "E0901" | "E0201") && f.message.contains(name);
+            return if failures.iter().any(waits) { Ok(()) } else { Err(format!("{failures:?}")) };
+        }
+        (Some(name), Ok(_)) => return Err(format!("`{name}` has arrived: the example need not wait any more")),
+        (None, compiled) => compiled.map_err(|failures| format!("{failures:?}"))?,
+    };
     let found: Vec<Collective> = collectives(compilation.stage(Stage::Partitioned).unwrap());
-    let allowed: f64 = example.steps.iter().map(|&(kind, n, bytes)| received(kind, n, bytes)).sum();
-    let usual: f64 = found.iter().map(|step| received(step.kind, step.group_size as u64, step.bytes)).sum();
-    let exact: u64 = found.iter().map(|step| step.received).sum();
-    if usual > allowed || exact as f64 > allowed {
+    let allowed: f64 = example.steps.iter().map(Step::received).sum();
+    let trips = |step: &Collective| step.trips.unwrap_or(1);
+    let usual = |step: &Collective| received(step.kind, step.group_size as u64, step.bytes) * trips(step) as f64;
+    let usual: f64 = found.iter().map(usual).sum();
+    let exact: u64 = found.iter().map(|step| step.received * trips(step)).sum();
+    let more = usual > allowed || exact as f64 > allowed;
+    if example.misses && !more {
+        return Err("it receives no more any longer: take the mark away".to_string());
+    }
+    if !example.misses && more {
         return Err(format!("{usual} and {exact} bytes are received, not {allowed}: {found:#?}"));
     }
-    let meshes = match mesh.matches('=').count() {
+    let meshes = match example.mesh.matches('=').count() {
         1 => ["1", "2", "3", "5", "8"],
         _ => ["1x1", "2x1", "1x3", "5x1", "2x4"],
     };
@@ -293,7 +132,11 @@ fn check(mesh: &str, example: &Example) -> Result<(), String> {
     let expected =
         engine::evaluated(&text, &compilation.stages[0], &inputs).map_err(|failure| format!("{failure:?}"))?;
     for mesh in meshes {
-        let compilation = engine::compiled("example.spmd", &text, mesh, None).map_err(|f| format!("{mesh}: {f:?}"))?;
+        let compilation = match engine::compiled("example.spmd", &text, mesh, None) {
+            // `manual` code has blocks of one size only.
+            Err(failures) if text.contains("manual") && failures.iter().all(|f| f.code == "E0503") => continue,
+            compiled => compiled.map_err(|failures| format!("{mesh}: {failures:?}"))?,
+        };
         let outcome = engine::run(&compilation, &inputs, None).map_err(|failure| format!("{mesh}: {failure:?}"))?;
         for (expected, actual) in expected.iter().zip(&outcome.results) {
             if let Some(text) = difference(expected, actual, Tolerance::reassociated(expected.dtype)) {
@@ -304,24 +147,44 @@ fn check(mesh: &str, example: &Example) -> Result<(), String> {
     Ok(())
 }
 
+fn hold(part: &str) {
+    let problem = |example: &Example| {
+        check(example).err().map(|text| format!("example {}, {}: {text}", example.number, example.program))
+    };
+    let wrong: Vec<String> = examples(part).iter().filter_map(problem).collect();
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn products_and_reductions_receive_no_more_than_they_should() {
+    hold("Elementwise, products, reductions");
+}
+
 #[test]
 fn reshards_receive_no_more_than_they_should() {
-    hold(RESHARDS);
+    hold("Reshards");
 }
 
 #[test]
 fn windows_receive_no_more_than_they_should() {
-    hold(WINDOWS);
+    hold("Parts of arrays, and arrays put together");
 }
 
-fn hold(groups: &[(&str, &[Example])]) {
-    let mut wrong = Vec::new();
-    for (mesh, examples) in groups {
-        for example in *examples {
-            if let Err(text) = check(mesh, example) {
-                wrong.push(format!("example {}, {}: {text}", example.number, example.program));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+#[test]
+fn rows_loops_and_gradients_receive_no_more_than_they_should() {
+    hold("Rows by index, loops, gradients, explicit and manual axes");
+}
+
+#[test]
+fn all_examples_are_there() {
+    let parts = [
+        "Elementwise, products, reductions",
+        "Reshards",
+        "Parts of arrays, and arrays put together",
+        "Rows by index, loops, gradients, explicit and manual axes",
+    ];
+    let mut numbers: Vec<usize> = parts.iter().flat_map(|part| examples(part)).map(|example| example.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers, (1..=99).collect::<Vec<usize>>());
 }
