@@ -16,6 +16,7 @@ use crate::passes::dce::dce;
 use crate::passes::exchange_halos::exchange_halos;
 use crate::passes::fuse::fuse;
 use crate::passes::insert_reshards::insert_reshards;
+use crate::passes::local_winners::local_winners;
 use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
 use crate::passes::propagate::{Provenance, propagate};
@@ -108,6 +109,8 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
+            m = dce(local_winners(m));
+            self.time("local_winners");
             m = align_frames(m);
             self.time("align_frames");
             m = insert_reshards(m);

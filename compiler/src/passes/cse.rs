@@ -5,10 +5,13 @@
 //! ```
 //!
 //! Two statements are equal if op, operands and the types of the results are. The second one may stand in a block within the
-//! first one's. Statements with an effect or with blocks are left alone.
+//! first one's. Statements with an effect or with blocks are left alone. Of two reductions that differ in `keepdims` only, the second
+//! becomes a reshape of the first.
 
+use crate::ir::sharding::DimSharding;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
+use crate::ops::reshape::Reshape;
 
 /// Replaces later equals by the first.
 pub fn cse(mut module: Module) -> Module {
@@ -52,6 +55,14 @@ impl Finder<'_> {
                 }
                 return false;
             }
+            let reduced =
+                self.known[key].iter().find(|other| self.are_reshaped(other, stmt)).map(|other| other.results[0]);
+            if let Some(reduced) = reduced {
+                let [from, to] = [reduced, stmt.results[0]].map(|value| self.func.ty(value).shape());
+                stmt.op = Reshape::new(from, to).into();
+                stmt.args = vec![reduced];
+                return true;
+            }
             self.known[key].push(stmt.clone());
             added.push(key);
             true
@@ -61,6 +72,29 @@ impl Finder<'_> {
         for key in added.into_iter().rev() {
             self.known[key].pop();
         }
+    }
+
+    /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not.
+    fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
+        let (Op::Reduce(first), Op::Reduce(second)) = (&a.op, &b.op) else { return false };
+        let layout = |stmt: &Stmt, keepdims: bool| {
+            let sharding = &self.func.ty(stmt.results[0]).sharding;
+            let dims = sharding.dims.iter().enumerate();
+            let kept: Vec<_> = dims.filter(|(dim, _)| !keepdims || !first.axes.contains(dim)).map(|(_, d)| d).collect();
+            let unsplit =
+                |(dim, d): (usize, &DimSharding)| !keepdims || !first.axes.contains(&dim) || d.axes.is_empty();
+            sharding
+                .dims
+                .iter()
+                .enumerate()
+                .all(unsplit)
+                .then(|| (kept.into_iter().cloned().collect::<Vec<_>>(), sharding.unreduced))
+        };
+        let (layout_a, layout_b) = (layout(a, first.keepdims), layout(b, second.keepdims));
+        (first.op, &first.axes, &a.args) == (second.op, &second.axes, &b.args)
+            && first.keepdims != second.keepdims
+            && layout_a.is_some()
+            && layout_a == layout_b
     }
 
     fn are_equal(&self, a: &Stmt, b: &Stmt) -> bool {

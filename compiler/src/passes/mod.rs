@@ -2,6 +2,7 @@
 //!
 //! - `simplify`, `cse`, `dce`: nothing is computed that need not be. They keep every contract.
 //! - `propagate`: every sharding is decided; no dimension is open.
+//! - `local_winners`: nothing is gathered to find the place of an extreme.
 //! - `align_frames`: parts of arrays lie where these do, wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `exchange_halos`: windows find all that they read on their own device.
@@ -15,6 +16,7 @@ pub mod dce;
 pub mod exchange_halos;
 pub mod fuse;
 pub mod insert_reshards;
+pub mod local_winners;
 pub mod partition;
 pub mod plan_memory;
 pub mod propagate;

@@ -1,0 +1,148 @@
+//! Finds the winner of a split dimension without gathering it.
+//!
+//! ```text
+//! let i: i32[8@X] = argmax(x, axis=1);                      // x: f32[8@X,16@Y]
+//! =>
+//! let m: f32[8@X,1] = max(x, axis=(1,), keepdims=true);
+//! let i: i32[8@X] = min(where(x == m, iota(i32[8,16], axis=1), 16), axis=(1,));
+//! ```
+//!
+//! The place of the winner is the first of those that equal the extreme, or, as NaN wins, the first NaN if there is one: the same
+//! place that `argmax` finds. Two reductions of one element for each row travel instead of the dimension; where that would be
+//! more, the dimension is gathered as usual. The place in a flattened array is found so in the array as it was.
+
+use crate::ir::mesh::Mesh;
+use crate::ir::sharding::DimSharding;
+use crate::ir::types::{ArrayType, DType, Type};
+use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
+use crate::ops::iota::Iota;
+use crate::ops::reduce::Reduce;
+use spmdc_runtime::abi::ReduceOp;
+use std::collections::BTreeMap;
+
+/// Rewrites `argmax` and `argmin` of split dimensions.
+pub fn local_winners(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let mut winners = Winners { func: &mut module.func, mesh: &module.mesh, flattened: BTreeMap::new() };
+    winners.block(&mut body);
+    module.func.body = body;
+    module
+}
+
+struct Winners<'a> {
+    func: &'a mut Func,
+    mesh: &'a Mesh,
+    /// Arrays of one dimension that are reshapes of others.
+    flattened: BTreeMap<Value, Value>,
+}
+
+impl Winners<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut stmts = Vec::with_capacity(block.stmts.len());
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            match &stmt.op {
+                Op::Reshape(to) if to.shape.len() == 1 => {
+                    self.flattened.insert(stmt.results[0], stmt.args[0]);
+                }
+                Op::ArgReduce(_) => {
+                    let local = self.local(&stmt);
+                    if !local.is_empty() {
+                        stmts.extend(local);
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            stmts.push(stmt);
+        }
+        block.stmts = stmts;
+    }
+
+    /// Statements that find the winner by reductions; none where it has to be found as it is.
+    fn local(&mut self, stmt: &Stmt) -> Vec<Stmt> {
+        let Op::ArgReduce(find) = &stmt.op else { return Vec::new() };
+        let is_flat = self.func.ty(stmt.args[0]).rank() == 1;
+        let flattened = self.flattened.get(&stmt.args[0]).copied().filter(|_| is_flat);
+        let x = flattened.unwrap_or(stmt.args[0]);
+        let ty = self.func.ty(x).clone();
+        let axes: Vec<usize> = if flattened.is_some() { (0..ty.rank()).collect() } else { vec![find.axis] };
+        let pays = axes.iter().any(|&axis| self.pays(&ty, axis, flattened.is_some()));
+        if !pays || ty.dtype() == DType::Bool || !ty.varying.is_empty() || !ty.sharding.unreduced.is_empty() {
+            return Vec::new();
+        }
+        let mut steps = Steps { func: self.func, stmt, found: Vec::new() };
+        let extreme = if find.largest { ReduceOp::Max } else { ReduceOp::Min };
+        let mut kept = ty.clone();
+        for &axis in &axes {
+            kept.array.shape[axis] = 1;
+            kept.sharding.dims[axis] = DimSharding::closed(Vec::new());
+        }
+        let best = steps.add(Reduce::new(extreme, &axes, true).into(), &[x], kept);
+        let mut wins = steps.add(Compare(CompareOp::Eq).into(), &[x, best], with_dtype(&ty, DType::Bool));
+        if ty.dtype().is_float() {
+            let nan = steps.add(Compare(CompareOp::Ne).into(), &[x, x], with_dtype(&ty, DType::Bool));
+            wins = steps.add(Binary(BinaryOp::Or).into(), &[wins, nan], with_dtype(&ty, DType::Bool));
+        }
+        let places = with_dtype(&ty, DType::I32);
+        let mut place: Option<Value> = None;
+        let mut stride = 1;
+        for &axis in axes.iter().rev() {
+            let mut part = steps.add(Iota { ty: places.array.clone(), axis }.into(), &[], places.clone());
+            if stride != 1 {
+                let scale = steps.number(stride);
+                part = steps.add(Binary(BinaryOp::Mul).into(), &[part, scale], places.clone());
+            }
+            place = Some(match place {
+                Some(minor) => steps.add(Binary(BinaryOp::Add).into(), &[part, minor], places.clone()),
+                None => part,
+            });
+            stride *= ty.shape()[axis];
+        }
+        let Some(place) = place else { return Vec::new() };
+        // No place at all; the winner's is smaller.
+        let none = steps.number(stride);
+        let place = steps.add(Select.into(), &[wins, place, none], places);
+        let first = Reduce::new(ReduceOp::Min, &axes, find.keepdims && flattened.is_none());
+        let mut found = steps.found;
+        found.push(Stmt { op: first.into(), args: vec![place], results: stmt.results.clone(), ..stmt.clone() });
+        found
+    }
+
+    /// Whether two reductions of one element for each row move fewer bytes than gathering this dimension.
+    fn pays(&self, ty: &Type, axis: usize, flattened: bool) -> bool {
+        let dim = &ty.sharding.dims[axis];
+        let devices = self.mesh.size_of(&dim.axes);
+        let block = dim.block(ty.shape()[axis], self.mesh);
+        let (size, place) = (ty.dtype().size(), DType::I32.size());
+        devices > 1 && (flattened || devices * block * size > 2 * (size + place))
+    }
+}
+
+fn with_dtype(ty: &Type, dtype: DType) -> Type {
+    Type { array: ty.array.with_dtype(dtype), ..ty.clone() }
+}
+
+/// The statements that one becomes.
+struct Steps<'a> {
+    func: &'a mut Func,
+    stmt: &'a Stmt,
+    found: Vec<Stmt>,
+}
+
+impl Steps<'_> {
+    fn add(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
+        let origin = self.stmt.origin.clone();
+        let result = self.func.new_value(ty, origin.clone());
+        self.found.push(Stmt { op, args: args.to_vec(), results: vec![result], blocks: Vec::new(), origin });
+        result
+    }
+
+    fn number(&mut self, number: usize) -> Value {
+        let ty = Type::replicated(ArrayType::scalar(DType::I32));
+        self.add(Constant::scalar(DType::I32, number as u64).into(), &[], ty)
+    }
+}
