@@ -8,7 +8,7 @@
 //! first one's. Statements with an effect or with blocks are left alone. Of two reductions that differ in `keepdims` only, the second
 //! becomes a reshape of the first.
 
-use crate::ir::sharding::DimSharding;
+use crate::ir::sharding::Sharding;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshape::Reshape;
@@ -74,27 +74,20 @@ impl Finder<'_> {
         }
     }
 
-    /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not.
+    /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not. Partial values are left alone.
     fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
         let (Op::Reduce(first), Op::Reduce(second)) = (&a.op, &b.op) else { return false };
+        // The layout of the dimensions that both have; None where there is more to it.
         let layout = |stmt: &Stmt, keepdims: bool| {
-            let sharding = &self.func.ty(stmt.results[0]).sharding;
-            let dims = sharding.dims.iter().enumerate();
-            let kept: Vec<_> = dims.filter(|(dim, _)| !keepdims || !first.axes.contains(dim)).map(|(_, d)| d).collect();
-            let unsplit =
-                |(dim, d): (usize, &DimSharding)| !keepdims || !first.axes.contains(&dim) || d.axes.is_empty();
-            sharding
-                .dims
-                .iter()
-                .enumerate()
-                .all(unsplit)
-                .then(|| (kept.into_iter().cloned().collect::<Vec<_>>(), sharding.unreduced))
+            let Sharding { dims, unreduced, .. } = &self.func.ty(stmt.results[0]).sharding;
+            let (ones, kept): (Vec<_>, Vec<_>) =
+                dims.iter().enumerate().partition(|(dim, _)| keepdims && first.axes.contains(dim));
+            let plain = unreduced.is_empty() && ones.iter().all(|(_, dim)| dim.axes.is_empty());
+            plain.then(|| kept.into_iter().map(|(_, dim)| dim).collect::<Vec<_>>())
         };
-        let (layout_a, layout_b) = (layout(a, first.keepdims), layout(b, second.keepdims));
         (first.op, &first.axes, &a.args) == (second.op, &second.axes, &b.args)
             && first.keepdims != second.keepdims
-            && layout_a.is_some()
-            && layout_a == layout_b
+            && layout(a, first.keepdims).is_some_and(|first| layout(b, second.keepdims) == Some(first))
     }
 
     fn are_equal(&self, a: &Stmt, b: &Stmt) -> bool {

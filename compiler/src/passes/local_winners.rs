@@ -65,8 +65,7 @@ impl Winners<'_> {
     /// Statements that find the winner by reductions; none where it has to be found as it is.
     fn local(&mut self, stmt: &Stmt) -> Vec<Stmt> {
         let Op::ArgReduce(find) = &stmt.op else { return Vec::new() };
-        let is_flat = self.func.ty(stmt.args[0]).rank() == 1;
-        let flattened = self.flattened.get(&stmt.args[0]).copied().filter(|_| is_flat);
+        let flattened = self.flattened.get(&stmt.args[0]).copied().filter(|_| !find.keepdims);
         let x = flattened.unwrap_or(stmt.args[0]);
         let ty = self.func.ty(x).clone();
         let axes: Vec<usize> = if flattened.is_some() { (0..ty.rank()).collect() } else { vec![find.axis] };
@@ -106,7 +105,7 @@ impl Winners<'_> {
         // No place at all; the winner's is smaller.
         let none = steps.number(stride);
         let place = steps.add(Select.into(), &[wins, place, none], places);
-        let first = Reduce::new(ReduceOp::Min, &axes, find.keepdims && flattened.is_none());
+        let first = Reduce::new(ReduceOp::Min, &axes, find.keepdims);
         let mut found = steps.found;
         found.push(Stmt { op: first.into(), args: vec![place], results: stmt.results.clone(), ..stmt.clone() });
         found

@@ -7,7 +7,8 @@
 //!
 //! What is given: closed dimensions of parameters, of annotations (`pin`) and of `reshard`; and all `explicit` axes, which the
 //! types have already. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point:
-//! first through ops that only carry, then through all factors that pass, then through all. Values of one data flow (what a
+//! first through ops that only carry, then through all factors that pass, then through all; in the end reshapes whose blocks do not
+//! fit take the axes elsewhere. Values of one data flow (what a
 //! loop carries, the results of branches) take part in steps of their own.
 //!
 //! Axes are only ever added, in program order, so the result does not depend on chance. Afterwards no dimension is open; the
@@ -255,21 +256,33 @@ impl Graph {
     }
 
     fn settle(&mut self, mesh: &Mesh) {
-        let Graph { slots, edges, .. } = self;
         for stage in [step::Stage::Carry, step::Stage::Pass, step::Stage::All] {
-            loop {
-                let mut changed = false;
-                for edge in edges.iter().chain(edges.iter().rev()) {
-                    changed |= match edge {
-                        Edge::Op(node) => node.step(slots, mesh, stage),
-                        Edge::Border { outside, inside, manual, span } => {
-                            cross(slots, (*outside, *inside), manual, *span, mesh)
-                        }
-                    };
-                }
-                if !changed {
-                    break;
-                }
+            self.settle_stage(mesh, stage);
+        }
+        // Each on its own: what one gives may already be all that another needs.
+        for edge in 0..self.edges.len() {
+            if let Edge::Op(node) = &self.edges[edge]
+                && node.exchange(&mut self.slots, mesh)
+            {
+                self.settle_stage(mesh, step::Stage::All);
+            }
+        }
+    }
+
+    fn settle_stage(&mut self, mesh: &Mesh, stage: step::Stage) {
+        let Graph { slots, edges, .. } = self;
+        loop {
+            let mut changed = false;
+            for edge in edges.iter().chain(edges.iter().rev()) {
+                changed |= match edge {
+                    Edge::Op(node) => node.step(slots, mesh, stage),
+                    Edge::Border { outside, inside, manual, span } => {
+                        cross(slots, (*outside, *inside), manual, *span, mesh)
+                    }
+                };
+            }
+            if !changed {
+                break;
             }
         }
     }

@@ -245,6 +245,30 @@ impl Node {
         false
     }
 
+    /// Where an operand is split in the middle of what becomes one dimension, as `f32[8,16@Y]` on the way to `f32[128]`, blocks of the
+    /// result are not blocks of the operand. It takes the axes in front, if nothing else split it: devices then exchange parts of
+    /// blocks, where they would have to gather all. Whether anything changed.
+    pub fn exchange(&self, slots: &mut [Slot], mesh: &Mesh) -> bool {
+        let Projection { rule, even, .. } = &self.projection;
+        let ([_], [_], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true)) else {
+            return false;
+        };
+        let lists = self.factors_of(0, slots, mesh);
+        let mut changed = false;
+        for (dim, factors) in rule.results[0].iter().enumerate() {
+            let Some(&front) = factors.iter().find(|&&factor| rule.factors[factor].size != 1) else { continue };
+            let split = factors.iter().find_map(|&factor| lists[factor].as_ref().filter(|axes| !axes.is_empty()));
+            let (Some(axes), true) = (split, slots[self.slots[1]].dims[dim].axes.is_empty()) else { continue };
+            if rule.factors[front].kind == FactorKind::Pass
+                && rule.factors[front].size.is_multiple_of(mesh.size_of(axes))
+            {
+                let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
+                changed |= slots[self.slots[1]].extend(dim, axes, AxisSet::EMPTY, cause, mesh);
+            }
+        }
+        changed
+    }
+
     /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
     fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         if self.factors_of(result, slots, mesh)[factor].as_ref().is_none_or(|axes| !axes.is_empty()) {
