@@ -7,6 +7,7 @@ pub mod dumps;
 pub mod engine;
 pub mod random;
 pub mod reshards;
+pub mod xla;
 
 use std::path::{Path, PathBuf};
 
