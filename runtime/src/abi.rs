@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -364,6 +364,14 @@ pub enum Bound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
     Kernel(KernelStep),
+    /// Kernels with one range and one `split`. For any part of the range each of them uses, of what the others write, only what
+    /// they write for this very part; and none of them stops the program. All are run for one panel of the range, then for the
+    /// next, so that what they hand on stays in the cache.
+    Panels {
+        kernels: Vec<KernelStep>,
+        /// Units of the range in a panel.
+        panel: u64,
+    },
     Gemm(GemmStep),
     /// Moves blocks between the devices of each group so that they lie as `to` says: every device fetches exact ranges.
     Exchange(ExchangeStep),

@@ -62,6 +62,13 @@ impl Checker<'_> {
     fn step(&self, step: &Step) -> Result<(), RunError> {
         match step {
             Step::Kernel(kernel) => self.kernel(kernel),
+            Step::Panels { kernels, panel } => {
+                ensure((1..HUGE).contains(panel), || format!("panels of {panel}"))?;
+                let alike = |a: &KernelStep, b: &KernelStep| a.range == b.range && a.split == b.split;
+                ensure(kernels.windows(2).all(|pair| alike(&pair[0], &pair[1])), || "panels of two ranges".into())?;
+                ensure(!kernels.is_empty(), || "panels of nothing".into())?;
+                kernels.iter().try_for_each(|kernel| self.kernel(kernel))
+            }
             Step::Gemm(gemm) => self.gemm(gemm),
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
@@ -354,6 +361,7 @@ fn located(error: RunError, site: Site) -> RunError {
 fn site_of(step: &Step) -> Site {
     match step {
         Step::Kernel(step) => step.site,
+        Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
         Step::Gemm(step) => step.site,
         Step::Exchange(step) => step.site,
         Step::Reduce(step) => step.site,

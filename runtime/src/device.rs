@@ -21,6 +21,7 @@ use crate::trap::RunError;
 #[derive(Debug)]
 pub(crate) enum Op {
     Kernel(KernelCall),
+    Panels(Box<Panels>),
     Product(Box<Product>),
     /// An exchange, between two meetings.
     Move(Box<[Move]>),
@@ -80,6 +81,17 @@ pub(crate) struct KernelCall {
     pub begin: i64,
     pub end: i64,
     /// How much of the range a thread takes at a time; 0 if the call is too short for a team.
+    pub chunk: i64,
+}
+
+/// Calls of kernels that are made for a panel of their common range after the other.
+#[derive(Debug)]
+pub(crate) struct Panels {
+    pub calls: Box<[KernelCall]>,
+    pub panel: i64,
+    pub begin: i64,
+    pub end: i64,
+    /// As in [`KernelCall::chunk`].
     pub chunk: i64,
 }
 
@@ -189,6 +201,7 @@ impl Device {
     pub fn wants_team(&self) -> bool {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
+            Op::Panels(panels) => panels.chunk > 0,
             Op::Product(product) => product.wants_team(),
             _ => false,
         })
@@ -259,6 +272,13 @@ impl Device {
                 Op::Kernel(call) => {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
+                    if code != trap::NONE {
+                        return Err(trapped(code, shared.outline.site(self.at - 1)));
+                    }
+                }
+                Op::Panels(panels) => {
+                    // SAFETY: as for a single kernel.
+                    let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         return Err(trapped(code, shared.outline.site(self.at - 1)));
                     }
@@ -377,10 +397,9 @@ impl KernelCall {
         if self.begin >= self.end {
             return trap::NONE;
         }
-        let arguments =
-            Arguments { buffers: buffers[self.buffers..].as_ptr(), scalars: scalars[self.scalars..].as_ptr() };
+        let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
         // SAFETY: as promised by the caller.
-        let call = |begin, end| unsafe { arguments.call(self.function, begin, end) };
+        let call = |begin, end| unsafe { arguments.call(self, begin, end) };
         match team {
             Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &call),
             _ => call(self.begin, self.end),
@@ -388,7 +407,36 @@ impl KernelCall {
     }
 }
 
-/// The arguments of a kernel, which its parts on several threads share.
+impl Panels {
+    /// As [`KernelCall::run`].
+    ///
+    /// # Safety
+    /// The kernels must accept these arguments, and hand on nothing from one panel to another.
+    unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
+        let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
+        let run = |begin: i64, end: i64| {
+            let mut at = begin;
+            while at < end {
+                let until = end.min(at + self.panel);
+                for call in &self.calls {
+                    // SAFETY: as promised by the caller.
+                    let code = unsafe { arguments.call(call, at, until) };
+                    if code != trap::NONE {
+                        return code;
+                    }
+                }
+                at = until;
+            }
+            trap::NONE
+        };
+        match team {
+            Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &run),
+            _ => run(self.begin, self.end),
+        }
+    }
+}
+
+/// The arguments of a device's kernels, which parts of a range on several threads share.
 #[derive(Clone, Copy)]
 struct Arguments {
     buffers: *const *mut u8,
@@ -400,10 +448,10 @@ unsafe impl Sync for Arguments {}
 
 impl Arguments {
     /// # Safety
-    /// The kernel must accept these arguments.
-    unsafe fn call(&self, function: KernelFn, begin: i64, end: i64) -> i64 {
+    /// The kernel must accept its arguments, which were laid out in these lists when the call was prepared.
+    unsafe fn call(&self, call: &KernelCall, begin: i64, end: i64) -> i64 {
         // SAFETY: as promised by the caller.
-        unsafe { function(self.buffers, self.scalars, begin, end) }
+        unsafe { (call.function)(self.buffers.add(call.buffers), self.scalars.add(call.scalars), begin, end) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::abi::{
 };
 use crate::check::overlap;
 use crate::collectives::{Move, exchange, fetch, permute, reduce};
-use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op};
+use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op, Panels};
 use crate::launch::{Outline, Staff};
 use crate::memory::Memory;
 use crate::mesh::{Mesh, share};
@@ -85,7 +85,7 @@ struct Loader<'a> {
     out: Loaded,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
     fn steps(&mut self, steps: &[Step]) -> Result<(), RunError> {
         steps.iter().try_for_each(|step| self.step(step))
     }
@@ -93,6 +93,7 @@ impl Loader<'_> {
     fn step(&mut self, step: &Step) -> Result<(), RunError> {
         match step {
             Step::Kernel(step) => self.kernel(step),
+            Step::Panels { kernels, panel } => self.panels(kernels, *panel as i64),
             Step::Gemm(step) => self.gemm(step),
             Step::Exchange(step) => return self.exchange(step),
             Step::Reduce(step) => return self.reduce(step),
@@ -285,23 +286,25 @@ impl Loader<'_> {
     }
 
     fn kernel(&mut self, step: &KernelStep) {
-        let (memory, mesh, staff, kernels) = (self.memory, self.mesh, self.staff, self.kernels);
-        self.emit(step.site, "kernel", |device, out| {
-            let (buffers, scalars) = (out.buffers.len(), out.scalars.len());
-            out.buffers.extend(step.buffers.iter().map(|&place| memory.address(place, device)));
-            out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
-            let whole = mesh.resolve(&step.range, device);
-            let part = share(whole, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
-            let team = staff.team_of(staff.worker_of(device)) as i64;
-            Op::Kernel(KernelCall {
-                function: kernels[step.kernel as usize],
-                buffers,
-                scalars,
-                begin: part.start,
-                end: part.end,
-                chunk: chunk(part.end - part.start, step.cost, team),
-            })
+        let (maker, function) = (self.call_maker(), self.kernels[step.kernel as usize]);
+        self.emit(step.site, "kernel", |device, out| Op::Kernel(maker.call(step, function, device, out)));
+    }
+
+    fn panels(&mut self, steps: &[KernelStep], panel: i64) {
+        let Some(first) = steps.first() else { return };
+        let (maker, functions) = (self.call_maker(), self.kernels);
+        let cost = steps.iter().map(|step| step.cost).sum();
+        self.emit(first.site, "kernel", |device, out| {
+            let calls: Vec<KernelCall> =
+                steps.iter().map(|step| maker.call(step, functions[step.kernel as usize], device, out)).collect();
+            let (begin, end) = (calls[0].begin, calls[0].end);
+            let chunk = chunk(end - begin, cost, maker.team(device));
+            Op::Panels(Box::new(Panels { calls: calls.into(), panel, begin, end, chunk }))
         });
+    }
+
+    fn call_maker(&self) -> CallMaker<'a> {
+        CallMaker { memory: self.memory, mesh: self.mesh, staff: self.staff }
     }
 
     fn gemm(&mut self, step: &GemmStep) {
@@ -310,6 +313,30 @@ impl Loader<'_> {
             let team = staff.team_of(staff.worker_of(device));
             Op::Product(Box::new(gemm::plan(memory, step, device, team)))
         });
+    }
+}
+
+/// What prepares calls of kernels.
+struct CallMaker<'a> {
+    memory: &'a Memory,
+    mesh: &'a Mesh,
+    staff: &'a Staff,
+}
+
+impl CallMaker<'_> {
+    fn team(&self, device: usize) -> i64 {
+        self.staff.team_of(self.staff.worker_of(device)) as i64
+    }
+
+    fn call(&self, step: &KernelStep, function: KernelFn, device: usize, out: &mut Device) -> KernelCall {
+        let (memory, mesh) = (self.memory, self.mesh);
+        let (buffers, scalars) = (out.buffers.len(), out.scalars.len());
+        out.buffers.extend(step.buffers.iter().map(|&place| memory.address(place, device)));
+        out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
+        let whole = mesh.resolve(&step.range, device);
+        let part = share(whole, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+        let (begin, end) = (part.start, part.end);
+        KernelCall { function, buffers, scalars, begin, end, chunk: chunk(end - begin, step.cost, self.team(device)) }
     }
 }
 

@@ -122,6 +122,33 @@ fn devices_that_share_a_buffer_divide_the_work() {
 }
 
 #[test]
+fn kernels_run_by_panels() {
+    let mut maker = Maker::new(&[2]);
+    let whole = layout(DType::F32, &[(100_000, &[0])]);
+    let places =
+        [maker.param(&whole, maker.all()), maker.result(&whole, maker.all()), maker.result(&whole, maker.all())];
+    let range = Scalar::BlockLen(whole.dims[0].clone());
+    let steps = [0, 1].map(|i| maker.kernel(add_one, &places[i..i + 2], &[], range.clone()));
+    let kernels = steps.map(|step| if let Step::Kernel(kernel) = step { kernel } else { unreachable!() });
+    maker.step(Step::Panels { kernels: kernels.to_vec(), panel: 1000 });
+    let values: Vec<f32> = (0..100_000).map(|i| i as f32).collect();
+    for workers in 1..=4 {
+        let mut session = maker.load(workers).unwrap();
+        session.write_param(0, &mut from_f32s(&[100_000], &values)).unwrap();
+        session.run(&mut Vec::new()).unwrap();
+        assert!(f32s(&session.read_result(1).unwrap()).iter().zip(&values).all(|(y, x)| *y == x + 2.0));
+    }
+    let refused = |kernels: Vec<KernelStep>, panel| {
+        let mut damaged = maker.clone();
+        damaged.step(Step::Panels { kernels, panel });
+        assert_eq!(damaged.load(1).err().expect("to be refused").code, "E0999");
+    };
+    refused(kernels.to_vec(), 0);
+    refused(vec![], 1);
+    refused(vec![kernels[0].clone(), KernelStep { range: Scalar::Const(3), ..kernels[1].clone() }], 1);
+}
+
+#[test]
 fn a_team_helps_with_long_kernels() {
     let mut maker = Maker::new(&[]);
     let whole = layout(DType::F32, &[(100_000, &[])]);

@@ -18,8 +18,12 @@
 //! `sync.rs` says when devices that share an arena must meet. A collective is a meeting of its group and of all who share its
 //! target, before and after; a print is one of all devices. Where devices may go different ways (a condition that varies along an
 //! axis, inside `manual`), those who would have to meet inside meet before, and nothing written inside is shared along that axis.
+//!
+//! # Panels
+//! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
 
 mod lifetimes;
+mod panels;
 mod steps;
 mod storage;
 mod sync;
@@ -44,6 +48,7 @@ pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> 
     let mut emitter = Emitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
     let kernels = emitter.kernels;
+    let body = panels::group(body, &kernels);
     let binding = |name: &str, value: Value| Binding {
         name: name.to_string(),
         ty: func.ty(value).display(mesh),

@@ -15,6 +15,7 @@ fn program(source: &str) -> Program {
 fn shape(steps: &[Step]) -> String {
     let shapes = steps.iter().map(|step| match step {
         Step::Kernel(_) => "kernel".to_string(),
+        Step::Panels { kernels, .. } => format!("panels[{}]", vec!["kernel"; kernels.len()].join(" ")),
         Step::Gemm(_) => "product".to_string(),
         Step::Exchange(_) => "exchange".to_string(),
         Step::Reduce(_) => "reduce".to_string(),
@@ -108,4 +109,25 @@ fn parts_of_a_sum_are_not_shared() {
         panic!("there is a sum")
     };
     assert_eq!(program.arenas[step.from.place.arena as usize].axes, AxisSet::of(0));
+}
+
+#[test]
+fn kernels_that_hand_on_rows_run_by_panels() {
+    let body = |source: &str| shape(&program(source).body);
+    assert_eq!(body("fn main(x: f32[500, 1000]) { softmax(x) }"), "panels[kernel kernel kernel kernel]");
+    let layer_norm = "fn main(x: f32[500, 1000], g: f32[1000]) {
+        let c = x - mean(x, axis=-1, keepdims=true);
+        c * rsqrt(mean(c * c, axis=-1, keepdims=true) + 1e-5) * g
+    }";
+    assert!(body(layer_norm).starts_with("panels[kernel kernel"), "{}", body(layer_norm));
+    // What stays in the cache anyway needs none.
+    assert_eq!(body("fn main(x: f32[5, 1000]) { softmax(x) }"), "kernel kernel kernel kernel");
+    // All rows are needed before the next kernel can begin, or other rows.
+    assert!(!body("fn main(x: f32[500, 1000]) { softmax(x, axis=0) }").contains("panels"));
+    assert_eq!(body("fn main(x: f32[500, 1000]) { let e = exp(x); e / sum(e) }").matches("panels").count(), 0);
+    let shifted = "fn main(x: f32[500, 1000]) { let s = sum(x, axis=1); flip(s, axis=0)[:, None] * x }";
+    assert_eq!(body(shifted), "kernel kernel");
+    // A division by zero is reported where it comes first in the program.
+    let divides = "fn main(x: i32[500, 1000]) { let s = sum(x, axis=1, keepdims=true); x // s }";
+    assert_eq!(body(divides), "kernel kernel");
 }

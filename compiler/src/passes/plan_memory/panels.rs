@@ -1,0 +1,180 @@
+//! Neighbouring kernels that hand on rows are run for a panel of rows after the other.
+//!
+//! ```text
+//! m = max over each row of x; e = exp(x - m); s = sum over each row of e; y = e / s
+//!     =>    for 8 rows at a time: the four kernels for these rows
+//! ```
+//!
+//! so that an array that no cache can hold is read once and not four times. It changes nothing else: each kernel computes the same
+//! for every row, and a row of what one writes is read by the others for the same row only.
+
+use crate::codegen::loops::{Access, Affine, Extent, Inst, Kernel};
+use crate::ops::elementwise::BinaryOp;
+use spmdc_runtime::abi::{KernelStep, Step};
+use std::ops::Range;
+
+/// Bytes of all rows of a panel: a part of the second cache, the rest of which is for what all rows share.
+const PANEL: u64 = 128 * 1024;
+
+/// Puts neighbouring kernels into panels, in loops and branches too.
+pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
+    let mut grouped = Vec::with_capacity(steps.len());
+    let mut open = Group { kernels, members: Vec::new() };
+    for step in steps {
+        let step = match step {
+            Step::Kernel(step) => match open.admit(step) {
+                None => continue,
+                Some(other) => {
+                    open.close(&mut grouped);
+                    match open.admit(other) {
+                        None => continue,
+                        Some(alone) => Step::Kernel(alone),
+                    }
+                }
+            },
+            Step::For { counter, start, end, body, site } => {
+                Step::For { counter, start, end, body: group(body, kernels), site }
+            }
+            Step::While { cond, flag, body, site } => {
+                Step::While { cond: group(cond, kernels), flag, body: group(body, kernels), site }
+            }
+            Step::If { flag, then, otherwise, site } => {
+                Step::If { flag, then: group(then, kernels), otherwise: group(otherwise, kernels), site }
+            }
+            other => other,
+        };
+        open.close(&mut grouped);
+        grouped.push(step);
+    }
+    open.close(&mut grouped);
+    grouped
+}
+
+/// Neighbouring kernels that may be run by panels.
+struct Group<'a> {
+    kernels: &'a [Kernel],
+    members: Vec<(KernelStep, Vec<Use>)>,
+}
+
+/// How a kernel uses a buffer.
+struct Use {
+    arena: u16,
+    bytes: Range<u64>,
+    written: bool,
+    /// How many bytes belong to each unit of the range, if it is so: unit `i` uses the `i`-th of such pieces and nothing else.
+    row: Option<u64>,
+}
+
+impl Group<'_> {
+    /// Takes the kernel in; gives it back if it does not belong to those that are here.
+    fn admit(&mut self, step: KernelStep) -> Option<KernelStep> {
+        let kernel = &self.kernels[step.kernel as usize];
+        if !kernel.range_dim || may_stop(kernel) {
+            return Some(step);
+        }
+        let uses = uses(&step, kernel);
+        let fits = self.members.iter().all(|(other, theirs)| {
+            other.range == step.range
+                && other.split == step.split
+                && theirs.iter().all(|a| uses.iter().all(|b| !a.disturbs(b)))
+        });
+        if !fits {
+            return Some(step);
+        }
+        self.members.push((step, uses));
+        None
+    }
+
+    /// Ends the group.
+    fn close(&mut self, steps: &mut Vec<Step>) {
+        let members = std::mem::take(&mut self.members);
+        let Some((first, _)) = members.first() else { return };
+        let units = match self.kernels[first.kernel as usize].dims[0].extent {
+            Extent::Static(units) => units,
+            Extent::Scalar { max, .. } => max,
+        };
+        let mut rows: Vec<(u16, u64, u64)> = members
+            .iter()
+            .flat_map(|(_, uses)| uses)
+            .filter_map(|used| Some((used.arena, used.bytes.start, used.row?)))
+            .collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let row: u64 = rows.iter().map(|(_, _, bytes)| bytes).sum();
+        let is_large = row.saturating_mul(units) > 2 * PANEL;
+        let mut kernels = members.into_iter().map(|(step, _)| step);
+        if kernels.len() > 1 && is_large && units > 1 {
+            // Whole vectors, where the range itself is vectorised.
+            let panel = (PANEL / row).max(1);
+            let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
+            steps.push(Step::Panels { kernels: kernels.collect(), panel });
+        } else {
+            steps.extend(kernels.by_ref().map(Step::Kernel));
+        }
+    }
+}
+
+impl Use {
+    /// Whether one use may depend on the other in another unit of the range.
+    fn disturbs(&self, other: &Use) -> bool {
+        let meet = self.arena == other.arena
+            && self.bytes.start < other.bytes.end
+            && other.bytes.start < self.bytes.end
+            && (self.written || other.written);
+        meet && (self.row.is_none() || self.row != other.row || self.bytes.start != other.bytes.start)
+    }
+}
+
+/// Whether the kernel can stop the program. Errors are reported in the order of the program, which panels would change.
+fn may_stop(kernel: &Kernel) -> bool {
+    kernel.insts.iter().any(|inst| match inst {
+        Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } => dtype.is_integer(),
+        _ => false,
+    })
+}
+
+fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
+    let slots = kernel.buffers.iter().zip(&step.buffers).enumerate();
+    slots
+        .map(|(number, (slot, place))| {
+            let size = slot.dtype.size() as u64;
+            let loads = kernel.insts.iter().filter_map(|inst| match inst {
+                Inst::Load { access, .. } => Some(access),
+                _ => None,
+            });
+            let accesses: Vec<&Access> = loads.chain(kernel.stores.iter().map(|store| &store.access)).collect();
+            let mut rows = accesses.iter().filter(|access| access.buffer == number).map(|access| row(kernel, access));
+            let first = rows.next().flatten();
+            let alike = rows.all(|row| row == first);
+            let scalar = kernel.insts.contains(&Inst::LoopInvariant { buffer: number });
+            Use {
+                arena: place.arena,
+                bytes: place.offset..place.offset + slot.len as u64 * size,
+                written: slot.written,
+                row: first.filter(|_| alike && !scalar).map(|elements| elements * size),
+            }
+        })
+        .collect()
+}
+
+/// How many elements belong to each unit of the range, if the access stays within them.
+fn row(kernel: &Kernel, access: &Access) -> Option<u64> {
+    let Affine { terms, scalars, dynamic, constant } = &access.address;
+    if !scalars.is_empty() || !dynamic.is_empty() {
+        return None;
+    }
+    let (mut row, mut least, mut most) = (0, *constant, *constant);
+    for &(dim, stride) in terms {
+        if dim == 0 {
+            row = stride;
+            continue;
+        }
+        let length = match kernel.dims[dim].extent {
+            Extent::Static(length) | Extent::Scalar { max: length, .. } => length,
+        };
+        let reach = stride.checked_mul(i64::try_from(length.max(1) - 1).ok()?)?;
+        least += reach.min(0);
+        most += reach.max(0);
+    }
+    (least >= 0 && most < row).then_some(row as u64)
+}
