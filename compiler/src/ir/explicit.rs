@@ -299,7 +299,8 @@ pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
         Op::Binary(Binary(op)) => match op {
             BinaryOp::Add | BinaryOp::Sub => alike,
             BinaryOp::Mul => only_one,
-            BinaryOp::Div => only_one && first == 0,
+            // Quotients of integers are rounded.
+            BinaryOp::Div => only_one && first == 0 && args[0].dtype().is_float(),
             _ => false,
         },
         Op::Cast(cast) => args[first].dtype().is_float() && cast.to.is_float(),

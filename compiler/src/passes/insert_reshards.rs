@@ -12,7 +12,12 @@
 //! in the outermost loop that does not define them; equal requests are made once. The result has what the factors say, partial
 //! along the axes of split summed factors, and is brought to the layout that propagation decided.
 //!
+//! Sums that ops pass on are combined behind them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once behind a
+//! loop that adds to what it carries.
+//!
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
+
+mod sums;
 
 use crate::ir::blocks::received;
 use crate::ir::explicit::passes_sums;
@@ -56,6 +61,7 @@ pub fn insert_reshards(module: Module) -> Module {
         trips: 1.0,
         stretched: BTreeMap::new(),
     };
+    let body = sums::defer(&mut inserter, body);
     let results = vec![None; body.results.len()];
     let body = inserter.block(body, results, true, "");
     let mut func = inserter.func;
@@ -456,8 +462,7 @@ fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
     sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
 }
 
-/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so. That is only said of
-/// explicit axes, and where the program asks for it.
+/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so.
 pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     let args: Vec<&Type> = stmt.args.iter().map(|&arg| func.ty(arg)).collect();
     let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
@@ -594,6 +599,9 @@ impl Costs<'_> {
             FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
         });
         let combine = reductions.next();
+        if assignment.iter().flatten().any(|&axis| self.sums.contains(axis.into())) {
+            return None;
+        }
         if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
             return None;
         }

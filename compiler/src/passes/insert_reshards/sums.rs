@@ -1,0 +1,608 @@
+//! Where partial sums are combined: where they arise, or behind ops that are linear in them.
+//!
+//! ```text
+//! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
+//! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
+//! ```
+//!
+//! A value that one linear statement uses and nobody else belongs to a tree of such statements. Going through a block, each
+//! statement learns what its result costs whole, and what in each partial layout that one of its operands can have: nothing for a
+//! sum over a split dimension, since it is that anyway; a free change for what is whole; else what moving it costs. The root of
+//! a tree is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
+//! happens inside, unless what it carries can be partial all the way round. Ties are combined at once.
+//!
+//! Then values that stay partial are typed so, and requests are put where a tree meets what is not: in front of operands that are
+//! whole, behind the root.
+//!
+//! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that may be infinite is
+//! left alone: the addends of a finite sum may give NaN.
+
+use super::{BYTES_PER_OPERATION, Frame, Inserter, MANY_TRIPS, frames_of, natural};
+use crate::ir::explicit::passes_sums;
+use crate::ir::mesh::AxisKind;
+use crate::ir::origin::Origin;
+use crate::ir::sharding::Sharding;
+use crate::ir::types::{AxisSet, Type};
+use crate::ir::{Block, Stmt, Value};
+use crate::ops::Op;
+use crate::ops::factors::FactorKind;
+use crate::ops::number::to_float;
+use crate::ops::reshard::Reshard;
+use crate::passes::propagate::{Assignment, Projection, factors_of};
+use spmdc_runtime::abi::ReduceOp;
+use std::collections::BTreeMap;
+
+/// Partial layouts of a value that are looked at.
+const MAX_WAYS: usize = 4;
+
+/// What a value costs.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    whole: f64,
+    partial: Vec<Way>,
+    /// To have it whole, it is best computed in this layout first.
+    through: Option<Sharding>,
+}
+
+/// A partial layout that a value can have.
+#[derive(Clone, Debug)]
+struct Way {
+    layout: Sharding,
+    cost: f64,
+    /// How the operands lie then; None for a sum of whole operands.
+    operands: Option<Vec<Sharding>>,
+}
+
+/// Types what stays partial, and puts requests around it.
+pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
+    // Costs are those of the outermost block.
+    inserter.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed: true, trips: 1.0 });
+    let mut sums = Sums::new(inserter, &body);
+    sums.block(&body, Nodes::default());
+    let Sums { makers, held, linear, rounds, .. } = sums;
+    inserter.frames.pop();
+    for (&value, layout) in &held {
+        inserter.func.info_mut(value).ty.sharding = layout.clone();
+    }
+    Rewriter { inserter, makers, held, linear, rounds }.block(body)
+}
+
+/// What is known of the values of a block.
+#[derive(Clone, Default)]
+struct Nodes {
+    of: BTreeMap<Value, Node>,
+    /// Of values that one statement uses which may take them partial: its position, or [`ROUND`].
+    consumer: BTreeMap<Value, usize>,
+}
+
+/// In place of a statement: the value goes round in a loop.
+const ROUND: usize = usize::MAX;
+
+impl Nodes {
+    /// What an operand costs, if it may be partial.
+    fn child(&self, value: Value) -> Option<&Node> {
+        self.consumer.get(&value).and_then(|_| self.of.get(&value))
+    }
+}
+
+impl Node {
+    /// Of a carried value inside a loop that has it in one of these layouts already.
+    fn carried(layouts: impl Iterator<Item = Sharding>) -> Node {
+        let partial = layouts.map(|layout| Way { layout, cost: 0.0, operands: None }).collect();
+        Node { partial, ..Node::default() }
+    }
+
+    fn way(&self, layout: &Sharding) -> Option<&Way> {
+        self.partial.iter().find(|way| way.layout == *layout)
+    }
+
+    fn offer(&mut self, new: Way) {
+        match self.partial.iter().position(|way| way.layout == new.layout) {
+            Some(at) if new.cost < self.partial[at].cost => self.partial[at] = new,
+            Some(_) => {}
+            None if self.partial.len() < MAX_WAYS => self.partial.push(new),
+            None => {}
+        }
+    }
+}
+
+struct Sums<'a, 'b> {
+    inserter: &'a Inserter<'b>,
+    uses: Vec<u32>,
+    /// Finite numbers other than zero.
+    constants: Vec<bool>,
+    /// What every device can make for itself in any layout.
+    makers: BTreeMap<Value, Stmt>,
+    /// The layouts of all values that stay partial.
+    held: BTreeMap<Value, Sharding>,
+    /// By its result: the partial layout in which a linear statement is computed, and those of its operands.
+    linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
+    /// By the result of a loop: the partial layout in which it is carried.
+    rounds: BTreeMap<Value, Sharding>,
+}
+
+/// A loop's first operand that it carries, how often it is taken to run, and the first parameter of its body that it carries.
+fn loop_of(stmt: &Stmt) -> Option<(usize, f64, usize)> {
+    match &stmt.op {
+        Op::For(op) => Some((op.bounds(), op.trips().map_or(MANY_TRIPS, |trips| trips as f64), 1)),
+        Op::While(_) => Some((0, MANY_TRIPS, 0)),
+        _ => None,
+    }
+}
+
+/// What values cost.
+impl<'a, 'b> Sums<'a, 'b> {
+    fn new(inserter: &'a Inserter<'b>, body: &Block) -> Sums<'a, 'b> {
+        let count = inserter.func.values.len();
+        let mut uses = vec![0; count];
+        body.each_use(&mut |value| uses[value.0 as usize] += 1);
+        let mut constants = vec![false; count];
+        body.walk(&mut |stmt| {
+            if let (Op::Constant(op), [result]) = (&stmt.op, stmt.results.as_slice()) {
+                let dtype = op.array.dtype();
+                let plain = |&bits: &u64| {
+                    let number = if dtype.is_float() { to_float(dtype, bits) } else { 1.0 };
+                    number.is_finite() && number != 0.0
+                };
+                constants[result.0 as usize] = op.array.bits.iter().all(plain);
+            }
+        });
+        let mut makers = BTreeMap::new();
+        body.walk(&mut |stmt| {
+            let are_numbers =
+                stmt.args.iter().all(|arg| makers.contains_key(arg) && inserter.func.ty(*arg).is_scalar());
+            if matches!(stmt.op, Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)) && are_numbers {
+                makers.insert(stmt.results[0], stmt.clone());
+            }
+        });
+        let (held, linear, rounds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Sums { inserter, uses, constants, makers, held, linear, rounds }
+    }
+
+    fn layout(&self, value: Value) -> &Sharding {
+        &self.inserter.func.ty(value).sharding
+    }
+
+    fn cost(&self, value: Value, from: &Sharding, to: &Sharding) -> f64 {
+        let is_free = from.unreduced.is_empty() && self.makers.contains_key(&value);
+        if is_free { 0.0 } else { self.inserter.planner.cost(&self.inserter.func.ty(value).array, from, to) }
+    }
+
+    fn is_used_once(&self, value: Value) -> bool {
+        self.uses[value.0 as usize] == 1
+    }
+
+    /// What is partial has blocks of its own size.
+    fn has_frames(&self, stmt: &Stmt) -> bool {
+        stmt.args.iter().chain(&stmt.results).any(|&value| self.layout(value).has_frames())
+    }
+
+    /// The sets of operands that may be partial together while all others are whole.
+    fn sets(&self, stmt: &Stmt) -> Vec<Vec<usize>> {
+        let each = |first: usize| (first..stmt.args.len()).map(|at| vec![at]).collect::<Vec<_>>();
+        if let Some((bounds, ..)) = loop_of(stmt) {
+            return each(bounds);
+        }
+        let args: Vec<&Type> = stmt.args.iter().map(|&arg| self.inserter.func.ty(arg)).collect();
+        let mut sets = match &stmt.op {
+            // Products of partial operands repeat work.
+            Op::Einsum(_) | Op::Branch(_) | Op::Manual(_) => return Vec::new(),
+            _ if stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) => return Vec::new(),
+            Op::Cast(op) => {
+                let (from, to) = (args[0].dtype(), op.to);
+                let exact = from.is_float() && to.is_float() && from.size() < to.size();
+                if exact { each(0) } else { Vec::new() }
+            }
+            _ => each(0),
+        };
+        if args.len() > 1 {
+            sets.push((0..args.len()).collect());
+        }
+        let partial = AxisSet::of(0);
+        sets.retain(|set| {
+            let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
+            let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
+            let others = |at: usize| set.contains(&at) || self.constants[stmt.args[at].0 as usize];
+            passes_sums(&stmt.op, &args, &axes) && (0..args.len()).all(others)
+        });
+        sets
+    }
+
+    /// What every value of the block costs.
+    fn learn(&self, block: &Block, nodes: &mut Nodes) {
+        for (position, stmt) in block.stmts.iter().enumerate() {
+            for operand in self.sets(stmt).into_iter().flatten() {
+                if self.is_used_once(stmt.args[operand]) {
+                    nodes.consumer.insert(stmt.args[operand], position);
+                }
+            }
+        }
+        for stmt in &block.stmts {
+            match &stmt.op {
+                Op::For(_) | Op::While(_) => self.round(stmt, nodes),
+                Op::Branch(_) | Op::Manual(_) => {}
+                _ => {
+                    if let Some(node) = self.node(stmt, nodes) {
+                        nodes.of.insert(stmt.results[0], node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the result of a statement that is linear or sums costs.
+    fn node(&self, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
+        let &[result] = stmt.results.as_slice() else { return None };
+        let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
+        let is_sum = matches!(&stmt.op, Op::Einsum(_)) || matches!(&stmt.op, Op::Reduce(op) if op.op == ReduceOp::Sum);
+        // Most sums meet nothing linear.
+        let is_base = is_sum && !self.has_frames(stmt) && nodes.consumer.contains_key(&result);
+        if children.iter().all(Option::is_none) && !is_base {
+            return None;
+        }
+        let projection = Projection::new(factors_of(&self.inserter.func, stmt));
+        let wanted = self.layout(result);
+        let whole: f64 = children.iter().flatten().map(|node| node.whole).sum();
+        let mut node = Node { whole, ..Node::default() };
+        if is_sum && !self.has_frames(stmt) {
+            let assignment = self.inserter.choose(&projection, stmt);
+            let frames = frames_of(&self.inserter.func, &projection, stmt, &assignment);
+            let layout = natural(&projection, &projection.rule.results[0], &assignment, &frames, AxisSet::EMPTY);
+            if self.is_partial_sum(&layout) {
+                node.whole += self.cost(result, &layout, wanted);
+                node.offer(Way { layout, cost: whole, operands: None });
+            }
+        }
+        let own_work = self.work(stmt, wanted);
+        for set in &self.sets(stmt) {
+            for &at in set {
+                for way in children[at].map(|child| child.partial.as_slice()).unwrap_or_default() {
+                    let Some((layout, operands)) = self.through(&projection, set, at, &way.layout) else { continue };
+                    let needed = stmt.args.iter().zip(&children).zip(&operands);
+                    let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to)).sum();
+                    let cost = moved + self.work(stmt, &layout) - own_work;
+                    node.offer(Way { layout, cost, operands: Some(operands) });
+                }
+            }
+        }
+        self.settle(&mut node, result);
+        (!node.partial.is_empty()).then_some(node)
+    }
+
+    /// Whether it is cheaper to have a value whole through one of its partial layouts.
+    fn settle(&self, node: &mut Node, value: Value) {
+        for way in &node.partial {
+            let cost = way.cost + self.cost(value, &way.layout, self.layout(value));
+            if cost < node.whole {
+                (node.whole, node.through) = (cost, Some(way.layout.clone()));
+            }
+        }
+    }
+
+    /// What the results of a loop cost: its body may add to what it carries while that is partial.
+    fn round(&self, stmt: &Stmt, nodes: &mut Nodes) {
+        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let mut inside = self.inside(stmt);
+        self.learn(body, &mut inside);
+        let mut round = Nodes { consumer: inside.consumer.clone(), ..Nodes::default() };
+        for (&param, &next) in body.params[first..].iter().zip(&body.results) {
+            if let Some(node) = inside.child(next) {
+                round.of.insert(param, Node::carried(node.partial.iter().map(|way| way.layout.clone())));
+            }
+        }
+        if round.of.is_empty() {
+            return;
+        }
+        self.learn(body, &mut round);
+        for (i, &param) in body.params[first..].iter().enumerate() {
+            let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
+            let decides = matches!(stmt.op, Op::While(_)) && self.uses[stmt.blocks[0].params[i].0 as usize] > 0;
+            let framed = [init, result].into_iter().any(|value| self.layout(value).has_frames());
+            let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
+            let child = nodes.child(init);
+            let whole = trips * each.whole + child.map_or(0.0, |child| child.whole);
+            let mut node = Node { whole, ..Node::default() };
+            for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
+                if self.returns(body, &round, next, &way.layout, param) {
+                    let cost = trips * way.cost + self.operand(init, child, &way.layout);
+                    node.offer(Way { layout: way.layout.clone(), cost, operands: None });
+                }
+            }
+            self.settle(&mut node, result);
+            if !node.partial.is_empty() {
+                nodes.of.insert(result, node);
+            }
+        }
+    }
+
+    /// Whether a value in this layout is made of the parameter in the same one, or nobody reads the parameter.
+    fn returns(&self, body: &Block, nodes: &Nodes, value: Value, layout: &Sharding, param: Value) -> bool {
+        if self.uses[param.0 as usize] == 0 {
+            return true;
+        }
+        let mut at = vec![(value, layout.clone())];
+        while let Some((value, found)) = at.pop() {
+            if value == param {
+                return found == *layout && nodes.consumer.contains_key(&param);
+            }
+            let (Some(way), Some(maker)) = (
+                nodes.child(value).and_then(|node| node.way(&found)),
+                body.stmts.iter().find(|stmt| stmt.results.contains(&value)),
+            ) else {
+                continue;
+            };
+            if let Some((bounds, ..)) = loop_of(maker) {
+                let carried = maker.results.iter().zip(&maker.args[bounds..]).find(|(result, _)| **result == value);
+                at.extend(carried.map(|(_, &init)| (init, found)));
+            } else if let Some(operands) = &way.operands {
+                at.extend(maker.args.iter().copied().zip(operands.iter().cloned()));
+            }
+        }
+        false
+    }
+
+    /// What is known inside of a loop at first.
+    fn inside(&self, stmt: &Stmt) -> Nodes {
+        let mut nodes = Nodes::default();
+        if let (Some((bounds, ..)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) {
+            let nexts = body.results.iter().take(stmt.args.len() - bounds);
+            nodes.consumer.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, ROUND)));
+        }
+        nodes
+    }
+
+    /// Whether a value in this layout is a sum along auto axes.
+    fn is_partial_sum(&self, layout: &Sharding) -> bool {
+        let auto = self.inserter.mesh.of_kind(AxisKind::Auto);
+        !layout.unreduced.is_empty() && layout.combine == ReduceOp::Sum && layout.unreduced.is_subset_of(auto)
+    }
+
+    /// Where an operand is partial in this layout: the result's layout, and those of all operands.
+    fn through(
+        &self,
+        projection: &Projection,
+        set: &[usize],
+        at: usize,
+        layout: &Sharding,
+    ) -> Option<(Sharding, Vec<Sharding>)> {
+        let rule = &projection.rule;
+        let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
+        let lists = projection.factors_of(&rule.operands[at], &axes, self.inserter.mesh);
+        let assignment: Assignment = lists.into_iter().map(Option::unwrap_or_default).collect();
+        let is_used = assignment.iter().flatten().any(|&axis| layout.unreduced.contains(axis.into()));
+        let mut factors = rule.factors.iter().zip(&assignment);
+        let moves = factors.any(|(factor, axes)| factor.kind == FactorKind::Window && !axes.is_empty());
+        let fits = projection.dims_of(&rule.operands[at], &assignment) == axes
+            && projection.is_valid(&assignment, self.inserter.mesh)
+            && !is_used
+            && !moves;
+        let operand = |(at, dims): (usize, &Vec<Vec<usize>>)| {
+            let axes = if set.contains(&at) { layout.unreduced } else { AxisSet::EMPTY };
+            Sharding::closed(projection.dims_of(dims, &assignment)).with_unreduced(axes, ReduceOp::Sum)
+        };
+        fits.then(|| {
+            let frames = vec![None; rule.factors.len()];
+            let result = natural(projection, &rule.results[0], &assignment, &frames, layout.unreduced);
+            (result, rule.operands.iter().enumerate().map(operand).collect())
+        })
+    }
+
+    /// What it costs to have an operand in a layout.
+    fn operand(&self, value: Value, node: Option<&Node>, to: &Sharding) -> f64 {
+        let Some(node) = node else { return self.cost(value, self.layout(value), to) };
+        let made = node.whole + self.cost(value, self.layout(value), to);
+        node.way(to).map_or(made, |way| way.cost.min(made))
+    }
+
+    /// What computing takes on a device, as bytes.
+    fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
+        let func = &self.inserter.func;
+        let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
+        let operations = stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results));
+        let blocks = self.inserter.mesh.size_of_set(result.used_axes());
+        operations as f64 / blocks as f64 * BYTES_PER_OPERATION
+    }
+}
+
+/// Decisions, from the last statement to the first: who uses a value decides before who makes it.
+impl Sums<'_, '_> {
+    fn block(&mut self, block: &Block, mut nodes: Nodes) {
+        self.learn(block, &mut nodes);
+        for (position, stmt) in block.stmts.iter().enumerate().rev() {
+            match &stmt.op {
+                Op::For(_) | Op::While(_) => self.decide_round(stmt, position, &nodes),
+                Op::Branch(_) | Op::Manual(_) => {
+                    stmt.blocks.iter().for_each(|inner| self.block(inner, Nodes::default()));
+                }
+                _ => self.decide(stmt, position, &nodes),
+            }
+        }
+    }
+
+    /// The partial layout in which a value is to be computed, if it is.
+    fn target(&self, value: Value, nodes: &Nodes) -> Option<Sharding> {
+        self.held.get(&value).cloned().or_else(|| nodes.of.get(&value).and_then(|node| node.through.clone()))
+    }
+
+    /// An operand is to lie so; it stays partial if it is cheaper so.
+    fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &Nodes) {
+        if nodes.consumer.get(&value) != Some(&position) || layout.unreduced.is_empty() {
+            return;
+        }
+        let Some(node) = nodes.of.get(&value) else { return };
+        let made = node.whole + self.cost(value, self.layout(value), layout);
+        if node.way(layout).is_some_and(|way| way.cost <= made) {
+            self.held.insert(value, layout.clone());
+        }
+    }
+
+    fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+        let &[result] = stmt.results.as_slice() else { return };
+        let Some(layout) = self.target(result, nodes) else { return };
+        let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
+        if let Some(operands) = way.and_then(|way| way.operands.clone()) {
+            let pairs = stmt.args.iter().zip(&operands);
+            pairs.for_each(|(&arg, layout)| self.hold(arg, layout, position, nodes));
+            self.linear.insert(result, (layout, operands));
+        }
+    }
+
+    fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+        let (Some((bounds, _, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let mut inside = self.inside(stmt);
+        for (i, &param) in body.params[first..].iter().enumerate() {
+            let Some(layout) = self.target(stmt.results[i], nodes) else { continue };
+            self.hold(stmt.args[bounds + i], &layout, position, nodes);
+            self.rounds.insert(stmt.results[i], layout.clone());
+            self.held.insert(body.results[i], layout.clone());
+            inside.of.insert(param, Node::carried(std::iter::once(layout)));
+        }
+        self.block(body, inside);
+        if first == 0 {
+            self.block(&stmt.blocks[0], Nodes::default());
+        }
+    }
+}
+
+struct Rewriter<'a, 'b> {
+    inserter: &'a mut Inserter<'b>,
+    makers: BTreeMap<Value, Stmt>,
+    held: BTreeMap<Value, Sharding>,
+    linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
+    rounds: BTreeMap<Value, Sharding>,
+}
+
+impl Rewriter<'_, '_> {
+    fn block(&mut self, mut block: Block) -> Block {
+        let mut stmts = Vec::new();
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            let mut after = Vec::new();
+            if let Some((bounds, _, first)) = loop_of(&stmt) {
+                for i in 0..stmt.args.len() - bounds {
+                    let Some(layout) = self.rounds.remove(&stmt.results[i]) else { continue };
+                    stmt.args[bounds + i] = self.operand(stmt.args[bounds + i], &layout, &stmt.origin, &mut stmts);
+                    for block in &stmt.blocks {
+                        let param = block.params[first + i];
+                        self.inserter.func.info_mut(param).ty.sharding = layout.clone();
+                    }
+                    self.result(&mut stmt, i, layout, &mut after);
+                }
+            } else if let Some((layout, operands)) = stmt.results.first().and_then(|first| self.linear.remove(first)) {
+                for (arg, layout) in stmt.args.iter_mut().zip(&operands) {
+                    *arg = self.operand(*arg, layout, &stmt.origin, &mut stmts);
+                }
+                self.result(&mut stmt, 0, layout, &mut after);
+            }
+            stmt.blocks = std::mem::take(&mut stmt.blocks).into_iter().map(|inner| self.block(inner)).collect();
+            stmts.push(stmt);
+            stmts.append(&mut after);
+        }
+        block.stmts = stmts;
+        block
+    }
+
+    /// The value in this layout, in front of what needs it so.
+    fn operand(&mut self, value: Value, layout: &Sharding, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
+        let ty = self.inserter.func.ty(value).clone();
+        if ty.sharding == *layout {
+            return value;
+        }
+        let whole = layout.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum);
+        if let Some(maker) = self.makers.get(&value)
+            && ty.sharding != whole
+        {
+            let copy = self.inserter.new_value(Type { sharding: whole, ..ty.clone() }, &maker.origin, 0);
+            stmts.push(Stmt { results: vec![copy], ..maker.clone() });
+            return self.operand(copy, layout, origin, stmts);
+        }
+        let origin = origin.because("this is added to partial sums");
+        let made = self.inserter.new_value(Type { sharding: layout.clone(), ..ty }, &origin, 0);
+        let op = Reshard::request(layout.clone()).into();
+        stmts.push(Stmt { op, args: vec![value], results: vec![made], blocks: Vec::new(), origin });
+        made
+    }
+
+    /// A result is made in this layout, and is brought to the one that is wanted.
+    fn result(&mut self, stmt: &mut Stmt, i: usize, layout: Sharding, after: &mut Vec<Stmt>) {
+        let wanted = stmt.results[i];
+        if self.held.get(&wanted) == Some(&layout) {
+            return;
+        }
+        let axes = self.inserter.mesh.display_set(layout.unreduced);
+        let behind = match stmt.blocks.is_empty() {
+            true => format!("`{}`", stmt.op.rules().name()),
+            false => "the loop".to_string(),
+        };
+        let ty = Type { sharding: layout, ..self.inserter.func.ty(wanted).clone() };
+        let origin = stmt.origin.because(format!("partial sums over {axes} are combined once, behind {behind}"));
+        let made = self.inserter.new_value(ty, &stmt.origin, 0);
+        stmt.results[i] = made;
+        let op = Reshard::request(self.inserter.sharding(wanted)).into();
+        after.push(Stmt { op, args: vec![made], results: vec![wanted], blocks: Vec::new(), origin });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::check::sources::{NoSources, SourceSet};
+    use crate::ir::Stage;
+    use crate::pipeline::{Options, compile};
+    use crate::report::plan::collectives;
+
+    /// The collectives of a function on X = 2, Y = 4: kind, trips, bytes.
+    fn plan(function: &str) -> Vec<String> {
+        let source = format!("mesh (X = 2, Y = 4);\n{function}");
+        let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let compilation = compile(&set, &Options::default()).unwrap();
+        let found = collectives(compilation.stage(Stage::Partitioned).unwrap());
+        let trips = |trips: Option<u64>| trips.map_or("?".to_string(), |trips| trips.to_string());
+        found.iter().map(|c| format!("{} {}x{}", c.kind.name(), trips(c.trips), c.bytes)).collect()
+    }
+
+    #[test]
+    fn sums_of_sums_are_combined_once() {
+        let products = |result: &str| {
+            plan(&format!("fn main(x: f32[8, 16@Y], y: f32[16@Y, 8], z: f32[16@Y, 8], s: f32) {{ {result} }}"))
+        };
+        assert_eq!(products("x @ y + x @ z"), ["all_reduce 1x256"]);
+        assert_eq!(products("0.5 * (x @ y) - (x @ z).T / 3"), ["all_reduce 1x256"]);
+        assert_eq!(products("reshard(x @ y + x @ z, P(Y, _))"), ["reduce_scatter 1x256"]);
+        assert_eq!(products("x @ y + x @ z * 2 + 1"), ["all_reduce 1x256"]);
+        // A total is smaller than what is summed up.
+        assert_eq!(products("sum(x @ y)"), ["all_reduce 1x4"]);
+        // Not linear, or linear with a number that may be infinite.
+        assert_eq!(products("exp(x @ y) + x @ z").len(), 2);
+        assert_eq!(products("s * (x @ y) + x @ z").len(), 2);
+        // Needed whole for itself, too.
+        assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
+    }
+
+    #[test]
+    fn what_a_loop_adds_up_is_combined_behind_it() {
+        let gradients = |body: &str| {
+            plan(&format!(
+                "fn main(x: f32[6, 8@X, 16], d: f32[6, 8@X, 4]) {{ let mut g = zeros(f32[16, 4]); {body} g }}"
+            ))
+        };
+        let step = "g = g + x[i].T @ d[i];";
+        assert_eq!(gradients(&format!("for i in 0..6 {{ {step} }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients(&format!("for k in 0..3 {{ for i in 0..6 {{ {step} }} }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients(&format!("let mut i = 0; while i < 6 {{ {step} i = i + 1; }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients("for i in 0..6 { g = 0.9 * g + 0.1 * (x[i].T @ d[i]); }"), ["all_reduce 1x256"]);
+        assert_eq!(gradients("for i in 0..6 { g = tanh(g + x[i].T @ d[i]); }"), ["all_reduce 6x256"]);
+        let until = "let mut i = 0; while g[0, 0] < 6 { g = g + x[i].T @ d[i]; i = i + 1; }";
+        assert!(gradients(until).contains(&"all_reduce ?x256".to_string()));
+    }
+
+    #[test]
+    fn a_target_that_is_split_along_the_axis_gets_its_part() {
+        let source = "fn main(x: f32[6, 8@X, 16], d: f32[6, 8@X, 4]) -> f32[16@X, 4] {
+            let mut g = zeros(f32[16, 4]);
+            for i in 0..6 { g = g + x[i].T @ d[i]; }
+            reshard(g, P(X, _))
+        }";
+        assert_eq!(plan(source), ["reduce_scatter 1x256"]);
+    }
+}
