@@ -15,6 +15,7 @@ use crate::passes::cse::cse;
 use crate::passes::dce::dce;
 use crate::passes::exchange_halos::exchange_halos;
 use crate::passes::fuse::fuse;
+use crate::passes::hoist::hoist;
 use crate::passes::insert_reshards::insert_reshards;
 use crate::passes::local_winners::local_winners;
 use crate::passes::partition::partition;
@@ -117,7 +118,7 @@ impl Run<'_> {
             self.time("insert_reshards");
             m = exchange_halos(m);
             self.time("exchange_halos");
-            m = partition(m);
+            m = cse(hoist(partition(m)));
             self.time("partition");
         }
         if m.stage <= Stage::Partitioned {

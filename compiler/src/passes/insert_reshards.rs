@@ -613,8 +613,11 @@ impl Costs<'_> {
         let inserter = self.inserter;
         let here = inserter.weight(inserter.frames.len() - 1);
         let mut sum = operations as f64 / blocks as f64 * BYTES_PER_OPERATION * here;
+        // What a loop would exchange alike in every trip leaves it (`hoist`).
+        let defined = self.stmt.args.iter().map(|&arg| inserter.reach(arg)).max();
+        let made = defined.filter(|_| !self.stmt.op.rules().has_effect()).map_or(here, |depth| inserter.weight(depth));
         for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
-            let weight = self.stmt.args.get(tensor).map_or(here, |&arg| inserter.weight(inserter.reach(arg)));
+            let weight = self.stmt.args.get(tensor).map_or(made, |&arg| inserter.weight(inserter.reach(arg)));
             sum += self.tensor(tensor, assignment) * weight;
         }
         Some(sum)

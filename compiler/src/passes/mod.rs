@@ -7,6 +7,7 @@
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `exchange_halos`: windows find all that they read on their own device.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
+//! - `hoist`: no loop makes the same exchange in every trip.
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
@@ -15,6 +16,7 @@ pub mod cse;
 pub mod dce;
 pub mod exchange_halos;
 pub mod fuse;
+pub mod hoist;
 pub mod insert_reshards;
 pub mod local_winners;
 pub mod partition;
