@@ -14,6 +14,7 @@ use crate::passes::align_frames::align_frames;
 use crate::passes::cse::cse;
 use crate::passes::dce::dce;
 use crate::passes::exchange_halos::exchange_halos;
+use crate::passes::exchange_totals::exchange_totals;
 use crate::passes::fuse::fuse;
 use crate::passes::hoist::hoist;
 use crate::passes::insert_reshards::insert_reshards;
@@ -118,6 +119,8 @@ impl Run<'_> {
             self.time("insert_reshards");
             m = exchange_halos(m);
             self.time("exchange_halos");
+            m = exchange_totals(m);
+            self.time("exchange_totals");
             m = cse(hoist(partition(m)));
             self.time("partition");
         }

@@ -222,6 +222,17 @@ PROGRAMS = [
      f"-> (f32[4, {len(SPECIAL)}, {len(SPECIAL)}], f32[4, {len(SPECIAL)}, {len(SPECIAL)}]) {{\n"
      f"  let z = stack([{', '.join(f'{name}(x, y)' for name in TWO)}]);\n  (z, reciprocal(z))\n}}", [SPECIAL[:, None], SPECIAL],
      lambda x, y: special([f(x, y) for f in TWO.values()])),
+    ("scans", "reduction", "fn main(x: f32[7@X, 9@Y], b: f32[5@Y, 3]) -> (f32[63], f32[7, 9], f32[7, 9], f32[7, 9], f32[7, 9], f32[5, 3]) "
+     "{ (cumsum(x), cumsum(x, axis=0), cumsum(x, axis=1, reverse=true), cumprod(x, axis=-1), cummax(x, axis=1), cummin(b, reverse=true)) }",
+     [f32(7, 9), f32(5, 3)], lambda x, b: (jnp.cumsum(x), jnp.cumsum(x, 0), jax.lax.cumsum(x, 1, reverse=True), jnp.cumprod(x, -1),
+                                           jax.lax.cummax(x, 1), jax.lax.cummin(b, reverse=True))),
+    ("scans_of_integers", "exact", "fn main(x: i32[11@Y], y: i32[6@X, 5], m: bool[9@Y]) -> (i32[11], i32[6, 5], i32[6, 5], i32[9]) "
+     "{ (cumsum(x, reverse=true), cumprod(y, axis=0), cummax(y), cumsum(m)) }",
+     [i32(11), i32(6, 5), boolean(9)], lambda x, y, m: (jax.lax.cumsum(x, reverse=True), jnp.cumprod(y, 0), jax.lax.cummax(y),
+                                                       jnp.cumsum(m))),
+    ("scans_with_nan", "exact", "fn main(x: f32[13@Y]) -> (f32[13], f32[13], f32[13]) "
+     "{ (cummax(x), cummin(x), cummax(x, reverse=true)) }",
+     [SPECIAL], lambda x: (jax.lax.cummax(x), jax.lax.cummin(x), jax.lax.cummax(x, reverse=True))),
 ]
 
 

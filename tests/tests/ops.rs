@@ -36,6 +36,8 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
     const SUMS: &[&str] = &[
         "sum",
         "prod",
+        "cumsum",
+        "cumprod",
         "mean",
         "var",
         "std",

@@ -125,6 +125,8 @@ fn is_possible(nest: &Nest, dim: usize) -> bool {
         match store.combine {
             // Positions are counted in lanes, which is simplest where lanes are neighbours.
             Some(Combine::ArgMax | Combine::ArgMin) if nest.dims[dim].reduced => dim + 1 == nest.dims.len(),
+            // One place follows from the one before.
+            Some(Combine::Scan { .. }) if nest.dims[dim].reduced => false,
             Some(_) if nest.dims[dim].reduced => true,
             Some(_) => moves,
             None => moves || !varies[store.value.0 as usize],
@@ -170,8 +172,12 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
                 let at = nest.store_level(store);
                 total += share(1.0, access_cost(&store.access, store.dtype, cut)) * trips[at];
             }
-            Some(_) => {
+            Some(combine) => {
                 total += share(1.0, 1.0 / registers_ratio(store.dtype)) * trips[nest.dims.len()];
+                if combine.is_scan() {
+                    total += share(1.0, access_cost(&store.access, store.dtype, cut)) * trips[nest.dims.len()];
+                    continue;
+                }
                 // Lanes of a reduced dimension must be put together for every result.
                 let finish = match dim {
                     Some(dim) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),

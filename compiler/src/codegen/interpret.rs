@@ -72,8 +72,11 @@ impl Interpreter<'_> {
         for (store, partial) in kernel.stores.iter().zip(partials) {
             if let Some(combine) = store.combine {
                 let bits = finish(store.dtype, combine, partial);
-                let dtype = if matches!(combine, Combine::Reduce(_)) { store.dtype } else { DType::I32 };
-                self.store(store, dtype, bits);
+                match combine {
+                    Combine::Scan { .. } => {}
+                    Combine::Reduce(_) => self.store(store, store.dtype, bits),
+                    Combine::ArgMax | Combine::ArgMin => self.store(store, DType::I32, bits),
+                }
             }
         }
         Ok(())
@@ -85,12 +88,21 @@ impl Interpreter<'_> {
         let kernel = self.kernel;
         let mut values = Vec::with_capacity(kernel.stores.len());
         for store in &kernel.stores {
-            values.push(self.value(store.value)?);
+            let first = store.combine.and_then(Combine::operand).map(|first| self.value(first)).transpose()?;
+            values.push((self.value(store.value)?, first));
         }
-        for ((store, bits), partial) in kernel.stores.iter().zip(values).zip(partials) {
+        for ((store, (bits, first)), partial) in kernel.stores.iter().zip(values).zip(partials) {
             match store.combine {
                 None => self.store(store, store.dtype, bits),
-                Some(combine) => *partial = Some(combined(store.dtype, combine, *partial, bits, position)),
+                Some(combine) => {
+                    if let (Combine::Scan { op, .. }, None, Some(first)) = (combine, &partial, first) {
+                        *partial = Some(combined(store.dtype, Combine::Reduce(op), None, first, position));
+                    }
+                    *partial = Some(combined(store.dtype, combine, *partial, bits, position));
+                    if combine.is_scan() {
+                        self.store(store, store.dtype, finish(store.dtype, combine, *partial));
+                    }
+                }
             }
         }
         Ok(())
@@ -196,7 +208,7 @@ fn operation(op: ReduceOp) -> BinaryOp {
 
 fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, position: i64) -> (u64, i64) {
     let (first, op) = match combine {
-        Combine::Reduce(op) => {
+        Combine::Reduce(op) | Combine::Scan { op, .. } => {
             let of = accumulator(dtype, op);
             let bits = number::cast(dtype, of, bits).expect("halves become single precision");
             let sum = partial.map(|(sum, _)| number::eval_binary(operation(op), of, sum, bits));
@@ -215,26 +227,11 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
 fn finish(dtype: DType, combine: Combine, partial: Partial) -> u64 {
     let op = match combine {
         Combine::ArgMax | Combine::ArgMin => return partial.map_or(0, |(_, position)| position as u64),
-        Combine::Reduce(op) => op,
+        Combine::Reduce(op) | Combine::Scan { op, .. } => op,
     };
     let (bits, of) = match partial {
         Some((bits, _)) => (bits, accumulator(dtype, op)),
-        None => (neutral(dtype, op), dtype),
+        None => (number::neutral(op, dtype), dtype),
     };
     number::cast(of, dtype, bits).expect("single precision becomes half")
-}
-
-fn neutral(dtype: DType, op: ReduceOp) -> u64 {
-    let extreme =
-        |float: f64, int: f64| number::cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
-    let bits = match op {
-        ReduceOp::Sum | ReduceOp::Or => Some(0),
-        ReduceOp::Product => number::cast(DType::I32, dtype, 1),
-        ReduceOp::And => number::cast(DType::I64, dtype, u64::MAX),
-        ReduceOp::Max if dtype == DType::Bool => Some(0),
-        ReduceOp::Max => extreme(f64::NEG_INFINITY, -1e30),
-        ReduceOp::Min if dtype == DType::Bool => Some(1),
-        ReduceOp::Min => extreme(f64::INFINITY, 1e30),
-    };
-    bits.expect("every type but keys converts")
 }

@@ -123,6 +123,23 @@ pub enum Combine {
     ArgMax,
     /// As [`Combine::ArgMax`], for the smallest; NaN counts as smallest.
     ArgMin,
+    /// What is combined so far, stored at every point; it begins with `first`, which is the same for all reduced points.
+    Scan { op: ReduceOp, first: Elem },
+}
+
+impl Combine {
+    /// A value of the body that it needs.
+    pub fn operand(self) -> Option<Elem> {
+        match self {
+            Combine::Scan { first, .. } => Some(first),
+            Combine::Reduce(_) | Combine::ArgMax | Combine::ArgMin => None,
+        }
+    }
+
+    /// Whether there is something to store at every point.
+    pub fn is_scan(self) -> bool {
+        matches!(self, Combine::Scan { .. })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -131,8 +148,15 @@ pub struct Store {
     /// The element type of `value`; the buffer's too, except for `ArgMax` and `ArgMin`, which store i32.
     pub dtype: DType,
     pub value: Elem,
-    /// None: at every point. Some: once per point of the dimensions that are not reduced.
+    /// None: at every point. Some: once per point of the dimensions that are not reduced, but for scans.
     pub combine: Option<Combine>,
+}
+
+impl Store {
+    /// The values of the body that it needs.
+    pub fn operands(&self) -> impl Iterator<Item = Elem> + use<> {
+        std::iter::once(self.value).chain(self.combine.and_then(Combine::operand))
+    }
 }
 
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.

@@ -233,7 +233,7 @@ impl Nest {
         let on_indices = self.conditions_on_indices();
         let mut needs = vec![Need::Never; count];
         for store in &self.stores {
-            needs[store.value.0 as usize] = Need::Always;
+            store.operands().for_each(|operand| needs[operand.0 as usize] = Need::Always);
         }
         for user in (0..count).rev() {
             let need = needs[user];
@@ -344,7 +344,7 @@ impl Nest {
         // An explicit stack, as chains of fused operations may be long.
         let mut stack: Vec<(Elem, bool)> = Vec::new();
         for store in self.stores.iter().rev() {
-            stack.push((store.value, false));
+            stack.extend(store.operands().map(|operand| (operand, false)));
             stack.extend(store.access.address.dynamic.iter().map(|&(elem, _)| (elem, false)));
         }
         while let Some((elem, ready)) = stack.pop() {

@@ -9,7 +9,7 @@
 //! Along each dimension the *middle* is where all conditions hold; what lies before and behind becomes a kernel of its own. In the
 //! kernels of outer dimensions' ends, conditions on inner ones stay tests: these are thin. Reduced dimensions are left alone.
 
-use super::loops::{Affine, Elem, Extent, Inst, Kernel};
+use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use super::nest::{operands, scalar_bounds};
 use spmdc_runtime::abi::{DType, Scalar};
 
@@ -154,7 +154,7 @@ fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
     let mut stack: Vec<Elem> = Vec::new();
     let dynamic = |affine: &Affine| affine.dynamic.iter().map(|&(elem, _)| elem).collect::<Vec<_>>();
     for store in &kernel.stores {
-        stack.push(store.value);
+        stack.extend(store.operands());
         stack.extend(dynamic(&store.access.address));
     }
     while let Some(elem) = stack.pop() {
@@ -175,7 +175,12 @@ fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
     }
     let renumber = |elem: &mut Elem| *elem = place[same[elem.0 as usize].0 as usize];
     part.insts.iter_mut().for_each(|inst| each_operand(inst, &renumber));
-    part.stores.iter_mut().for_each(|store| renumber(&mut store.value));
+    for store in &mut part.stores {
+        renumber(&mut store.value);
+        if let Some(Combine::Scan { first, .. }) = &mut store.combine {
+            renumber(first);
+        }
+    }
     each_affine(&mut part, &|affine| {
         let mut affine = affine.clone();
         affine.dynamic.iter_mut().for_each(|(elem, _)| renumber(elem));

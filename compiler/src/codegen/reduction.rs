@@ -3,7 +3,7 @@
 //! A reduction starts inside the loops over the dimensions that stay, passes its partial results through the loops over the
 //! reduced ones, and ends with a store. If the vectorised dimension is a reduced one, every lane has a partial result of its own,
 //! and so have the elements left over; they are put together in a fixed order, so that a result depends neither on the
-//! range of a call nor on the machine.
+//! range of a call nor on the machine. A scan stores what is combined so far at every point, so its loop is never cut into lanes.
 
 use super::arithmetic::register_type;
 use super::kernel::Emitter;
@@ -44,6 +44,11 @@ impl Emitter<'_, '_> {
                 .iter()
                 .map(|&lanes| {
                     let lane = self.accumulator_lane(store, lanes);
+                    if let Some(first) = combine.operand() {
+                        let first = self.operand(first, lanes);
+                        let value = self.vector(lanes).mask_or_value(store_dtype(store), first, lane);
+                        return Partial { lanes, value, position: None };
+                    }
                     let mut v = self.vector(lanes);
                     let bits = neutral(combine, store_dtype(store), lane);
                     // Truth in a scalar is 1.
@@ -82,7 +87,12 @@ impl Emitter<'_, '_> {
             let mut v = self.vector(lanes);
             let value = v.mask_or_value(store_dtype(store), value, old.value.lane);
             let new = Partial { lanes, value, position: position.filter(|_| is_position(combine)) };
-            self.accumulators[at].partials[which] = v.combine(combine, store_dtype(store), old, new, false);
+            let sum = v.combine(combine, store_dtype(store), old, new, false);
+            self.accumulators[at].partials[which] = sum;
+            if combine.is_scan() {
+                let value = self.vector(lanes).round_result(store_dtype(store), sum.value);
+                self.store(&store.access, store_dtype(store), value, lanes);
+            }
         }
     }
 
@@ -114,6 +124,9 @@ impl Emitter<'_, '_> {
         let stores = nest.stores.iter().filter(|store| store.combine.is_some());
         for (accumulator, store) in accumulators.into_iter().zip(stores) {
             let combine = store.combine.expect("only combining stores were kept");
+            if combine.is_scan() {
+                continue;
+            }
             let dtype = store_dtype(store);
             let across = nest.cut.as_ref().is_some_and(|cut| nest.dims[cut.dim].reduced);
             let result = if across {
@@ -161,7 +174,9 @@ impl Vector<'_, '_> {
     /// `b` after `a`. Their positions are in order unless `unordered`.
     fn combine(&mut self, combine: Combine, dtype: DType, a: Partial, b: Partial, unordered: bool) -> Partial {
         match combine {
-            Combine::Reduce(op) => Partial { value: self.reduce(op, dtype, a.value, b.value), ..a },
+            Combine::Reduce(op) | Combine::Scan { op, .. } => {
+                Partial { value: self.reduce(op, dtype, a.value, b.value), ..a }
+            }
             Combine::ArgMax | Combine::ArgMin => {
                 let largest = combine == Combine::ArgMax;
                 let mut takes = self.is_better(largest, dtype, b.value, a.value);
@@ -314,5 +329,6 @@ fn neutral(combine: Combine, dtype: DType, lane: Type) -> u64 {
         Combine::Reduce(ReduceOp::Product) if dtype == DType::Bool => all_ones,
         Combine::Reduce(ReduceOp::Product) if dtype.is_float() => float(1.0),
         Combine::Reduce(ReduceOp::Product) => 1,
+        Combine::Scan { .. } => unreachable!("a scan begins with a value of the body"),
     }
 }

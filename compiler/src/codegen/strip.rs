@@ -48,7 +48,9 @@ impl Strips {
     /// For a nest whose results lie side by side along `columns`, which bundles are cut along; `work` is that of one point.
     pub fn choose(nest: &Nest, columns: usize, long_body: bool) -> Option<Strips> {
         let row = nest.dims.iter().rposition(|dim| dim.reduced)?;
-        if nest.dims[columns].reduced || nest.stores.iter().any(|store| store.combine.is_none()) {
+        // A scan that goes on from something else needs that beside its partial results.
+        let begins_anew = |combine: Combine| combine.operand().is_none_or(|first| nest.levels[first.0 as usize] == 0);
+        if nest.dims[columns].reduced || !nest.stores.iter().all(|store| store.combine.is_some_and(begins_anew)) {
             return None;
         }
         let is_far = nest.order.iter().any(|elem| match &nest.insts[elem.0 as usize] {
@@ -232,7 +234,7 @@ mod tests {
         let slot = |dtype, written, len| BufferSlot { dtype, written, len };
         let written = |&(dtype, combine): &(DType, Combine)| match combine {
             Combine::ArgMax | Combine::ArgMin => DType::I32,
-            Combine::Reduce(_) => dtype,
+            Combine::Reduce(_) | Combine::Scan { .. } => dtype,
         };
         let mut insts = vec![Inst::Load { access: Access { buffer: 0, address: at(&[(0, 1), (1, COLUMNS)]) }, dtype }];
         insts.extend(body.iter().cloned());
@@ -249,6 +251,16 @@ mod tests {
         Kernel { dims, range_dim: true, buffers, scalars: Vec::new(), insts, stores }
     }
 
+    /// What `x[r, c]` comes to over the rows so far.
+    fn over_columns_so_far(dtype: DType, op: ReduceOp) -> Kernel {
+        let begin = Inst::Const { dtype, bits: 0 };
+        let mut kernel = over_rows(dtype, &[], &[(dtype, Combine::Scan { op, first: Elem(1) })]);
+        kernel.insts.push(begin);
+        kernel.buffers[1].len = (ROWS * COLUMNS) as usize;
+        kernel.stores[0].access.address = at(&[(0, 1), (1, COLUMNS)]);
+        kernel
+    }
+
     #[test]
     fn strips_combine_as_registers_do() {
         let sum = Combine::Reduce(ReduceOp::Sum);
@@ -262,6 +274,8 @@ mod tests {
             over_rows(DType::F16, &[], &[(DType::F16, sum)]),
             over_rows(DType::I32, &[], &[(DType::I32, sum), (DType::I32, Combine::ArgMax)]),
             over_rows(DType::F32, &[], &[(DType::F32, Combine::ArgMin), (DType::F32, Combine::Reduce(ReduceOp::Min))]),
+            over_columns_so_far(DType::F32, ReduceOp::Sum),
+            over_columns_so_far(DType::I32, ReduceOp::Min),
             over_rows(DType::F64, &positive(DType::F64), &[any]),
             over_rows(DType::F32, &positive(DType::F32), &[any]),
         ];

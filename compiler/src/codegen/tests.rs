@@ -715,10 +715,12 @@ fn generate(random: &mut Random) -> Generated {
     }
     for _ in 0..1 + random.below(2) {
         let (value, dtype) = random.pick(&values[values.len() / 2..]);
-        let combine = (reduced_count > 0).then(|| random_combine(random, dtype));
+        let combine = (reduced_count > 0).then(|| random_combine(random, &mut kernel, dtype));
         let position = matches!(combine, Some(Combine::ArgMax | Combine::ArgMin));
         let stored = if position { DType::I32 } else { dtype };
-        let address = output_address(random, &maxima[..parallel_count]);
+        let is_scan = combine.is_some_and(Combine::is_scan);
+        let written = if is_scan { maxima.len() } else { parallel_count };
+        let address = output_address(random, &maxima[..written]);
         let len = buffer_len(&address, &maxima);
         kernel.buffers.push(slot(stored, true));
         buffers.push(vec![0; len * stored.size()]);
@@ -727,10 +729,16 @@ fn generate(random: &mut Random) -> Generated {
     Generated { kernel, buffers, scalars, range: lengths[0] }
 }
 
-fn random_combine(random: &mut Random, dtype: DType) -> Combine {
-    match random.below(4) {
+/// Scans begin with a small number.
+fn random_combine(random: &mut Random, kernel: &mut Kernel, dtype: DType) -> Combine {
+    match random.below(6) {
         0 => Combine::ArgMax,
         1 => Combine::ArgMin,
+        2 | 3 if dtype != DType::Bool => {
+            kernel.insts.push(Inst::Const { dtype, bits: number::cast(DType::U8, dtype, 2).unwrap() });
+            let first = Elem(kernel.insts.len() as u32 - 1);
+            Combine::Scan { op: random.pick(&[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min]), first }
+        }
         _ if dtype == DType::Bool => Combine::Reduce(random.pick(&[ReduceOp::And, ReduceOp::Or, ReduceOp::Max])),
         _ => Combine::Reduce(random.pick(&[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min])),
     }

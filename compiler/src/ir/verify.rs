@@ -309,10 +309,18 @@ impl Verifier<'_> {
             let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();
             self.expect(reached, |_| "a condition around it varies over its axes".to_string());
         }
-        if let Op::Halo(_) = op {
+        if let Op::Scan(scan) = op
+            && self.stage >= Stage::Partitioned
+        {
+            let layout = &args[0].sharding.dims[scan.axis];
+            let parts = args.get(1).map_or(1, |totals| totals.shape()[scan.axis]);
+            let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
+            self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
+        }
+        if let Op::Halo(_) | Op::BlockTotals(_) = op {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
-            return self.expect(agree, |_| "its results do not lie as halos do".to_string());
+            return self.expect(agree, |_| "its results do not lie where they are made".to_string());
         }
         if let Op::Reshard(reshard) = op {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;

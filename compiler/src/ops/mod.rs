@@ -30,6 +30,7 @@ pub mod repeat;
 pub mod reshape;
 pub mod reshard;
 pub mod roll;
+pub mod scan;
 pub mod shape;
 pub mod slice;
 pub mod split;
@@ -249,6 +250,10 @@ ops! {
     Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
     /// The position of the largest or smallest element.
     ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
+    /// Running totals along a dimension.
+    Scan(scan::Scan) = "cumsum" | "cumprod" | "cummax" | "cummin",
+    /// What the blocks of a split dimension come to.
+    BlockTotals(scan::BlockTotals) = "block_totals",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
     /// Elements with equal indices in several dimensions.
@@ -324,7 +329,7 @@ composites! {
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
-    later::Later = "cumsum" | "cumprod" | "cummax" | "cummin" | "take" | "take_along_axis" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+    later::Later = "take" | "take_along_axis" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",

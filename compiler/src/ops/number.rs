@@ -15,6 +15,7 @@ use super::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ir::types::DType;
 use crate::math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use half::{bf16, f16};
+use spmdc_runtime::abi::ReduceOp;
 use std::cmp::Ordering;
 
 /// The value of a bool or integer element.
@@ -285,6 +286,21 @@ float_operations!(f64, float_unary_f64, float_binary_f64, eval_f64, eval2_f64);
 /// The bits that change nothing when they are added, also not the sign of zero.
 pub fn nothing_added(dtype: DType) -> u64 {
     if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 0 }
+}
+
+/// What changes nothing when it is combined with others.
+pub fn neutral(op: ReduceOp, dtype: DType) -> u64 {
+    let extreme = |float: f64, int: f64| cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
+    let bits = match op {
+        ReduceOp::Sum | ReduceOp::Or => Some(0),
+        ReduceOp::Product => cast(DType::I32, dtype, 1),
+        ReduceOp::And => cast(DType::I64, dtype, u64::MAX),
+        ReduceOp::Max if dtype == DType::Bool => Some(0),
+        ReduceOp::Max => extreme(f64::NEG_INFINITY, -1e30),
+        ReduceOp::Min if dtype == DType::Bool => Some(1),
+        ReduceOp::Min => extreme(f64::INFINITY, 1e30),
+    };
+    bits.expect("every type but keys converts")
 }
 
 #[cfg(test)]

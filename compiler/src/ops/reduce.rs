@@ -286,7 +286,7 @@ pub fn reduce(
 }
 
 /// The type in which values are summed: small integers widen to 32 bits.
-fn accumulated(dtype: DType) -> DType {
+pub fn accumulated(dtype: DType) -> DType {
     match dtype {
         DType::Bool | DType::I8 | DType::I16 => DType::I32,
         DType::U8 | DType::U16 => DType::U32,

@@ -15,6 +15,7 @@ pub mod align_frames;
 pub mod cse;
 pub mod dce;
 pub mod exchange_halos;
+pub mod exchange_totals;
 pub mod fuse;
 pub mod hoist;
 pub mod insert_reshards;

@@ -65,6 +65,7 @@ pub const DUMPS: &[&str] = &[
     "update",
     "window",
     "halo",
+    "block_totals",
 ];
 
 /// A call of the function or operator; None if nothing is known of the name.
@@ -215,6 +216,12 @@ fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
             let axis = if rank > 0 && draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
             let keep = if draw.chance(30) { ", keepdims=true" } else { "" };
             Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axis}{keep})"))
+        }
+        "cumsum" | "cumprod" | "cummax" | "cummin" => {
+            let shape = if rank == 0 { draw.shape(1) } else { shape };
+            let axis = if draw.chance(80) { format!(", axis={}", draw.axis(shape.len())) } else { String::new() };
+            let reverse = if draw.chance(40) { ", reverse=true" } else { "" };
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axis}{reverse})"))
         }
         "softmax" | "log_softmax" => {
             let shape = if rank == 0 { draw.shape(1) } else { shape };

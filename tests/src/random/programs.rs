@@ -210,6 +210,11 @@ impl Writer {
             "argmax" => array.dtype = DType::I32,
             _ => {}
         }
+        if self.draw.chance(20) {
+            let name = self.draw.pick(if float { &["cummax", "cummin"] } else { &["cumsum", "cummax", "cumprod"] });
+            let reverse = if self.draw.chance(40) { ", reverse=true" } else { "" };
+            return Some((format!("{name}({}, axis={axis}{reverse})", x.name), x.array.clone(), x.exact));
+        }
         if name == "softmax" {
             return Some((format!("softmax({}, axis={axis})", x.name), array, false));
         }
