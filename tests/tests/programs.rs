@@ -58,8 +58,15 @@ fn holds(number: u64) -> Result<(), String> {
         let failed = |what: String| failed(format!("on {mesh}: {what}"));
         let compilation = match engine::compiled("program.spmd", &program, mesh, None) {
             Ok(compilation) => compilation,
-            // Whether blocks fit a reshape depends on how many there are.
-            Err(failures) if program.contains("explicit") && failures.iter().all(|f| f.code == "E0301") => continue,
+            // How blocks fit a reshape depends on how many there are, so on another mesh its layout may be ambiguous, or another
+            // one than is annotated.
+            Err(failures)
+                if program.contains("explicit")
+                    && program.contains("reshape(")
+                    && failures.iter().all(|f| matches!(f.code.as_str(), "E0301" | "E0305")) =>
+            {
+                continue;
+            }
             Err(failures) => return Err(failed(text(&failures))),
         };
         let inputs = engine::inputs(&compilation, &[], &spmdc_tests::root())?;

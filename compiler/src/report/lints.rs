@@ -198,7 +198,7 @@ mod tests {
         fn main(x: f32[65@X, 16@Y], big: f32[4096, 2048@_]) -> f32 {
           let s = sum(x, axis=1);
           let whole = reshard(x, P());
-          for i in 0..3 { print(\"{}\", sum(s)); }
+          for i in 0..3 { print(\"{}\", sum(s ** f32(i))); }
           sum(s) + whole[0, 0] + big[0, 0]
         }";
 
