@@ -371,6 +371,7 @@ impl Inserter<'_> {
                 let axes = self.mesh.display_set(natural.unreduced);
                 match &stmt.op {
                     Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
+                    Op::Diagonal(_) => format!("each device has a part of the diagonal along {axes}"),
                     _ => format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine)),
                 }
             };

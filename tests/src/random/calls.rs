@@ -259,6 +259,11 @@ fn products(name: &str, draw: &mut Draw) -> Option<Call> {
                 "ij->i",
                 "ii->i",
                 "ii",
+                "iij->ij",
+                "iji->j",
+                "iii->i",
+                "iijj->j",
+                "ii,ij->j",
                 "bij,bjk->bik",
                 "bij,bjk->kb",
                 "ij,kj->ik",
@@ -274,8 +279,21 @@ fn products(name: &str, draw: &mut Draw) -> Option<Call> {
             let names = &"a, b, c"[..3 * operands.split(',').count() - 2];
             letters(operands, format!("einsum(\"{spec}\", {names})"))
         }
-        "trace" => letters("nn", "trace(a)".to_string()),
-        "diag" => letters(draw.pick(&["n", "nn"]), "diag(a)".to_string()),
+        "trace" => {
+            let (operand, args) = draw.pick(&[
+                ("nn", ""),
+                ("nm", ""),
+                ("nm", ", offset=1"),
+                ("nm", ", offset=-1"),
+                ("nmn", ", axis1=0, axis2=2"),
+                ("nmk", ", axis1=2, axis2=1"),
+            ]);
+            letters(operand, format!("trace(a{args})"))
+        }
+        "diag" => {
+            let (operand, args) = draw.pick(&[("n", ""), ("nn", ""), ("nm", ""), ("nm", ", k=1"), ("nm", ", k=-1")]);
+            letters(operand, format!("diag(a{args})"))
+        }
         _ => return None,
     })
 }

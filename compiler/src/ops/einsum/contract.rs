@@ -4,7 +4,7 @@
 //! diagonal, letters that nobody else has are summed. Then two operands at a time are multiplied, the cheapest pair first.
 //! A product in which nothing is summed is an elementwise one, and fuses.
 
-use super::diagonal::Diagonal;
+use super::diagonal::{Diagonal, take};
 use super::{Einsum, spec};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -60,7 +60,7 @@ impl Out {
 }
 
 /// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
-fn summed_in(dtype: DType) -> DType {
+pub fn summed_in(dtype: DType) -> DType {
     match dtype {
         DType::Bool | DType::I8 | DType::I16 => DType::I32,
         DType::U8 | DType::U16 => DType::U32,
@@ -92,9 +92,12 @@ pub fn contract(
     let sums = operands.iter().flat_map(|(_, labels)| labels).any(|label| !output.contains(label));
     let inner = if sums { summed_in(dtype) } else { dtype };
     let mut parts: Vec<Labelled> = Vec::new();
-    for (value, labels) in operands {
+    let all: Vec<Vec<char>> = operands.iter().map(|(_, labels)| labels.clone()).collect();
+    for (at, (value, labels)) in operands.into_iter().enumerate() {
         let value = promote::cast(build, value, inner)?;
-        parts.push(distinct(build, Labelled { value, labels }, &sizes)?);
+        let others = || all.iter().enumerate().filter(|(other, _)| *other != at);
+        let alone = |label: &char| !output.contains(label) && !others().any(|(_, labels)| labels.contains(label));
+        parts.push(distinct(build, Labelled { value, labels }, &sizes, alone)?);
     }
     for at in 0..parts.len() {
         let elsewhere = |label: &char| {
@@ -144,18 +147,24 @@ pub fn contract(
     }
 }
 
-/// An operand with every letter once, at its full size.
-fn distinct(build: &mut Builder, mut part: Labelled, sizes: &BTreeMap<char, usize>) -> Result<Labelled, Diagnostic> {
+/// An operand with every letter once, at its full size. Where it is a diagonal, letters that nobody else has are summed with it.
+fn distinct(
+    build: &mut Builder,
+    mut part: Labelled,
+    sizes: &BTreeMap<char, usize>,
+    alone: impl Fn(&char) -> bool,
+) -> Result<Labelled, Diagnostic> {
     let shape = build.ty(part.value).shape().to_vec();
     let kept: Vec<usize> = (0..shape.len()).filter(|&dim| shape[dim] == sizes[&part.labels[dim]]).collect();
     if kept.len() < shape.len() {
         part.value = reshape(build, part.value, &kept.iter().map(|&dim| shape[dim]).collect::<Vec<usize>>())?;
         part.labels = kept.iter().map(|&dim| part.labels[dim]).collect();
     }
-    let (diagonal, distinct) = Diagonal::of_labels(&part.labels);
-    if distinct.len() < part.labels.len() {
-        part.value = build.emit1(diagonal, &[part.value])?;
-        part.labels = distinct;
+    let repeats = |label: &char| part.labels.iter().filter(|other| *other == label).count() > 1;
+    if part.labels.iter().any(repeats) {
+        let (diagonal, kept) = Diagonal::of_labels(&part.labels, alone);
+        part.value = take(build, part.value, diagonal)?;
+        part.labels = kept;
     }
     Ok(part)
 }

@@ -1,16 +1,19 @@
 //! Diagonals: `einsum("ii->i", x)`, `diag`, `trace`.
 //!
-//! An axis of the mesh splits one dimension only, so those that are walked together are needed whole; the diagonal itself
-//! passes: every device takes its part of it. All other dimensions pass through.
+//! Of the dimensions that are walked together the first one passes: the diagonal lies as it does. Where another one is split, each
+//! device has the part of the diagonal that lies in its block, and what adds nothing elsewhere, so that a sum over devices completes it. If
+//! the diagonal is summed itself, as in `trace`, each device sums what it has. All other dimensions pass through.
 
+use super::contract::summed_in;
 use crate::check::args::Args;
 use crate::check::term::Term;
-use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
+use crate::codegen::builder::{KernelBuilder, table};
+use crate::codegen::loops::{Affine, Combine, Elem};
+use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
-use crate::ir::types::{ArrayType, DType};
+use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Stmt, Value};
 use crate::ops::broadcast::broadcast;
 use crate::ops::concatenate::concatenate;
@@ -18,24 +21,26 @@ use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::iota::Iota;
-use crate::ops::reduce::reduce;
+use crate::ops::reduce::{Reduce, accumulated};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
-use crate::ops::{Call, Mismatch, Rules, shape};
+use crate::ops::{Call, Mismatch, Rules, number, promote, shape};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_runtime::abi::{ReduceOp, Scalar};
 
-/// Takes the elements where dimensions of one number have equal indices.
+/// Takes the elements where dimensions of one number have equal indices, and sums some of the dimensions that are left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagonal {
-    /// For each operand dimension, the result dimension it runs along; numbered by first occurrence.
+    /// For each operand dimension, the dimension of the diagonal it runs along; numbered by first occurrence.
     pub dims: Vec<usize>,
+    /// Which of these are summed, in order; the others are the result's.
+    pub summed: Vec<usize>,
 }
 
 impl Diagonal {
-    /// From labels, some of which occur more than once.
-    pub fn of_labels(labels: &[char]) -> (Diagonal, Vec<char>) {
+    /// From labels, some of which occur more than once; those that are `summed` vanish.
+    pub fn of_labels(labels: &[char], summed: impl Fn(&char) -> bool) -> (Diagonal, Vec<char>) {
         let mut distinct: Vec<char> = Vec::new();
         let dims = labels.iter().map(|label| match distinct.iter().position(|known| known == label) {
             Some(known) => known,
@@ -44,12 +49,111 @@ impl Diagonal {
                 distinct.len() - 1
             }
         });
-        (Diagonal { dims: dims.collect() }, distinct)
+        let dims = dims.collect();
+        let (summed, kept): (Vec<usize>, Vec<usize>) = (0..distinct.len()).partition(|&dim| summed(&distinct[dim]));
+        let kept = kept.into_iter().map(|dim| distinct[dim]).collect();
+        (Diagonal { dims, summed }, kept)
     }
 
-    fn is_repeated(&self, result_dim: usize) -> bool {
-        self.dims.iter().filter(|&&dim| dim == result_dim).count() > 1
+    /// The dimensions of the diagonal that the result has.
+    fn kept(&self) -> Vec<usize> {
+        let count = self.dims.iter().max().map_or(0, |last| last + 1);
+        (0..count).filter(|dim| !self.summed.contains(dim)).collect()
     }
+
+    /// The operand dimensions that run along one of the diagonal's.
+    fn along(&self, dim: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.dims.len()).filter(move |&own| self.dims[own] == dim)
+    }
+
+    /// Whether an operand dimension lies as the result does.
+    fn leads(&self, own: usize) -> bool {
+        !self.summed.contains(&self.dims[own]) && self.along(self.dims[own]).next() == Some(own)
+    }
+
+    /// The diagonal before anything is summed.
+    fn whole(&self) -> Diagonal {
+        Diagonal { dims: self.dims.clone(), summed: Vec::new() }
+    }
+
+    fn sum(&self) -> Reduce {
+        Reduce::new(ReduceOp::Sum, &self.summed, false)
+    }
+
+    /// The element at places of the result's block and of the summed dimensions; `part` has, for each operand dimension that is
+    /// summed over, the place in this device's block.
+    fn element(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine], part: &[Option<Affine>]) -> Elem {
+        let ty = kernel.context.ty(stmt.args[0]).clone();
+        let result = kernel.context.ty(stmt.results[0]).clone();
+        let kept = self.kept();
+        let mut tests = Vec::new();
+        let mut own = Vec::new();
+        for (dim, part) in part.iter().enumerate() {
+            if let Some(place) = part {
+                own.push(place.clone());
+                continue;
+            }
+            let at = kept.iter().position(|&known| known == self.dims[dim]).unwrap_or(0);
+            if self.leads(dim) {
+                own.push(index[at].clone());
+                continue;
+            }
+            let place = kernel.global_index(&result, at, &index[at]);
+            let start = kernel.scalar_affine(kernel.context.block_start(&ty, dim));
+            if !ty.sharding.dims[dim].axes.is_empty() {
+                let end = kernel.scalar_affine(kernel.context.of_block(&ty, dim, |block| block.end));
+                tests.push(kernel.in_range(place.clone(), start.clone(), end));
+            }
+            own.push(place.plus(&start.times(-1)));
+        }
+        let mut elem = kernel.operand(stmt.args[0], &own);
+        for test in tests {
+            let nothing = kernel.constant(ty.dtype(), number::nothing_added(ty.dtype()));
+            elem = kernel.select(ty.dtype(), test, elem, nothing);
+        }
+        elem
+    }
+}
+
+/// What a device has of a diagonal: how long it is, and where it begins in the device's block along each of these dimensions.
+fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scalar>) {
+    let axes: Vec<u8> = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).copied().collect();
+    let parts = (0..mesh.size_of(&axes)).map(|position| {
+        let at = mesh.positions(&axes, position);
+        let block = |&dim: &usize| {
+            let layout = &ty.sharding.dims[dim];
+            layout.range(ty.shape()[dim], mesh.position(&layout.axes, &at), mesh)
+        };
+        let blocks: Vec<std::ops::Range<usize>> = dims.iter().map(block).collect();
+        let start = blocks.iter().map(|block| block.start).max().unwrap_or(0);
+        let end = blocks.iter().map(|block| block.end).min().unwrap_or(0);
+        let len = end.saturating_sub(start);
+        let begin = |block: &std::ops::Range<usize>| if len == 0 { 0 } else { (start - block.start) as i64 };
+        (len as i64, blocks.iter().map(begin).collect::<Vec<i64>>())
+    });
+    let parts: Vec<(i64, Vec<i64>)> = parts.collect();
+    let max = parts.iter().map(|(len, _)| *len).max().unwrap_or(0) as usize;
+    let begins = (0..dims.len()).map(|at| table(&axes, parts.iter().map(|(_, begins)| begins[at]).collect()));
+    (table(&axes, parts.iter().map(|(len, _)| *len).collect()), max, begins.collect())
+}
+
+/// Takes a diagonal. Of the dimensions that it runs along the first one that is known to be split leads.
+pub fn take(build: &mut Builder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
+    let layout = build.ty(value).sharding.clone();
+    let mut order: Vec<usize> = (0..diagonal.dims.len()).collect();
+    if !build.exact {
+        for first in 0..order.len() {
+            let is_split = |&dim: &usize| !layout.dims[dim].axes.is_empty();
+            if diagonal.leads(first)
+                && !is_split(&first)
+                && let Some(split) = diagonal.along(diagonal.dims[first]).find(is_split)
+            {
+                order.swap(first, split);
+            }
+        }
+    }
+    let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+    build.emit1(diagonal, &[value])
 }
 
 impl Rules for Diagonal {
@@ -70,14 +174,22 @@ impl Rules for Diagonal {
                 }
             }
         }
-        Ok(vec![ArrayType { dtype: ty.dtype, shape: sizes }])
+        let diagonal = ArrayType { dtype: ty.dtype, shape: sizes };
+        if self.summed.is_empty() { Ok(vec![diagonal]) } else { self.sum().infer(&[&diagonal]) }
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
+        let found = match args[0].dtype {
+            DType::Key => FactorKind::Whole,
+            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
+            _ => FactorKind::Reduce(ReduceOp::Sum),
+        };
         let dims: Vec<usize> = results[0].shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
-        let operand = self.dims.iter().zip(&args[0].shape).map(|(&dim, &size)| {
-            vec![if self.is_repeated(dim) { rule.add(size, FactorKind::Whole) } else { dims[dim] }]
+        let kept = self.kept();
+        let operand = args[0].shape.iter().enumerate().map(|(own, &size)| {
+            let at = kept.iter().position(|&dim| dim == self.dims[own]).filter(|_| self.leads(own));
+            vec![at.map_or_else(|| rule.add(size, found), |at| dims[at])]
         });
         let operand = operand.collect();
         rule.operands.push(operand);
@@ -86,6 +198,10 @@ impl Rules for Diagonal {
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        if !self.summed.is_empty() {
+            let diagonal = self.whole().eval(args)?;
+            return self.sum().eval(&[&diagonal[0]]);
+        }
         let mut shape = Vec::new();
         for (&dim, &size) in self.dims.iter().zip(args[0].shape()) {
             if dim == shape.len() {
@@ -102,7 +218,7 @@ impl Rules for Diagonal {
     fn print(&self, args: &[String], _: &Mesh) -> String {
         let letter = |dim: usize| char::from(b'a' + dim as u8);
         let operand: String = self.dims.iter().map(|&dim| letter(dim)).collect();
-        let result: String = (0..=self.dims.iter().copied().max().unwrap_or(0)).map(letter).collect();
+        let result: String = self.kept().into_iter().map(letter).collect();
         format!("einsum(\"{operand}->{result}\", {})", args[0])
     }
 
@@ -111,20 +227,31 @@ impl Rules for Diagonal {
     }
 
     fn is_pointwise(&self) -> bool {
-        true
+        self.summed.is_empty()
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let result = kernel.context.ty(stmt.results[0]);
-        let own: Vec<Affine> = self
-            .dims
-            .iter()
-            .map(|&dim| match self.is_repeated(dim) {
-                true => kernel.global_index(result, dim, &index[dim]),
-                false => index[dim].clone(),
-            })
-            .collect();
-        kernel.operand(stmt.args[0], &own)
+        self.element(kernel, stmt, index, &vec![None; self.dims.len()])
+    }
+
+    /// The result's dimensions outside; inside what this device has of those that are summed.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mut kernel = lowering.kernel();
+        let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
+        let index = kernel.block_dims(result, false);
+        let mut part = vec![None; self.dims.len()];
+        for &dim in &self.summed {
+            let along: Vec<usize> = self.along(dim).collect();
+            let (len, max, begins) = own_part(ty, &along, kernel.context.mesh);
+            let place = kernel.dim(len, max, true);
+            for (own, begin) in along.into_iter().zip(begins) {
+                part[own] = Some(kernel.scalar_affine(begin).plus(&place));
+            }
+        }
+        let elem = self.element(&mut kernel, stmt, &index, &part);
+        kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, Combine::Reduce(ReduceOp::Sum));
+        lowering.run(kernel);
+        Ok(())
     }
 }
 
@@ -146,15 +273,17 @@ impl Call for DiagonalCalls {
         let rank = build.ty(value).rank();
         match (name, rank) {
             ("diag", 1) => Ok(Term::Array(spread(build, value, offset)?)),
-            ("diag", 2) => Ok(Term::Array(diagonal(build, value, offset)?)),
+            ("diag", 2) => Ok(Term::Array(diagonal(build, value, offset, false)?)),
             ("trace", 2..) => {
                 let given = [args.optional_int("axis1")?.unwrap_or(0), args.optional_int("axis2")?.unwrap_or(1)];
                 let mut order = shape::axes(&given, rank, args.span)?;
                 let others: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
                 order.extend(others);
                 let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
-                let diagonal = diagonal(build, value, offset)?;
-                Ok(Term::Array(reduce(build, ReduceOp::Sum, diagonal, &[0], false)?))
+                let dtype = accumulated(build.ty(value).dtype());
+                let value = promote::cast(build, value, summed_in(dtype))?;
+                let trace = diagonal(build, value, offset, true)?;
+                Ok(Term::Array(promote::cast(build, trace, dtype)?))
             }
             _ => {
                 let message = format!("`{name}` of an array with {rank} dimensions");
@@ -164,8 +293,8 @@ impl Call for DiagonalCalls {
     }
 }
 
-/// The diagonal along the first two dimensions, `offset` columns to the right.
-fn diagonal(build: &mut Builder, value: Value, offset: i64) -> Result<Value, Diagnostic> {
+/// The diagonal along the first two dimensions, `offset` columns to the right, or the sum of it.
+fn diagonal(build: &mut Builder, value: Value, offset: i64, summed: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let (down, right) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
     let len = sizes[0].saturating_sub(down).min(sizes[1].saturating_sub(right));
@@ -175,7 +304,7 @@ fn diagonal(build: &mut Builder, value: Value, offset: i64) -> Result<Value, Dia
     let square = slice(build, value, &ranges)?;
     let mut dims: Vec<usize> = (0..sizes.len() - 1).collect();
     dims.insert(1, 0);
-    build.emit1(Diagonal { dims }, &[square])
+    take(build, square, Diagonal { dims, summed: if summed { vec![0] } else { Vec::new() } })
 }
 
 /// A square matrix with the vector on its diagonal, `offset` columns to the right.
@@ -221,14 +350,35 @@ mod tests {
 
     #[test]
     fn dimensions_of_a_diagonal_agree() {
-        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i']);
+        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |_| false);
         assert_eq!((op.dims.as_slice(), labels.as_slice()), (&[0, 1, 0][..], &['i', 'k'][..]));
         assert_eq!(op.infer(&[&ArrayType::new(DType::F32, &[2, 3, 4])]).unwrap_err().code, Code::E0205);
         assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->ab\", v1)");
         let (ty, result) = (ArrayType::new(DType::F32, &[2, 3, 2]), ArrayType::new(DType::F32, &[2, 3]));
         let rule = op.factors(&[&ty], &[&result]);
         assert_eq!(rule.operands[0][1], rule.results[0][1]);
-        assert_eq!(rule.factors[rule.operands[0][0][0]].kind, FactorKind::Whole);
-        assert_ne!(rule.operands[0][0], rule.operands[0][2]);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
+        assert_eq!(rule.factors[rule.operands[0][2][0]].kind, FactorKind::Reduce(ReduceOp::Sum));
+    }
+
+    #[test]
+    fn what_is_summed_has_no_dimension() {
+        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |label| *label == 'i');
+        assert_eq!((op.summed.as_slice(), labels.as_slice()), (&[0][..], &['k'][..]));
+        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->b\", v1)");
+        let x = integers(&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(op.eval(&[&x]).unwrap()[0].ints(), [7, 11]);
+        assert_eq!(op.infer(&[&x.ty]).unwrap()[0].shape, [2]);
+    }
+
+    #[test]
+    fn blocks_meet_on_the_diagonal() {
+        let mut ty = Type::replicated(ArrayType::new(DType::F32, &[5, 5]));
+        ty.sharding = crate::ir::sharding::Sharding::closed(vec![vec![0], vec![1]]);
+        let (len, max, begins) = own_part(&ty, &[0, 1], &testing::mesh());
+        // Rows 0..3 and 3..5, columns 0..2, 2..4, 4..5 and none.
+        let per_device = |values: [i64; 8]| Scalar::Table { axes: vec![0, 1], values: values.to_vec() };
+        assert_eq!((len, max), (per_device([2, 1, 0, 0, 0, 1, 1, 0]), 2));
+        assert_eq!(begins, [per_device([0, 2, 0, 0, 0, 0, 1, 0]), per_device([0, 0, 0, 0, 0, 1, 0, 0])]);
     }
 }
