@@ -6,7 +6,7 @@ use miette::NamedSource;
 use spmdc_compiler::check::CheckOptions;
 use spmdc_compiler::check::sources::{Source, SourceSet, Sources};
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
-use spmdc_grammar::span::{FileId, Span, line_column};
+use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 
@@ -17,6 +17,7 @@ use crate::options::ProgramOptions;
 pub struct SourceText {
     pub name: String,
     pub text: String,
+    lines: Lines,
     /// The same for messages.
     pub named: NamedSource<String>,
 }
@@ -30,7 +31,7 @@ pub struct SourceTexts {
 impl SourceTexts {
     fn add(&mut self, name: &str, text: &str) {
         let named = NamedSource::new(name, text.to_string());
-        self.files.push(SourceText { name: name.to_string(), text: text.to_string(), named });
+        self.files.push(SourceText { name: name.to_string(), text: text.to_string(), lines: Lines::new(text), named });
     }
 
     pub fn get(&self, file: FileId) -> Option<&SourceText> {
@@ -43,7 +44,7 @@ impl SourceTexts {
 
     /// The one-based line and column of a place; zeros where it is unknown.
     pub fn line_column(&self, span: Span) -> (usize, usize) {
-        self.get(span.file).map_or((0, 0), |file| line_column(&file.text, span.start as usize))
+        self.get(span.file).map_or((0, 0), |file| file.lines.line_column(&file.text, span.start as usize))
     }
 
     /// `line:column` of a place; with the file's name before it where that is not the program itself.

@@ -25,7 +25,7 @@ use crate::passes::propagate::{Provenance, propagate};
 use crate::passes::simplify::simplify;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::span::{FileId, Span, line_column};
+use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_runtime::abi::{Program, Site};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,8 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
             run.time("fuse");
             let schedule = schedule(&module, &fused)?;
             run.time("schedule");
-            let (mut program, kernels) = plan_memory(&module, &schedule, &|span| site(set, span));
+            let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
+            let (mut program, kernels) = plan_memory(&module, &schedule, &|span| site(set, &lines, span));
             run.time("plan_memory");
             program.files = set.files.iter().map(|file| file.name.clone()).collect();
             program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
@@ -152,11 +153,11 @@ impl Run<'_> {
 }
 
 /// Where a span is, for the runtime.
-fn site(set: &SourceSet, span: Span) -> Site {
+fn site(set: &SourceSet, lines: &[Lines], span: Span) -> Site {
     let FileId(file) = span.file;
-    match set.files.get(file as usize) {
-        Some(source) if span != Span::default() => {
-            let (line, column) = line_column(&source.text, span.start as usize);
+    match set.files.get(file as usize).zip(lines.get(file as usize)) {
+        Some((source, lines)) if span != Span::default() => {
+            let (line, column) = lines.line_column(&source.text, span.start as usize);
             Site { file, line: line as u32, column: column as u32 }
         }
         Some(_) | None => Site::default(),

@@ -31,15 +31,32 @@ impl fmt::Debug for Span {
     }
 }
 
-/// The one-based line and column (in characters) of a byte offset.
-pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
+/// Where the lines of a text begin: looking up many places costs one pass over it.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub fn new(text: &str) -> Lines {
+        let behind = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Lines { starts: std::iter::once(0).chain(behind).collect() }
     }
-    let before = &text[..offset];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+
+    /// The one-based line and column (in characters) of a byte offset in the same text.
+    pub fn line_column(&self, text: &str, offset: usize) -> (usize, usize) {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.starts.partition_point(|&start| start <= offset);
+        (line, text[self.starts[line - 1]..offset].chars().count() + 1)
+    }
+}
+
+/// As [`Lines::line_column`], for a single place.
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    Lines::new(text).line_column(text, offset)
 }
 
 #[cfg(test)]
@@ -50,5 +67,10 @@ mod tests {
     fn columns_count_characters() {
         assert_eq!(line_column("a\nbé = 1", 5), (2, 3));
         assert_eq!(line_column("abc", 99), (1, 4));
+        assert_eq!(line_column("", 0), (1, 1));
+        let text = "a\n\nb\n";
+        let lines = Lines::new(text);
+        let places = [0, 1, 2, 3, 4, 5, 9].map(|at| lines.line_column(text, at));
+        assert_eq!(places, [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2), (4, 1), (4, 1)]);
     }
 }

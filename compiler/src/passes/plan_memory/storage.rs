@@ -240,12 +240,20 @@ impl<'a> Merger<'a> {
             members.sort_by_key(|&buffer| (!kept[buffer].fixed, std::cmp::Reverse(kept[buffer].bytes), buffer));
             let mut bytes = 0;
             let mut placed: Vec<usize> = Vec::new();
+            // What nothing else may ever lie upon comes first, one behind the other.
+            let mut first = 0;
             for &member in &members {
                 let size = kept[member].bytes.max(1).next_multiple_of(ALIGNMENT);
-                let offset = best_fit(&kept, &places, &placed, member, size);
+                let offset = if kept[member].fixed {
+                    first += size;
+                    first - size
+                } else {
+                    let offset = best_fit(&kept, &places, &placed, (member, size), first);
+                    placed.push(member);
+                    offset
+                };
                 places[member] = Place { arena: arena as u16, offset };
                 bytes = bytes.max(offset + size);
-                placed.push(member);
             }
             arenas.push(Arena { axes, bytes });
         }
@@ -254,7 +262,8 @@ impl<'a> Merger<'a> {
     }
 }
 
-fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], member: usize, size: u64) -> u64 {
+/// The offset, at or behind `first`, of the smallest hole among the placed buffers into which the member fits.
+fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, size): (usize, u64), first: u64) -> u64 {
     let mut taken: Vec<(u64, u64)> = placed
         .iter()
         .filter(|&&other| meet(&buffers[other].spans, &buffers[member].spans))
@@ -265,7 +274,7 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], member: usiz
         .collect();
     taken.sort_unstable();
     let mut best: Option<(u64, u64)> = None;
-    let mut free = 0;
+    let mut free = first;
     for (start, end) in taken {
         if start >= free + size && best.is_none_or(|(hole, _)| start - free < hole) {
             best = Some((start - free, free));

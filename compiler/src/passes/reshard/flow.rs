@@ -17,7 +17,7 @@ use crate::ir::sharding::{DimSharding, Sharding, block_range};
 use crate::ir::types::AxisSet;
 
 /// Devices that are looked at before a search is content with an estimate.
-pub const SAMPLE: usize = 512;
+pub const SAMPLE: usize = 128;
 
 /// One change of layout, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
