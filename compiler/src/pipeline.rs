@@ -19,6 +19,7 @@ use crate::passes::fuse::fuse;
 use crate::passes::hoist::hoist;
 use crate::passes::insert_reshards::insert_reshards;
 use crate::passes::local_winners::local_winners;
+use crate::passes::overlap::overlap;
 use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
 use crate::passes::propagate::{Provenance, propagate};
@@ -129,7 +130,7 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = dce(cse(simplify(m)));
+            m = overlap(dce(cse(simplify(m))));
             m.stage = Stage::Optimized;
             self.time("optimize");
         }

@@ -13,13 +13,18 @@ use spmdc_runtime::session::Session;
 
 const DEVICES: usize = 8;
 
-/// A program that executes a step again and again, on a mesh of one axis.
-fn program(step: Step, arenas: Vec<Arena>, trips: i64) -> Program {
+/// A meeting of all devices.
+fn meeting() -> Step {
+    Step::Sync { group: AxisSet::of(0), kind: None, site: Site::default() }
+}
+
+/// A program that executes steps again and again, on a mesh of one axis.
+fn program(steps: Vec<Step>, arenas: Vec<Arena>, trips: i64) -> Program {
     let mut arenas = arenas;
     let counter = Place { arena: arenas.len() as u16, offset: 0 };
     arenas.push(Arena { axes: AxisSet::of(0), bytes: 64 });
     let site = Site::default();
-    let trips = Step::For { counter, start: Bound::Const(0), end: Bound::Const(trips), body: vec![step], site };
+    let trips = Step::For { counter, start: Bound::Const(0), end: Bound::Const(trips), body: steps, site };
     Program {
         abi_version: ABI_VERSION,
         entry: "main".into(),
@@ -43,12 +48,12 @@ fn least_and_median(times: impl Iterator<Item = f64>) -> (f64, f64) {
     (times[0], times[times.len() / 2])
 }
 
-/// Microseconds for one execution of the step: the best of several runs, and the median.
-fn measure(step: &Step, arenas: &[Arena], trips: i64, workers: Option<usize>) -> (f64, f64) {
-    // SAFETY: there are no kernels, and all steps are single collectives, which order themselves.
+/// Microseconds for one execution of the steps: the best of several runs, and the median.
+fn measure(steps: Vec<Step>, arenas: &[Arena], trips: i64, workers: Option<usize>) -> (f64, f64) {
+    // SAFETY: there are no kernels, and all collectives stand between meetings.
     let kernels = unsafe { Kernels::new(vec![]) };
     let options = RunOptions { workers, ..RunOptions::default() };
-    let program = program(step.clone(), arenas.to_vec(), trips);
+    let program = program(steps, arenas.to_vec(), trips);
     let mut session = Session::load(program, kernels, options).expect("the program is well formed");
     let mut run = || session.run(&mut std::io::sink()).expect("nothing can fail").run_ms * 1e3 / trips as f64;
     run();
@@ -118,16 +123,17 @@ fn collectives(elements: usize) {
         ("collective_permute", Step::Permute(permute), 2 * devices),
     ];
     for (name, step, traffic) in &steps {
-        let times = measure(black_box(step), &arenas, trips, None);
+        // What is read has been written, and what is written was read.
+        let steps = vec![meeting(), black_box(step.clone()), meeting()];
+        let times = measure(steps, &arenas, trips, None);
         line(&format!("{name}, {elements} f32"), times, Some(copying(traffic * bytes)));
     }
 }
 
 fn main() {
-    let (all, site) = (AxisSet::of(0), Site::default());
     println!("{:<40}{:>12}{:>12}{:>12}{:>9}", "microseconds, 8 devices", "best", "median", "copying", "ratio");
     for workers in [Some(1), None] {
-        let times = measure(&Step::Sync { group: all, site }, &[], 2000, workers);
+        let times = measure(vec![meeting()], &[], 2000, workers);
         line(&format!("meeting, {}", if workers.is_some() { "1 worker" } else { "all workers" }), times, None);
     }
     for elements in [1, 1 << 10, 1 << 18, 1 << 22] {
@@ -137,7 +143,7 @@ fn main() {
         let start = Instant::now();
         // SAFETY: as in `measure`.
         let kernels = unsafe { Kernels::new(vec![]) };
-        let program = program(Step::Sync { group: all, site }, vec![], 1);
+        let program = program(vec![meeting()], vec![], 1);
         drop(Session::load(program, kernels, RunOptions::default()).expect("the program is well formed"));
         start.elapsed().as_secs_f64() * 1e6
     });

@@ -17,7 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -381,9 +381,25 @@ pub enum Step {
     Permute(PermuteStep),
     /// Parts of the blocks of other devices, such as the rows next to one's own.
     Fetch(FetchStep),
-    /// Waits until every device of the group (all that differ from this one along `group` only) is here.
+    /// Waits until every device of the group (all that differ from this one along `group` only) is here. Collectives do not wait
+    /// by themselves: those who read what others write, or write what others read, meet in between.
     Sync {
         group: AxisSet,
+        /// The collective that needs the meeting, if one does.
+        kind: Option<CollectiveKind>,
+        site: Site,
+    },
+    /// Says that this device has come so far, without waiting: the first half of a [`Step::Sync`]. What it does until the
+    /// [`Step::Await`] of the same group, which comes in the same list with no other meeting of that group and no loop or branch
+    /// between, is ordered by neither.
+    Post {
+        group: AxisSet,
+        site: Site,
+    },
+    /// Waits until every device of the group has posted.
+    Await {
+        group: AxisSet,
+        kind: Option<CollectiveKind>,
         site: Site,
     },
     /// Copies `bytes` within the device's memory. Devices that share `to` divide the work as in [`KernelStep::split`].

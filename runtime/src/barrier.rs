@@ -11,13 +11,16 @@
 //! `arrived` with release, the last one reads that with acquire and publishes the next generation with release, and whoever
 //! goes on has read that generation with acquire. Within one worker all of this happens on one thread.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// How often a thread looks before it goes to sleep: some 20 to 50 microseconds.
 const SPINS: u32 = 2000;
+
+/// No member of a meeting has stopped.
+const ALIVE: u64 = u64::MAX;
 
 /// Where a group of devices meets. Aligned so that two meetings never share a cache line, or a pair of them.
 #[repr(align(128))]
@@ -26,8 +29,8 @@ pub(crate) struct Meeting {
     generation: AtomicU32,
     /// Workers all of whose members have arrived for the next time.
     arrived: AtomicU32,
-    /// A member has stopped: the meeting will not take place again.
-    dead: AtomicBool,
+    /// The first generation that a member which has stopped will not take part in, or [`ALIVE`].
+    dead: AtomicU64,
     /// The devices that meet, in the order of their numbers.
     pub members: Box<[usize]>,
     /// The workers that these devices belong to.
@@ -37,7 +40,7 @@ pub(crate) struct Meeting {
 impl Meeting {
     pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Meeting {
         let zero = || AtomicU32::new(0);
-        Meeting { generation: zero(), arrived: zero(), dead: AtomicBool::new(false), members, workers }
+        Meeting { generation: zero(), arrived: zero(), dead: AtomicU64::new(ALIVE), members, workers }
     }
 
     /// The generation that a device which has just arrived waits to see replaced. It cannot pass without this device.
@@ -65,21 +68,25 @@ impl Meeting {
         true
     }
 
-    /// A member has stopped and will not come again. It was not waiting here, or gives up doing so.
-    pub fn bury(&self) {
-        self.dead.store(true, Ordering::Release);
+    /// A member has stopped, and will not take part from this generation on. It gives up waiting if it did.
+    pub fn bury(&self, missing: u32) {
+        let is_earlier = |known: u64| known == ALIVE || (missing.wrapping_sub(known as u32) as i32) < 0;
+        // Failing to update means that another member has been missing longer.
+        let _ = self
+            .dead
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| is_earlier(known).then_some(u64::from(missing)));
     }
 
     /// Whether waiting is in vain: a member stopped before the awaited meeting took place.
     pub fn is_in_vain(&self, awaited: u32) -> bool {
-        // A member that stops has seen all meetings it took part in end, so the generation is read after the flag.
-        self.dead.load(Ordering::Acquire) && !self.is_over(awaited)
+        let dead = self.dead.load(Ordering::Acquire);
+        dead != ALIVE && (awaited.wrapping_sub(dead as u32) as i32) >= 0 && !self.is_over(awaited)
     }
 
     /// Makes the meeting as new. No device may be using it.
     pub fn reset(&self) {
         self.arrived.store(0, Ordering::Relaxed);
-        self.dead.store(false, Ordering::Relaxed);
+        self.dead.store(ALIVE, Ordering::Relaxed);
     }
 }
 
@@ -159,7 +166,11 @@ mod tests {
             assert!(meeting.is_over(awaited));
         }
         let awaited = meeting.current();
-        meeting.bury();
+        // One member has posted for this time and stopped then, the other stops before it comes.
+        meeting.bury(awaited + 1);
+        assert!(!meeting.is_in_vain(awaited));
+        meeting.bury(awaited);
+        meeting.bury(awaited + 1);
         assert!(meeting.is_in_vain(awaited));
         assert!(!meeting.is_in_vain(awaited - 1));
     }

@@ -56,7 +56,40 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn steps(&self, steps: &[Step]) -> Result<(), RunError> {
-        steps.iter().try_for_each(|step| self.step(step).map_err(|error| located(error, site_of(step))))
+        // The groups that have posted and not waited yet.
+        let mut open: Vec<AxisSet> = Vec::new();
+        for step in steps {
+            self.step(step)
+                .and_then(|()| self.pairs(step, &mut open))
+                .map_err(|error| located(error, site_of(step)))?;
+        }
+        ensure(open.is_empty(), || "a meeting is posted and never awaited".into())
+    }
+
+    /// A device is at one meeting of a group at a time.
+    fn pairs(&self, step: &Step, open: &mut Vec<AxisSet>) -> Result<(), RunError> {
+        let several = self.mesh.axes();
+        let found = |open: &[AxisSet], group: &AxisSet| open.iter().position(|&open| open == group.intersect(several));
+        match step {
+            Step::Post { group, .. } => {
+                ensure(found(open, group).is_none(), || "a meeting is posted twice".into())?;
+                open.push(group.intersect(several));
+            }
+            Step::Await { group, .. } => match found(open, group) {
+                Some(at) => drop(open.remove(at)),
+                None => return ensure(false, || "a meeting is awaited that was not posted".into()),
+            },
+            Step::Sync { group, .. } => {
+                ensure(found(open, group).is_none(), || "devices meet where they have posted".into())?;
+            }
+            Step::For { .. } | Step::While { .. } | Step::If { .. } | Step::Print { .. } => {
+                ensure(open.is_empty(), || {
+                    "a meeting is posted in front of a loop or branch, and awaited behind".into()
+                })?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn step(&self, step: &Step) -> Result<(), RunError> {
@@ -74,7 +107,7 @@ impl Checker<'_> {
             Step::Reduce(reduce) => self.reduce(reduce),
             Step::Permute(permute) => self.permute(permute),
             Step::Fetch(fetch) => self.fetch(fetch),
-            Step::Sync { group, .. } => self.axis_set(*group),
+            Step::Sync { group, .. } | Step::Post { group, .. } | Step::Await { group, .. } => self.axis_set(*group),
             Step::Copy { from, to, bytes, split } => {
                 self.axis_set(*split)?;
                 self.place(*from, *bytes, 1)?;
@@ -185,6 +218,10 @@ impl Checker<'_> {
         ensure(reduced.intersect(split).is_empty(), || "a reduction over an axis that splits the value".into())?;
         let own = self.arena_axes(step.from.place);
         ensure(reduced.is_subset_of(own), || "devices share the memory of their partial values".into())?;
+            let begin = place.offset as i128 + least * size;
+            let end = place.offset as i128 + (last + 1) * size;
+            let bytes = self.program.arenas[place.arena as usize].bytes as i128;
+            ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
         let (from, to) = (self.stored_bytes(&step.from.layout)?, self.stored_bytes(&step.to.layout)?);
         ensure(!overlap(step.from.place, step.to.place, from, to), || "a reduction overwrites its operand".into())
     }
@@ -376,3 +413,5 @@ fn site_of(step: &Step) -> Site {
         | Step::Print { site, .. } => *site,
     }
 }
+        | Step::Post { site, .. }
+        | Step::Await { site, .. }

@@ -23,11 +23,11 @@ pub(crate) enum Op {
     Kernel(KernelCall),
     Panels(Box<Panels>),
     Product(Box<Product>),
-    /// An exchange, between two meetings.
+    /// An exchange.
     Move(Box<[Move]>),
-    /// A reduction, between two meetings.
+    /// A reduction.
     Combine(Box<[Combine]>),
-    /// A permutation, between two meetings.
+    /// A permutation.
     Receive(Box<Receive>),
     /// A copy within the device, whose sides may overlap.
     Copy {
@@ -38,6 +38,16 @@ pub(crate) enum Op {
     /// Waits for the others in this meeting.
     Meet {
         meeting: usize,
+    },
+    /// Arrives at the meeting, and goes on.
+    Post {
+        meeting: usize,
+        slot: usize,
+    },
+    /// Waits for the others in the meeting that was posted in this slot.
+    Await {
+        meeting: usize,
+        slot: usize,
     },
     /// Counts an execution of a collective.
     Count {
@@ -145,6 +155,8 @@ pub(crate) struct Device {
     pub counts: Vec<u64>,
     /// All meetings this device is a member of.
     pub meetings: Vec<usize>,
+    /// By slot, the meeting that the device has arrived at without having waited for the others yet, and its generation.
+    pub posted: Vec<Option<(usize, u32)>>,
     pub state: State,
     /// The next operation.
     at: usize,
@@ -183,6 +195,7 @@ impl Device {
             counters: Vec::new(),
             counts: Vec::new(),
             meetings: Vec::new(),
+            posted: Vec::new(),
             state: State::Ready,
             at: 0,
             clock: 0,
@@ -195,6 +208,7 @@ impl Device {
         self.at = 0;
         self.clock = 0;
         self.counts.fill(0);
+        self.posted.fill(None);
     }
 
     /// Whether anything this device does is long enough for a team.
@@ -251,9 +265,11 @@ impl Device {
     /// Leaves the run: no meeting of this device takes place any more, and those who wait there are to know.
     pub fn stop(&mut self, context: &mut Context) {
         self.state = State::Stopped;
-        for &meeting in &self.meetings {
-            let meeting = &context.shared.meetings[meeting];
-            meeting.bury();
+        for &index in &self.meetings {
+            let meeting = &context.shared.meetings[index];
+            // It is present where it has posted, and missing from the next time on.
+            let posted = self.posted.iter().flatten().find(|(posted, _)| *posted == index);
+            meeting.bury(posted.map_or_else(|| meeting.current(), |(_, generation)| generation.wrapping_add(1)));
             context.shared.wake(meeting, context.worker);
         }
     }
@@ -315,6 +331,29 @@ impl Device {
                 }
                 Op::Count { collective } => self.counts[*collective] += 1,
                 // SAFETY: both places were checked when the step was prepared.
+                Op::Post { meeting, slot } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    let generation = shared.meetings[*meeting].current();
+                    self.posted[*slot] = Some((*meeting, generation));
+                    shared.positions[self.number].post(*meeting, generation);
+                    context.arrive(*meeting);
+                }
+                Op::Await { meeting, slot } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    if let Some((_, generation)) = self.posted[*slot].take()
+                        && !shared.meetings[*meeting].is_over(generation)
+                    {
+                        shared.positions[self.number].set(*meeting, generation);
+                        self.state = State::Waiting { meeting: *meeting, generation };
+                        return Ok(());
+                    }
+                }
                 Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
                 Op::For { counter, start, end, exit } => {
                     // SAFETY: the places of the bounds and of the counter were checked.
@@ -525,15 +564,20 @@ fn trapped(code: i64, site: Site) -> RunError {
     .at(site)
 }
 
-/// Where a device waits, for messages: which meeting, and which generation of it. On a cache line of its own.
+/// Where a device waits and where it has posted last, for messages: which meeting, and which generation of it. On a cache line of
+/// its own.
 #[repr(align(64))]
-pub(crate) struct Position(AtomicU64);
+pub(crate) struct Position {
+    waits: AtomicU64,
+    posted: AtomicU64,
+}
 
 impl Position {
     const NOWHERE: u64 = u64::MAX;
 
     pub fn new() -> Position {
-        Position(AtomicU64::new(Position::NOWHERE))
+        let nowhere = || AtomicU64::new(Position::NOWHERE);
+        Position { waits: nowhere(), posted: nowhere() }
     }
 
     fn packed(meeting: usize, generation: u32) -> u64 {
@@ -541,14 +585,19 @@ impl Position {
     }
 
     fn set(&self, meeting: usize, generation: u32) {
-        self.0.store(Position::packed(meeting, generation), Ordering::Relaxed);
+        self.waits.store(Position::packed(meeting, generation), Ordering::Relaxed);
+    }
+
+    fn post(&self, meeting: usize, generation: u32) {
+        self.posted.store(Position::packed(meeting, generation), Ordering::Relaxed);
     }
 
     pub fn clear(&self) {
-        self.0.store(Position::NOWHERE, Ordering::Relaxed);
+        self.waits.store(Position::NOWHERE, Ordering::Relaxed);
     }
 
     pub fn is(&self, meeting: usize, generation: u32) -> bool {
-        self.0.load(Ordering::Relaxed) == Position::packed(meeting, generation)
+        [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(meeting, generation))
+    /// Whether the device has come to this meeting.
     }
 }

@@ -2,11 +2,11 @@
 //! planned. After this a run allocates nothing.
 //!
 //! ```text
-//! for i in 0..n { kernel; all_reduce }        0 For, else to 7
+//! for i in 0..n { kernel; sync; all_reduce }     0 For, else to 6
 //!                                             1 Kernel
-//!                                             2 Count   3 Meet   4 Combine   5 Meet
-//!                                             6 Next, back to 1
-//!                                             7 End
+//!                                             2 Meet   3 Count   4 Combine
+//!                                             5 Next, back to 1
+//!                                             6 End
 //! ```
 
 use std::collections::BTreeMap;
@@ -62,12 +62,14 @@ pub(crate) fn load(
     };
     loader.steps(&program.body)?;
     loader.emit(Site::default(), "program", |_, _| Op::End);
+    let groups = loader.groups.len();
     let mut out = loader.out;
     for (index, meeting) in out.meetings.iter().enumerate() {
         meeting.members.iter().for_each(|&member| out.devices[member].meetings.push(index));
     }
     for device in &mut out.devices {
         device.counts = vec![0; out.collectives.len()];
+        device.posted = vec![None; groups];
     }
     Ok(out)
 }
@@ -79,8 +81,9 @@ struct Loader<'a> {
     memory: &'a Memory,
     kernels: &'a [KernelFn],
     staff: &'a Staff,
-    /// For each set of axes along which devices ever meet, its first meeting; the others follow, one for each group.
-    groups: BTreeMap<AxisSet, usize>,
+    /// For each set of axes along which devices ever meet, its number, and its first meeting; the others follow, one for each
+    /// group.
+    groups: BTreeMap<AxisSet, (usize, usize)>,
     counters: usize,
     out: Loaded,
 }
@@ -99,7 +102,13 @@ impl<'a> Loader<'a> {
             Step::Reduce(step) => return self.reduce(step),
             Step::Permute(step) => return self.permute(step),
             Step::Fetch(step) => return self.fetch(step),
-            Step::Sync { group, site } => self.meet(*group, *site, "meeting"),
+            Step::Sync { group, kind, site } => self.meet(*group, *site, name_of(*kind)),
+            Step::Post { group, site } => {
+                self.at_meeting(*group, *site, "meeting", |meeting, slot| Op::Post { meeting, slot });
+            }
+            Step::Await { group, kind, site } => {
+                self.at_meeting(*group, *site, name_of(*kind), |meeting, slot| Op::Await { meeting, slot });
+            }
             Step::Copy { from, to, bytes, split } => {
                 let (memory, mesh) = (self.memory, self.mesh);
                 self.emit(Site::default(), "copy", |device, _| {
@@ -200,14 +209,19 @@ impl<'a> Loader<'a> {
     }
 
     fn meet(&mut self, group: AxisSet, site: Site, what: &'static str) {
+        self.at_meeting(group, site, what, |meeting, _| Op::Meet { meeting });
+    }
+
+    /// An operation on each device's meeting along these axes, given also the number of the axes.
+    fn at_meeting(&mut self, group: AxisSet, site: Site, what: &'static str, op: impl Fn(usize, usize) -> Op) {
         let group = group.intersect(self.mesh.axes());
         if group.is_empty() {
             return;
         }
         let mesh = self.mesh;
         let others = mesh.axes().minus(group);
-        let first = match self.groups.get(&group) {
-            Some(&first) => first,
+        let (slot, first) = match self.groups.get(&group) {
+            Some(&known) => known,
             None => {
                 let first = self.out.meetings.len();
                 for instance in 0..mesh.count(others.iter()) {
@@ -216,11 +230,12 @@ impl<'a> Loader<'a> {
                     workers.dedup();
                     self.out.meetings.push(Meeting::new(members.into(), workers.into()));
                 }
-                self.groups.insert(group, first);
-                first
+                let slot = self.groups.len();
+                self.groups.insert(group, (slot, first));
+                (slot, first)
             }
         };
-        self.emit(site, what, |device, _| Op::Meet { meeting: first + mesh.linear(device, others.iter()) });
+        self.emit(site, what, |device, _| op(first + mesh.linear(device, others.iter()), slot));
     }
 
     /// The devices that have to meet for a collective: its group, and whoever else shares the memory that it fills.
@@ -228,16 +243,14 @@ impl<'a> Loader<'a> {
         group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
     }
 
-    /// A collective in full: count it, meet, do what each device has to, and meet again if any has something to do.
-    fn collective(&mut self, kind: CollectiveKind, (bytes, site): (u64, Site), group: AxisSet, work: Option<Vec<Op>>) {
+    /// A collective: it is counted, and every device does its part.
+    fn collective(&mut self, kind: CollectiveKind, (bytes, site): (u64, Site), work: Option<Vec<Op>>) {
         let collective = self.out.collectives.len();
         self.out.collectives.push((kind, bytes));
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
-        self.meet(group, site, kind.name());
         if let Some(work) = work {
             let mut work = work.into_iter();
             self.emit(site, kind.name(), |_, _| work.next().unwrap_or(Op::End));
-            self.meet(group, site, kind.name());
         }
     }
 
@@ -255,7 +268,7 @@ impl<'a> Loader<'a> {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }
         let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
-        self.collective(step.kind, (step.bytes, step.site), group, work);
+        self.collective(step.kind, (step.bytes, step.site), work);
         Ok(())
     }
 
@@ -263,7 +276,7 @@ impl<'a> Loader<'a> {
         let group = self.participants(step.group, step.to.place);
         let plan = |device| reduce::plan(self.memory, step, group, device).map(|parts| Op::Combine(parts.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(step.kind, (step.bytes, step.site), group, Some(work));
+        self.collective(step.kind, (step.bytes, step.site), Some(work));
         Ok(())
     }
 
@@ -272,7 +285,7 @@ impl<'a> Loader<'a> {
         let group = self.participants(axes, step.to);
         let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(CollectiveKind::CollectivePermute, (step.bytes, step.site), group, Some(work));
+        self.collective(CollectiveKind::CollectivePermute, (step.bytes, step.site), Some(work));
         Ok(())
     }
 
@@ -281,7 +294,7 @@ impl<'a> Loader<'a> {
             step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
         let plan = |device| fetch::plan(self.memory, step, group, device).map(|moves| Op::Move(moves.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(step.kind, (step.bytes, step.site), group, Some(work));
+        self.collective(step.kind, (step.bytes, step.site), Some(work));
         Ok(())
     }
 
@@ -319,6 +332,11 @@ impl<'a> Loader<'a> {
 /// What prepares calls of kernels.
 struct CallMaker<'a> {
     memory: &'a Memory,
+/// What a device does that waits in a meeting.
+fn name_of(kind: Option<CollectiveKind>) -> &'static str {
+    kind.map_or("meeting", CollectiveKind::name)
+}
+
     mesh: &'a Mesh,
     staff: &'a Staff,
 }

@@ -79,7 +79,7 @@ fn i32s(array: &HostArray) -> Vec<i32> {
 }
 
 fn sync(group: AxisSet, line: u32) -> Step {
-    Step::Sync { group, site: site(line) }
+    Step::Sync { group, kind: None, site: site(line) }
 }
 
 #[test]
@@ -355,6 +355,7 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
     let value = layout(DType::F32, &[(2, &[])]);
     let (from, to) = (maker.buffer(&value, maker.all()), maker.buffer(&value, AxisSet::EMPTY));
     maker.step(Step::Reduce(ReduceStep {
+    maker.step(Step::Sync { group: maker.all(), kind: Some(CollectiveKind::AllReduce), site: site(7) });
         kind: CollectiveKind::AllReduce,
         op: ReduceOp::Sum,
         group: maker.all(),
@@ -381,6 +382,84 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
 }
 
 #[test]
+#[test]
+fn a_posted_meeting_waits_for_nobody_until_it_is_awaited() {
+    // Device 1 comes late: device 0 does what nobody waits for meanwhile, and reads then.
+    let mut maker = Maker::new(&[2]);
+    let number = own_i32(&mut maker);
+    let (own, other) = (own_i32(&mut maker), own_i32(&mut maker));
+    let nap = Scalar::Mul(Box::new(Scalar::Const(30)), Box::new(device_number(1)));
+    let nap = maker.kernel(sleep, &[], &[nap], ONE);
+    let write =
+        maker.kernel(store, &[number], &[Scalar::Add(Box::new(Scalar::Const(7)), Box::new(device_number(1)))], ONE);
+    let independent = maker.kernel(store, &[own], &[Scalar::Const(5)], ONE);
+    let pass = Step::Permute(PermuteStep {
+        axes: vec![0],
+        source: vec![Some(1), Some(0)],
+        from: number,
+        to: other,
+        bytes: 4,
+        site: site(3),
+    });
+    let (group, kind) = (maker.all(), Some(CollectiveKind::CollectivePermute));
+    let i = maker.bytes(maker.all(), 4);
+    let body = vec![
+        nap,
+        write,
+        Step::Post { group, site: site(3) },
+        independent,
+        Step::Await { group, kind, site: site(3) },
+        pass,
+        sync(group, 4),
+    ];
+    maker.step(Step::For { counter: i, start: Bound::Const(0), end: Bound::Const(3), body, site: site(1) });
+    for workers in 1..=2 {
+        let mut session = maker.load(workers).unwrap();
+        session.run(&mut Vec::new()).unwrap();
+        assert_eq!([0, 1, 2].map(|result| i32s(&session.read_result(result).unwrap())), [[7, 8], [5, 5], [8, 7]]);
+    }
+}
+
+#[test]
+fn who_has_posted_is_there_even_if_it_fails_then() {
+    // Device 0 posts and fails later than device 1 does behind the meeting: the first failure in program order is reported.
+    let mut maker = Maker::new(&[2]);
+    let is = |number: i64| Scalar::Table { axes: vec![0], values: (0..2).map(|at| i64::from(at == number)).collect() };
+    let (group, kind) = (maker.all(), None);
+    let early = maker.kernel(fail_if, &[], &[is(0)], ONE);
+    let nap = maker.kernel(sleep, &[], &[Scalar::Mul(Box::new(Scalar::Const(20)), Box::new(is(1)))], ONE);
+    let steps = [Step::Post { group, site: site(2) }, nap, early, Step::Await { group, kind, site: site(2) }];
+    steps.into_iter().for_each(|step| maker.step(step));
+    maker.step(sync(group, 3));
+    for workers in 1..=2 {
+        for _ in 0..3 {
+            let error = maker.load(workers).unwrap().run(&mut Vec::new()).unwrap_err();
+            assert_eq!((error.code, error.site), ("E0802", Some(site(41))));
+        }
+    }
+}
+
+#[test]
+fn meetings_are_posted_and_awaited_in_pairs() {
+    let (group, kind) = (AxisSet::of(0), None);
+    let (post, awaited) = (Step::Post { group, site: site(1) }, Step::Await { group, kind, site: site(2) });
+    let branch = |maker: &mut Maker| {
+        let flag = maker.bytes(group, 1);
+        Step::If { flag, then: vec![], otherwise: vec![], site: site(3) }
+    };
+    let refused = |steps: &dyn Fn(&mut Maker) -> Vec<Step>| {
+        let mut maker = Maker::new(&[2]);
+        steps(&mut maker).into_iter().for_each(|step| maker.step(step));
+        maker.load(1).err().map(|error| error.code)
+    };
+    assert_eq!(refused(&|_| vec![post.clone(), awaited.clone(), post.clone(), awaited.clone()]), None);
+    assert_eq!(refused(&|_| vec![post.clone()]), Some("E0999"));
+    assert_eq!(refused(&|_| vec![awaited.clone()]), Some("E0999"));
+    assert_eq!(refused(&|_| vec![post.clone(), post.clone(), awaited.clone()]), Some("E0999"));
+    assert_eq!(refused(&|_| vec![post.clone(), sync(group, 3), awaited.clone()]), Some("E0999"));
+    assert_eq!(refused(&|maker| vec![post.clone(), branch(maker), awaited.clone()]), Some("E0999"));
+}
+
 fn devices_that_never_meet_are_an_error_even_on_one_worker() {
     // Device 0 waits for device 1, which has finished: a compiler's mistake, but no reason to hang.
     let mut maker = Maker::new(&[2]);
@@ -470,7 +549,7 @@ fn collectives_are_counted_once_per_execution() {
         counter: i,
         start: Bound::Const(0),
         end: Bound::Const(5),
-        body: vec![gather],
+        body: vec![gather, sync(maker.all(), 1)],
         site: site(1),
     });
     let mut session = maker.load(2).unwrap();

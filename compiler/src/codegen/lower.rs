@@ -144,6 +144,20 @@ impl Work {
         }
     }
 
+    /// Whether devices read each other's blocks.
+    pub fn is_collective(&self) -> bool {
+        match self {
+            Work::Exchange { .. } | Work::Reduce { .. } | Work::Permute { .. } | Work::Fetch { .. } => true,
+            Work::Kernel { .. }
+            | Work::Product { .. }
+            | Work::Alias { .. }
+            | Work::Copy { .. }
+            | Work::Constant { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => false,
+        }
+    }
+
     /// The values that it writes.
     pub fn writes(&self) -> Vec<Value> {
         match self {

@@ -8,6 +8,7 @@
 //! - `exchange_halos`: windows find all that they read on their own device.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
+//! - `overlap`: collectives stand behind work that does not need them.
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
@@ -20,6 +21,7 @@ pub mod fuse;
 pub mod hoist;
 pub mod insert_reshards;
 pub mod local_winners;
+pub mod overlap;
 pub mod partition;
 pub mod plan_memory;
 pub mod propagate;

@@ -1,6 +1,6 @@
 //! Moving blocks until an array lies as its new layout says: all_gather, all_to_all, a plain slice, and every mixture.
 //!
-//! Cost: two meetings; each device reads the bytes of its block that lie elsewhere, once. Where the target is shared, a device
+//! Cost: each device reads the bytes of its block that lie elsewhere, once. Where the target is shared, a device
 //! writes only what it holds itself: an all_gather into shared memory copies every byte once in all.
 
 use super::{Move, Sides};

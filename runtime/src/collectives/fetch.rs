@@ -1,6 +1,6 @@
 //! Parts of other devices' blocks: the rows next to one's own that a stencil needs, a block in reverse, a single row for all.
 //!
-//! Cost: two meetings; each device reads exactly the elements that it lacks. Which these are the compiler has listed.
+//! Cost: each device reads exactly the elements that it lacks. Which these are the compiler has listed.
 
 use super::{Move, Rows, Stride};
 use crate::abi::{AxisSet, FetchPart, FetchRun, FetchStep};

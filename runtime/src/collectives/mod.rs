@@ -1,8 +1,8 @@
 //! Collectives: what each device copies or combines, planned when the program is loaded.
 //!
-//! All devices are in one address space, so a collective is: meet (what is to be read has been written), every device fetches
-//! exactly what it needs straight from where it lies, meet again (all has been read, all is written). Nothing is packed, sent
-//! or padded, and uneven and empty blocks need no special case.
+//! All devices are in one address space, so in a collective every device fetches exactly what it needs straight from where it
+//! lies. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. Meetings around it (what is to be
+//! read has been written, what is to be overwritten has been read) are steps of their own, put where the program needs them.
 //!
 //! A *piece* is the overlap of the block that a device is to have with one block that exists already. Devices that share the
 //! memory of the target divide the pieces: whoever holds a piece writes it, and several holders cut it among them.

@@ -1,6 +1,6 @@
 //! Whole local buffers handed on between the members of a group: ppermute and pshift.
 //!
-//! Cost: two meetings and one copy per device. A device that nobody sends to fills its buffer with zeros.
+//! Cost: one copy per device. A device that nobody sends to fills its buffer with zeros.
 
 use super::{Move, Rows};
 use crate::abi::{AxisSet, PermuteStep};

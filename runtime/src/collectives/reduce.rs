@@ -1,6 +1,6 @@
 //! Combining the partial values of several devices: all_reduce, reduce_scatter, and both with a change of layout.
 //!
-//! Cost: two meetings; with `n` partial values each device reads `n` times the part of the result that it writes, and writes it
+//! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it
 //! once. Where the result is shared, its sharers write a part each, so an all_reduce of `B` bytes reads `n * B` in all.
 //!
 //! Values are combined in the order of the device numbers, whatever the number of threads, so every device and every run gets

@@ -4,12 +4,17 @@
 //! time `2p` of its first write to the time `2q` of its last read, both included. So two values that only meet at one time `2p`
 //! are the input and the output of one unit of work, which may write in place.
 //!
+//! Small values that other devices take live until the next collective, when these have done so anyway: nobody need wait for them
+//! only to overwrite a few bytes.
+//!
 //! Loops: a value from outside that is read inside lives until the loop ends. What a loop carries lives from its initial copy to
 //! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
 //! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
 
+use super::storage::PRIVATE;
 use crate::codegen::lower::Work;
 use crate::codegen::schedule::{Limit, Schedule, Task};
+use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use crate::ir::{Func, Value};
 
@@ -74,6 +79,7 @@ struct Record {
 
 struct Walker<'a> {
     schedule: &'a Schedule,
+    mesh: &'a Mesh,
     work: Vec<Option<&'a Work>>,
     loops: Vec<Loop>,
     class_of: Vec<usize>,
@@ -83,12 +89,13 @@ struct Walker<'a> {
 }
 
 impl<'a> Lifetimes<'a> {
-    pub fn new(func: &Func, schedule: &'a Schedule) -> Lifetimes<'a> {
+    pub fn new(func: &Func, schedule: &'a Schedule, mesh: &'a Mesh) -> Lifetimes<'a> {
         let class_of = name_classes(schedule);
         let mut records: Vec<Record> = Vec::new();
         records.resize_with(class_of.iter().max().map_or(0, |last| last + 1), Record::default);
         let mut walker = Walker {
             schedule,
+            mesh,
             work: vec![None],
             loops: Vec::new(),
             class_of,
@@ -208,7 +215,22 @@ impl<'a> Walker<'a> {
     }
 
     fn tasks(&mut self, tasks: &'a [Task]) {
-        tasks.iter().for_each(|task| self.task(task));
+        let mut taken = Vec::new();
+        for task in tasks {
+            self.task(task);
+            if let Task::Work(work) = task
+                && work.is_collective()
+            {
+                taken.drain(..).for_each(|value| self.read(value));
+                taken = work.reads();
+                taken.retain(|&value| self.is_small(value) && self.record(value).role.is_none());
+            }
+        }
+        taken.into_iter().for_each(|value| self.read(value));
+    }
+
+    fn is_small(&self, value: Value) -> bool {
+        self.schedule.types[value.0 as usize].block_bytes(self.mesh) <= PRIVATE
     }
 
     fn task(&mut self, task: &'a Task) {

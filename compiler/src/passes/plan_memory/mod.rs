@@ -15,9 +15,11 @@
 //! - All others get the offset that leaves the smallest hole among the buffers that live at the same time.
 //!
 //! # Meetings
-//! `sync.rs` says when devices that share an arena must meet. A collective is a meeting of its group and of all who share its
-//! target, before and after; a print is one of all devices. Where devices may go different ways (a condition that varies along an
-//! axis, inside `manual`), those who would have to meet inside meet before, and nothing written inside is shared along that axis.
+//! `sync.rs` says when devices must meet that share an arena or read each other's blocks in a collective: when what is read has
+//! been written, and before what has been read is overwritten, however much later that is. A meeting that has work in front of it
+//! which nobody waits for is posted before that work and awaited behind. A print is a meeting of all devices. Where devices may go
+//! different ways (a condition that varies along an axis, inside `manual`), those who would have to meet inside meet before, and
+//! nothing written inside is shared along that axis.
 //!
 //! # Panels
 //! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
@@ -43,7 +45,7 @@ use storage::Storage;
 /// The program for the runtime, but for its files and times, and its kernels.
 pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> Site) -> (Program, Vec<Kernel>) {
     let (func, mesh) = (&module.func, &module.mesh);
-    let lifetimes = Lifetimes::new(func, schedule);
+    let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
     let mut emitter = Emitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();

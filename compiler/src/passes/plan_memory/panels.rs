@@ -19,7 +19,7 @@ const PANEL: u64 = 128 * 1024;
 /// Puts neighbouring kernels into panels, in loops and branches too.
 pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
     let mut grouped = Vec::with_capacity(steps.len());
-    let mut open = Group { kernels, members: Vec::new() };
+    let mut open = Group { kernels, members: Vec::new(), posts: Vec::new() };
     for step in steps {
         let step = match step {
             Step::Kernel(step) => match open.admit(step) {
@@ -32,6 +32,11 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
                     }
                 }
             },
+            // A meeting may be posted later than it could.
+            post @ Step::Post { .. } if !open.members.is_empty() => {
+                open.posts.push((open.members.len(), post));
+                continue;
+            }
             Step::For { counter, start, end, body, site } => {
                 Step::For { counter, start, end, body: group(body, kernels), site }
             }
@@ -54,6 +59,8 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
 struct Group<'a> {
     kernels: &'a [Kernel],
     members: Vec<(KernelStep, Vec<Use>)>,
+    /// What is posted, behind how many of the members at the earliest.
+    posts: Vec<(usize, Step)>,
 }
 
 /// How a kernel uses a buffer.
@@ -87,7 +94,7 @@ impl Group<'_> {
 
     /// Ends the group.
     fn close(&mut self, steps: &mut Vec<Step>) {
-        let members = std::mem::take(&mut self.members);
+        let (members, posts) = (std::mem::take(&mut self.members), std::mem::take(&mut self.posts));
         let Some((first, _)) = members.first() else { return };
         let units = match self.kernels[first.kernel as usize].dims[0].extent {
             Extent::Static(units) => units,
@@ -102,14 +109,21 @@ impl Group<'_> {
         rows.dedup();
         let row: u64 = rows.iter().map(|(_, _, bytes)| bytes).sum();
         let is_large = row.saturating_mul(units) > 2 * PANEL;
-        let mut kernels = members.into_iter().map(|(step, _)| step);
+        let kernels = members.into_iter().map(|(step, _)| step);
         if kernels.len() > 1 && is_large && units > 1 {
             // Whole vectors, where the range itself is vectorised.
             let panel = (PANEL / row).max(1);
             let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
             steps.push(Step::Panels { kernels: kernels.collect(), panel });
-        } else {
-            steps.extend(kernels.by_ref().map(Step::Kernel));
+            steps.extend(posts.into_iter().map(|(_, post)| post));
+            return;
+        }
+        let mut posts = posts.into_iter().peekable();
+        for (at, kernel) in kernels.enumerate() {
+            steps.push(Step::Kernel(kernel));
+            while let Some((_, post)) = posts.next_if(|(behind, _)| *behind == at + 1) {
+                steps.push(post);
+            }
         }
     }
 }

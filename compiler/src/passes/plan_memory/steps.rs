@@ -1,7 +1,7 @@
-//! From tasks over values to the steps of the program, with meetings where memory is shared.
+//! From tasks over values to the steps of the program, with meetings where devices use each other's memory.
 
 use super::storage::Storage;
-use super::sync::{Access, Pending};
+use super::sync::{Access, Needed, Pending};
 use crate::codegen::loops::{Combine, Extent, Inst, Kernel};
 use crate::codegen::lower::{Product, ProductDim, Side, Work, layout_of};
 use crate::codegen::schedule::{Limit, Schedule, Task};
@@ -28,6 +28,43 @@ pub struct Emitter<'a> {
     several: AxisSet,
 }
 
+/// The steps of the program, of a loop's body, or of a branch.
+#[derive(Default)]
+struct List {
+    steps: Vec<Step>,
+    /// How many of them there were behind the last meeting, loop, branch or print. No meeting is posted before: devices are at one
+    /// group's meeting at a time, and meetings along several axes add up only if one comes after the other.
+    floor: usize,
+}
+
+impl List {
+    /// Meets, and says so as early as it may.
+    fn meet(&mut self, needed: Needed, (site, kind): (Site, Option<CollectiveKind>), pending: &mut Pending) {
+        let group = needed.group;
+        if group.is_empty() {
+            return;
+        }
+        let since = needed.since.max(self.floor);
+        if since < self.steps.len() {
+            pending.met(group, since);
+            pending.inserted(since);
+            self.steps.insert(since, Step::Post { group, site });
+            self.steps.push(Step::Await { group, kind, site });
+        } else {
+            self.steps.push(Step::Sync { group, kind, site });
+            pending.met(group, self.steps.len());
+        }
+        self.floor = self.steps.len();
+    }
+
+    /// A step behind which nothing is posted before it.
+    fn enclose(&mut self, step: Step, pending: &mut Pending) {
+        self.steps.push(step);
+        self.floor = self.steps.len();
+        *pending = pending.elsewhere();
+    }
+}
+
 impl<'a> Emitter<'a> {
     pub fn new(
         schedule: &'a Schedule,
@@ -41,96 +78,104 @@ impl<'a> Emitter<'a> {
     }
 
     pub fn program(&mut self) -> Vec<Step> {
-        let mut pending = Pending::new(self.shared.len());
-        let mut steps = Vec::new();
-        self.tasks(&self.schedule.tasks, &mut pending, &mut steps);
-        steps
+        let mut pending = Pending::new(self.shared.len(), self.several);
+        let mut list = List::default();
+        self.tasks(&self.schedule.tasks, &mut pending, &mut list);
+        list.steps
     }
 
-    fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, steps: &mut Vec<Step>) {
-        tasks.iter().for_each(|task| self.task(task, pending, steps));
+    fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, list: &mut List) {
+        tasks.iter().for_each(|task| self.task(task, pending, list));
     }
 
-    fn task(&mut self, task: &Task, pending: &mut Pending, steps: &mut Vec<Step>) {
+    /// The steps of a loop's body or a branch.
+    fn inner(&mut self, tasks: &[Task], pending: &mut Pending) -> Vec<Step> {
+        let mut list = List::default();
+        *pending = pending.elsewhere();
+        self.tasks(tasks, pending, &mut list);
+        list.steps
+    }
+
+    fn task(&mut self, task: &Task, pending: &mut Pending, list: &mut List) {
         match task {
-            Task::Work(work) => self.work(work, pending, steps),
+            Task::Work(work) => self.work(work, pending, list),
             Task::For { counter, start, end, body, origin, .. } => {
                 let site = (self.site)(origin.span);
                 let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();
-                self.part(&limits, site, pending, steps);
+                self.part(&limits, site, pending, list);
+                let reads = limits.iter().map(|&value| self.access(value, false));
+                let accesses: Vec<Access> = reads.chain([self.access(*counter, true)]).collect();
+                self.meet_before(&accesses, (site, None), pending, list);
                 // What a trip leaves pending meets the beginning of the next.
                 let mut again = pending.clone();
-                self.tasks(body, &mut again, &mut Vec::new());
+                self.inner(body, &mut again);
                 pending.join(&again);
                 let mut inside = pending.clone();
-                let mut trips = Vec::new();
-                self.tasks(body, &mut inside, &mut trips);
+                let trips = self.inner(body, &mut inside);
                 pending.join(&inside);
                 let counter = self.storage.place(*counter);
                 let (start, end) = (self.bound(*start), self.bound(*end));
-                steps.push(Step::For { counter, start, end, body: trips, site });
+                list.enclose(Step::For { counter, start, end, body: trips, site }, pending);
             }
             Task::While { cond, flag, body, origin, .. } => {
                 let site = (self.site)(origin.span);
-                self.part(&[*flag], site, pending, steps);
+                self.part(&[*flag], site, pending, list);
                 let mut again = pending.clone();
-                self.tasks(cond, &mut again, &mut Vec::new());
-                self.tasks(body, &mut again, &mut Vec::new());
+                self.inner(cond, &mut again);
+                self.inner(body, &mut again);
                 pending.join(&again);
-                let (mut test, mut trips) = (Vec::new(), Vec::new());
+                let mut test = List::default();
+                *pending = pending.elsewhere();
                 self.tasks(cond, pending, &mut test);
-                self.meet_before(&[self.reads(*flag)], site, pending, &mut test);
+                self.meet_before(&[self.access(*flag, false)], (site, None), pending, &mut test);
                 let mut inside = pending.clone();
-                self.tasks(body, &mut inside, &mut trips);
-                steps.push(Step::While { cond: test, flag: self.storage.place(*flag), body: trips, site });
+                let trips = self.inner(body, &mut inside);
+                let flag = self.storage.place(*flag);
+                list.enclose(Step::While { cond: test.steps, flag, body: trips, site }, pending);
             }
             Task::If { flag, then, otherwise, origin, .. } => {
                 let site = (self.site)(origin.span);
-                self.part(&[*flag], site, pending, steps);
-                self.meet_before(&[self.reads(*flag)], site, pending, steps);
+                self.part(&[*flag], site, pending, list);
+                self.meet_before(&[self.access(*flag, false)], (site, None), pending, list);
                 let mut other = pending.clone();
-                let (mut yes, mut no) = (Vec::new(), Vec::new());
-                self.tasks(then, pending, &mut yes);
-                self.tasks(otherwise, &mut other, &mut no);
+                let yes = self.inner(then, pending);
+                let no = self.inner(otherwise, &mut other);
                 pending.join(&other);
-                steps.push(Step::If { flag: self.storage.place(*flag), then: yes, otherwise: no, site });
+                let flag = self.storage.place(*flag);
+                list.enclose(Step::If { flag, then: yes, otherwise: no, site }, pending);
             }
         }
     }
 
     /// Devices may go different ways from here on: all that would have to meet inside does so before.
-    fn part(&self, deciding: &[Value], site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
+    fn part(&self, deciding: &[Value], site: Site, pending: &mut Pending, list: &mut List) {
         let varying = deciding
             .iter()
             .fold(AxisSet::EMPTY, |set, value| set.union(self.schedule.types[value.0 as usize].varying))
             .intersect(self.several);
         if !varying.is_empty() {
-            let group = pending.before_parting(varying, &self.shared);
-            self.sync(group, site, pending, steps);
-        }
-    }
-
-    fn sync(&self, group: AxisSet, site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
-        if !group.is_empty() {
-            steps.push(Step::Sync { group, site });
-            pending.met(group, &self.shared);
+            let needed = Needed { group: pending.before_parting(varying), since: list.steps.len() };
+            list.meet(needed, (site, None), pending);
         }
     }
 
     /// Meets if these accesses need it, and notes them.
-    fn meet_before(&self, accesses: &[Access], site: Site, pending: &mut Pending, steps: &mut Vec<Step>) {
-        self.sync(pending.conflicts(accesses, &self.shared), site, pending, steps);
-        pending.add(accesses, &self.shared);
+    fn meet_before(
+        &self,
+        accesses: &[Access],
+        reason: (Site, Option<CollectiveKind>),
+        pending: &mut Pending,
+        list: &mut List,
+    ) {
+        list.meet(pending.conflicts(accesses), reason, pending);
+        pending.add(accesses, list.steps.len() + 1);
     }
 
     fn access(&self, value: Value, written: bool) -> Access {
         let place = self.storage.place(value);
         let bytes = self.storage.buffer(value).map_or(0, |buffer| buffer.bytes);
-        Access { arena: place.arena as usize, bytes: place.offset..place.offset + bytes, written }
-    }
-
-    fn reads(&self, value: Value) -> Access {
-        self.access(value, false)
+        let arena = place.arena as usize;
+        Access { arena, bytes: place.offset..place.offset + bytes, written, reach: self.shared[arena] }
     }
 
     fn bound(&self, limit: Limit) -> Bound {
@@ -147,26 +192,36 @@ impl<'a> Emitter<'a> {
         self.shared[self.storage.place(value).arena as usize]
     }
 
-    fn work(&mut self, work: &Work, pending: &mut Pending, steps: &mut Vec<Step>) {
+    fn work(&mut self, work: &Work, pending: &mut Pending, list: &mut List) {
         let Some(span) = span_of(work) else { return };
         let site = (self.site)(span);
-        let reads = work.reads().into_iter().map(|value| self.access(value, false));
+        let Some((step, group)) = self.step(work, site) else { return };
+        let kind = match &step {
+            Step::Exchange(step) => Some(step.kind),
+            Step::Reduce(step) => Some(step.kind),
+            Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
+            Step::Fetch(step) => Some(step.kind),
+            _ => None,
+        };
+        // A collective reads what other devices hold.
+        let read = |value| {
+            let access = self.access(value, false);
+            Access { reach: access.reach.union(group), ..access }
+        };
+        let reads = work.reads().into_iter().map(read);
         let writes = work.writes().into_iter().map(|value| self.access(value, true));
         let accesses: Vec<Access> = reads.chain(writes).collect();
-        let Some((step, meeting)) = self.step(work, site) else { return };
-        // Whoever takes part in a collective meets before and after it.
-        if let Some(group) = meeting {
-            pending.met(group, &self.shared);
+        if let Step::Print { .. } = step {
+            // All devices meet before and after, wherever a program prints.
+            list.enclose(step, pending);
+            return pending.met(self.several, list.steps.len());
         }
-        self.meet_before(&accesses, site, pending, steps);
-        steps.push(step);
-        if let Some(group) = meeting {
-            pending.met(group, &self.shared);
-        }
+        self.meet_before(&accesses, (site, kind), pending, list);
+        list.steps.push(step);
     }
 
-    /// The step for a unit of work, and the axes of its groups if its devices meet; None if nothing is to be done.
-    fn step(&mut self, work: &Work, site: Site) -> Option<(Step, Option<AxisSet>)> {
+    /// The step for a unit of work, and the axes along which its devices read each other's blocks; None if nothing is to be done.
+    fn step(&mut self, work: &Work, site: Site) -> Option<(Step, AxisSet)> {
         let step = match work {
             Work::Alias { .. } | Work::Constant { .. } => return None,
             Work::Kernel { kernel, buffers, .. } => {
@@ -180,29 +235,29 @@ impl<'a> Emitter<'a> {
                     cost: cost(kernel),
                     site,
                 };
-                (Step::Kernel(step), None)
+                (Step::Kernel(step), AxisSet::EMPTY)
             }
-            Work::Product { product, .. } => (Step::Gemm(self.product(product, site)), None),
+            Work::Product { product, .. } => (Step::Gemm(self.product(product, site)), AxisSet::EMPTY),
             Work::Copy { from, to, .. } => {
                 let (source, target) = (self.storage.place(*from), self.storage.place(*to));
                 if source == target {
                     return None;
                 }
                 let bytes = self.schedule.types[to.0 as usize].block_bytes(self.mesh) as u64;
-                (Step::Copy { from: source, to: target, bytes, split: self.split(*to) }, None)
+                (Step::Copy { from: source, to: target, bytes, split: self.split(*to) }, AxisSet::EMPTY)
             }
             Work::Exchange { kind, group, from, to, .. } => {
                 let bytes = self.bytes(*kind, *group, from, to);
                 let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
-                (Step::Exchange(ExchangeStep { kind: *kind, group: *group, from, to, bytes, site }), Some(meeting))
+                (Step::Exchange(ExchangeStep { kind: *kind, group: *group, from, to, bytes, site }), meeting)
             }
             Work::Reduce { kind, op, group, reduce, from, to, .. } => {
                 let bytes = self.bytes(*kind, *group, from, to);
                 let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
                 let step = ReduceStep { kind: *kind, op: *op, group: *group, reduce: *reduce, from, to, bytes, site };
-                (Step::Reduce(step), Some(meeting))
+                (Step::Reduce(step), meeting)
             }
             Work::Permute { axes, source, from, to, .. } => {
                 let group: AxisSet = axes.iter().map(|&axis| axis as usize).collect();
@@ -215,7 +270,7 @@ impl<'a> Emitter<'a> {
                     bytes: self.schedule.types[from.0 as usize].block_bytes(self.mesh) as u64,
                     site,
                 };
-                (Step::Permute(step), Some(meeting))
+                (Step::Permute(step), meeting)
             }
             Work::Fetch { kind, group, parts, bytes, .. } => {
                 let shared = parts.iter().fold(*group, |group, part| group.union(self.split(part.to)));
@@ -226,7 +281,7 @@ impl<'a> Emitter<'a> {
                     dims: part.dims.clone(),
                 });
                 let step = FetchStep { kind: *kind, group: *group, parts: parts.collect(), bytes: *bytes, site };
-                (Step::Fetch(step), Some(shared.intersect(self.several)))
+                (Step::Fetch(step), shared.intersect(self.several))
             }
             Work::CheckIndex { index, extent, to, .. } => {
                 let step = Step::CheckIndex {
@@ -236,14 +291,14 @@ impl<'a> Emitter<'a> {
                     to: self.storage.place(*to),
                     site,
                 };
-                (step, None)
+                (step, AxisSet::EMPTY)
             }
             Work::Print { text, values, .. } => {
                 let values = values.iter().map(|&value| {
                     let ty = &self.schedule.types[value.0 as usize];
                     PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
                 });
-                (Step::Print { text: text.clone(), values: values.collect(), site }, Some(self.several))
+                (Step::Print { text: text.clone(), values: values.collect(), site }, self.several)
             }
         };
         Some(step)

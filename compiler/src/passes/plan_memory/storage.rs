@@ -10,7 +10,7 @@ use crate::ir::types::AxisSet;
 use spmdc_runtime::abi::{Arena, Place};
 
 /// Smaller values exist once per device: computing them everywhere is cheaper than waiting for whoever computes them.
-const PRIVATE: usize = 16 * 1024;
+pub const PRIVATE: usize = 16 * 1024;
 
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;

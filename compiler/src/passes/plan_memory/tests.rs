@@ -22,6 +22,8 @@ fn shape(steps: &[Step]) -> String {
         Step::Permute(_) => "permute".to_string(),
         Step::Fetch(_) => "fetch".to_string(),
         Step::Sync { .. } => "sync".to_string(),
+        Step::Post { .. } => "post".to_string(),
+        Step::Await { .. } => "await".to_string(),
         Step::Copy { .. } => "copy".to_string(),
         Step::CheckIndex { .. } => "check".to_string(),
         Step::For { body, .. } => format!("for[{}]", shape(body)),
@@ -130,4 +132,48 @@ fn kernels_that_hand_on_rows_run_by_panels() {
     // A division by zero is reported where it comes first in the program.
     let divides = "fn main(x: i32[500, 1000]) { let s = sum(x, axis=1, keepdims=true); x // s }";
     assert_eq!(body(divides), "kernel kernel");
+}
+
+#[test]
+fn devices_meet_once_for_a_collective() {
+    let body = |source: &str| shape(&program(source).body);
+    // Each sum is met for once, and nothing that the others take is overwritten soon.
+    let two = "mesh (X = 4);
+        fn main(x: f32[8@X], y: f32[8@X]) { let a = sum(exp(x)); let b = sum(exp(y * a)); sum(exp(x * b)) }";
+    assert_eq!(body(two), "kernel sync reduce kernel sync reduce kernel sync reduce");
+    // The neighbours' rows have been read before they are written again: a second meeting in each trip.
+    let stencil = "mesh (X = 4);
+        fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }";
+    let loops = body(stencil);
+    let inner = loops.split_once("for[").unwrap().1;
+    assert_eq!(inner.matches("sync").count() + inner.matches("await").count(), 2, "{loops}");
+}
+
+#[test]
+fn a_meeting_is_posted_before_work_that_nobody_waits_for() {
+    let source = "mesh (X = 4);
+        fn main(x: f32[64@X, 64], y: f32[64, 64]) { let s = sum(x, axis=0); let t = y @ y; t * s }";
+    let body = shape(&program(source).body);
+    assert!(body.contains("post product") && body.contains("await reduce"), "{body}");
+}
+
+#[test]
+fn a_loop_counter_lies_where_no_one_reads_any_more() {
+    // The inner counter takes the place of what is summed in front of it, which other devices may still be reading.
+    let source = "mesh (X = 4);
+        fn main(s: f32[6@X], x: f32[100], n: i32) {
+          let mut h = 0.0; let mut u = x;
+          for i in 0..3 { let a = sum(s * i); for j in 0..n { h = h + a; u = u * j; } }
+          (h, u)
+        }";
+    let program = program(source);
+    let Some(Step::For { body, .. }) = program.body.iter().find(|step| matches!(step, Step::For { .. })) else {
+        panic!("there is a loop")
+    };
+    let reduced = body.iter().position(|step| matches!(step, Step::Reduce(_))).unwrap();
+    let Some(Step::Reduce(reduce)) = body.get(reduced) else { panic!("there is a sum") };
+    let inner = body.iter().find_map(|step| if let Step::For { counter, .. } = step { Some(counter) } else { None });
+    let counter = inner.unwrap();
+    let met = body[reduced..].iter().any(|step| matches!(step, Step::Sync { .. } | Step::Await { .. }));
+    assert!(*counter != reduce.from.place || met, "{}", shape(body));
 }
