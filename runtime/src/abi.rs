@@ -524,7 +524,27 @@ pub struct GemmStep {
     pub contracted: Vec<GemmDim>,
     /// As in [`KernelStep::split`]: the work is divided among these devices.
     pub split: AxisSet,
+    /// One operand is taken from where its blocks lie, one after the other.
+    pub ring: Option<GemmRing>,
     pub site: Site,
+}
+
+/// An operand of a product whose blocks lie with several devices. Extents of dimensions that this operand has (its strides there
+/// are not 0) are the owner's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GemmRing {
+    /// The collective that this stands for, and the bytes of one device's operand, for `--stats`.
+    pub kind: CollectiveKind,
+    pub bytes: u64,
+    /// Whether it is `b`; otherwise `a`.
+    pub is_b: bool,
+    /// The axes, major to minor, along which the owners have positions.
+    pub axes: Vec<u8>,
+    /// The index in the whole operand at which the owner's block begins, and how far apart in elements its neighbours lie in the
+    /// other operand and in `c`. If not in `c`, the products are added up, in the order of positions on every device.
+    pub start: Scalar,
+    pub other: i64,
+    pub c: i64,
 }
 
 /// One dimension of a product and how far apart its elements lie in each operand (0 where it does not occur).

@@ -9,6 +9,7 @@ use crate::abi::{
     GemmStep, KernelStep, Layout, LayoutDim, PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site,
     Step,
 };
+use crate::gemm;
 use crate::mesh::{Mesh, split_axes};
 use crate::trap::RunError;
 
@@ -41,8 +42,8 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError>
     Ok(checker.mesh)
 }
 
-/// Where an operand of a product begins, and how far apart the elements of a dimension lie in it.
-type Operand = (Place, fn(&GemmDim) -> i64);
+/// Where an operand of a product lies, at which element of it the product begins, and how far apart the elements of a dimension are.
+type Operand = (Place, i64, fn(&GemmDim) -> i64);
 
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError> {
     if holds { Ok(()) } else { Err(RunError::internal(format!("malformed program: {}", message()))) }
@@ -173,32 +174,54 @@ impl Checker<'_> {
         ensure(step.m.b == 0 && step.n.a == 0, || "a free dimension of a product occurs on both sides".into())?;
         let summed = || step.contracted.iter().chain([&step.k]);
         ensure(summed().all(|dim| dim.c == 0), || "a contracted dimension occurs in the product".into())?;
+        if let Some(ring) = &step.ring {
+            self.axes(&ring.axes)?;
+            self.scalar(&ring.start)?;
+            let owners: AxisSet = ring.axes.iter().map(|&axis| axis as usize).collect();
+            let strides = [ring.other, ring.c];
+            ensure(strides.iter().all(|stride| stride.unsigned_abs() < HUGE), || format!("strides of {strides:?}"))?;
+            let place = if ring.is_b { step.b } else { step.a };
+            let own = self.arena_axes(place);
+            ensure(owners.intersect(self.mesh.axes()).is_subset_of(own), || {
+                "devices share the memory of different blocks".into()
+            })?;
+        }
         for device in 0..self.mesh.devices() {
-            let extent = |dim: &GemmDim| self.mesh.resolve(&dim.extent, device);
+            for (owner, _) in gemm::owners(&self.mesh, step, device) {
+                self.gemm_block(step, device, owner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The product of a device with the block of an owner stays within its arenas.
+    fn gemm_block(&self, step: &GemmStep, device: usize, owner: usize) -> Result<(), RunError> {
+        let dims = || [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted);
+        let extent = |dim: &GemmDim| gemm::extent(&self.mesh, step, dim, (device, owner));
+        for dim in dims() {
+            let len = extent(dim);
+            ensure((0..HUGE as i64).contains(&len), || format!("an extent of {len}"))?;
+        }
+        let mut written = step.loops.iter().chain([&step.m, &step.n]);
+        if written.clone().any(|dim| extent(dim) == 0) {
+            return Ok(());
+        }
+        ensure(written.all(|dim| dim.c != 0 || extent(dim) <= 1), || "a product overwrites itself".into())?;
+        let empty = step.contracted.iter().chain([&step.k]).any(|dim| extent(dim) == 0);
+        let size = step.dtype.size() as i128;
+        let [a, b, c] = gemm::offsets(&self.mesh, step, owner);
+        let operands: [Operand; 3] = [(step.c, c, |dim| dim.c), (step.a, a, |dim| dim.a), (step.b, b, |dim| dim.b)];
+        // Without anything to add up only the zeros are written.
+        for (place, offset, stride) in operands.into_iter().take(if empty { 1 } else { 3 }) {
+            let (mut least, mut last) = (offset as i128, offset as i128);
             for dim in dims() {
-                let len = extent(dim);
-                ensure((0..HUGE as i64).contains(&len), || format!("an extent of {len}"))?;
+                let reach = (extent(dim).max(1) - 1) as i128 * stride(dim) as i128;
+                if reach < 0 { least += reach } else { last += reach }
             }
-            let mut written = step.loops.iter().chain([&step.m, &step.n]);
-            if written.clone().any(|dim| extent(dim) == 0) {
-                continue;
-            }
-            ensure(written.all(|dim| dim.c != 0 || extent(dim) <= 1), || "a product overwrites itself".into())?;
-            let empty = summed().any(|dim| extent(dim) == 0);
-            let size = step.dtype.size() as i128;
-            let operands: [Operand; 3] = [(step.c, |dim| dim.c), (step.a, |dim| dim.a), (step.b, |dim| dim.b)];
-            // Without anything to add up only the zeros are written.
-            for (place, stride) in operands.into_iter().take(if empty { 1 } else { 3 }) {
-                let (mut least, mut last) = (0i128, 0i128);
-                for dim in dims() {
-                    let reach = (extent(dim).max(1) - 1) as i128 * stride(dim) as i128;
-                    if reach < 0 { least += reach } else { last += reach }
-                }
-                let begin = place.offset as i128 + least * size;
-                let end = place.offset as i128 + (last + 1) * size;
-                let bytes = self.program.arenas[place.arena as usize].bytes as i128;
-                ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
-            }
+            let begin = place.offset as i128 + least * size;
+            let end = place.offset as i128 + (last + 1) * size;
+            let bytes = self.program.arenas[place.arena as usize].bytes as i128;
+            ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
         }
         Ok(())
     }
@@ -218,10 +241,6 @@ impl Checker<'_> {
         ensure(reduced.intersect(split).is_empty(), || "a reduction over an axis that splits the value".into())?;
         let own = self.arena_axes(step.from.place);
         ensure(reduced.is_subset_of(own), || "devices share the memory of their partial values".into())?;
-            let begin = place.offset as i128 + least * size;
-            let end = place.offset as i128 + (last + 1) * size;
-            let bytes = self.program.arenas[place.arena as usize].bytes as i128;
-            ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
         let (from, to) = (self.stored_bytes(&step.from.layout)?, self.stored_bytes(&step.to.layout)?);
         ensure(!overlap(step.from.place, step.to.place, from, to), || "a reduction overwrites its operand".into())
     }
@@ -406,6 +425,8 @@ fn site_of(step: &Step) -> Site {
         Step::Fetch(step) => step.site,
         Step::Copy { .. } => Site::default(),
         Step::Sync { site, .. }
+        | Step::Post { site, .. }
+        | Step::Await { site, .. }
         | Step::CheckIndex { site, .. }
         | Step::For { site, .. }
         | Step::While { site, .. }
@@ -413,5 +434,3 @@ fn site_of(step: &Step) -> Site {
         | Step::Print { site, .. } => *site,
     }
 }
-        | Step::Post { site, .. }
-        | Step::Await { site, .. }

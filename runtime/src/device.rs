@@ -22,7 +22,7 @@ use crate::trap::RunError;
 pub(crate) enum Op {
     Kernel(KernelCall),
     Panels(Box<Panels>),
-    Product(Box<Product>),
+    Products(Box<[Product]>),
     /// An exchange.
     Move(Box<[Move]>),
     /// A reduction.
@@ -216,7 +216,7 @@ impl Device {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
             Op::Panels(panels) => panels.chunk > 0,
-            Op::Product(product) => product.wants_team(),
+            Op::Products(products) => products.iter().any(Product::wants_team),
             _ => false,
         })
     }
@@ -299,10 +299,12 @@ impl Device {
                         return Err(trapped(code, shared.outline.site(self.at - 1)));
                     }
                 }
-                Op::Product(product) => {
-                    // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
-                    if !unsafe { product.run(context.team.as_deref_mut()) } {
-                        return Err(trapped(PANICKED, shared.outline.site(self.at - 1)));
+                Op::Products(products) => {
+                    for product in products {
+                        // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
+                        if !unsafe { product.run(context.team.as_deref_mut()) } {
+                            return Err(trapped(PANICKED, shared.outline.site(self.at - 1)));
+                        }
                     }
                 }
                 // SAFETY: as promised by the caller; the ranges were checked, and that nothing overlaps.
@@ -329,8 +331,6 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Count { collective } => self.counts[*collective] += 1,
-                // SAFETY: both places were checked when the step was prepared.
                 Op::Post { meeting, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
@@ -354,6 +354,8 @@ impl Device {
                         return Ok(());
                     }
                 }
+                Op::Count { collective } => self.counts[*collective] += 1,
+                // SAFETY: both places were checked when the step was prepared.
                 Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
                 Op::For { counter, start, end, exit } => {
                     // SAFETY: the places of the bounds and of the counter were checked.
@@ -596,8 +598,8 @@ impl Position {
         self.waits.store(Position::NOWHERE, Ordering::Relaxed);
     }
 
+    /// Whether the device has come to this meeting.
     pub fn is(&self, meeting: usize, generation: u32) -> bool {
         [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(meeting, generation))
-    /// Whether the device has come to this meeting.
     }
 }

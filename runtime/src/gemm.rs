@@ -41,26 +41,68 @@ pub(crate) struct Product {
     panels: usize,
     /// How many units a thread takes at a time; 0 if the product is too small for a team.
     chunk: i64,
+    /// Whether the product is added to what is there.
+    adds: bool,
 }
 
 // SAFETY: a product is data and pointers to the program's memory; that threads may run it at the same time, each on units of
 // its own, is what `run` demands.
 unsafe impl Sync for Product {}
 
-/// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
-pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Product {
+/// The device's share of a step, for a worker with a team of this many threads: one product, or one for each block of an operand
+/// that lies with several devices. The step has been checked.
+pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Box<[Product]> {
+    owners(memory.mesh(), step, device)
+        .map(|(owner, adds)| part_of(memory, step, (device, owner, adds), team))
+        .collect()
+}
+
+/// The devices whose blocks a device takes, in order, and whether their products are added to what is there.
+pub(crate) fn owners<'a>(
+    mesh: &'a Mesh,
+    step: &'a GemmStep,
+    device: usize,
+) -> impl Iterator<Item = (usize, bool)> + 'a {
+    let axes = step.ring.as_ref().map_or(&[][..], |ring| &ring.axes);
+    let axes = move || axes.iter().map(|&axis| axis as usize);
+    let count = mesh.count(axes());
+    // Sums come in one order on all devices, so that copies of them are alike; otherwise everybody begins with its own block, and
+    // nobody reads the same one at the same time.
+    let summed = step.ring.as_ref().is_some_and(|ring| ring.c == 0);
+    let first = if summed { 0 } else { mesh.linear(device, axes()) };
+    (0..count).map(move |i| (mesh.at(device, axes(), (first + i) % count), summed && i > 0))
+}
+
+/// How long a dimension is in the product of a device with an owner's block.
+pub(crate) fn extent(mesh: &Mesh, step: &GemmStep, dim: &GemmDim, (device, owner): (usize, usize)) -> i64 {
+    let of_owner = step.ring.as_ref().is_some_and(|ring| if ring.is_b { dim.b != 0 } else { dim.a != 0 });
+    mesh.resolve(&dim.extent, if of_owner { owner } else { device })
+}
+
+/// The elements that an owner's block comes behind, in `a`, `b` and `c`.
+pub(crate) fn offsets(mesh: &Mesh, step: &GemmStep, owner: usize) -> [i64; 3] {
+    let Some(ring) = &step.ring else { return [0; 3] };
+    let start = mesh.resolve(&ring.start, owner);
+    let other = start.saturating_mul(ring.other);
+    [if ring.is_b { other } else { 0 }, if ring.is_b { 0 } else { other }, start.saturating_mul(ring.c)]
+}
+
+fn part_of(memory: &Memory, step: &GemmStep, (device, owner, adds): (usize, usize, bool), team: usize) -> Product {
     let mesh = memory.mesh();
     let extent = |dim: &GemmDim| Extent {
-        len: mesh.resolve(&dim.extent, device).max(0) as usize,
+        len: extent(mesh, step, dim, (device, owner)).max(0) as usize,
         a: dim.a as isize,
         b: dim.b as isize,
         c: dim.c as isize,
     };
+    let size = step.dtype.size() as isize;
+    let [a, b, c] = offsets(mesh, step, owner).map(|elements| elements as isize * size);
+    let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
     let mut product = Product {
         dtype: step.dtype,
-        a: memory.address(step.a, device),
-        b: memory.address(step.b, device),
-        c: memory.address(step.c, device),
+        a: memory.address(step.a, if is_b { device } else { owner }).wrapping_offset(a),
+        b: memory.address(step.b, if is_b { owner } else { device }).wrapping_offset(b),
+        c: memory.address(step.c, device).wrapping_offset(c),
         m: extent(&step.m),
         n: extent(&step.n),
         k: extent(&step.k),
@@ -68,6 +110,7 @@ pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize)
         contracted: step.contracted.iter().map(extent).collect(),
         panels: 1,
         chunk: 0,
+        adds,
     };
     product.take_share(mesh, step, device);
     product.divide(team);
@@ -190,6 +233,9 @@ impl Product {
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
         // With nothing to add up, one pass over no elements writes the zeros.
         let depth = if passes == 0 { 0 } else { self.k.len };
+        if depth == 0 && self.adds {
+            return;
+        }
         for pass in 0..passes.max(1) {
             let (mut a, mut b) = (a, b);
             let mut index = pass;
@@ -208,7 +254,7 @@ impl Product {
                     to,
                     n.c,
                     m.c,
-                    pass > 0,
+                    pass > 0 || self.adds,
                     self.a.cast::<T>().wrapping_offset(a),
                     self.k.a,
                     m.a,
@@ -273,6 +319,7 @@ mod tests {
             contracted: Box::new([extent(j, k, k * n, 0)]),
             panels: 1,
             chunk: 0,
+            adds: false,
         }
     }
 

@@ -322,21 +322,24 @@ impl<'a> Loader<'a> {
 
     fn gemm(&mut self, step: &GemmStep) {
         let (memory, staff) = (self.memory, self.staff);
+        if let Some(ring) = &step.ring {
+            self.collective(ring.kind, (ring.bytes, step.site), None);
+        }
         self.emit(step.site, "product", |device, _| {
             let team = staff.team_of(staff.worker_of(device));
-            Op::Product(Box::new(gemm::plan(memory, step, device, team)))
+            Op::Products(gemm::plan(memory, step, device, team))
         });
     }
 }
 
-/// What prepares calls of kernels.
-struct CallMaker<'a> {
-    memory: &'a Memory,
 /// What a device does that waits in a meeting.
 fn name_of(kind: Option<CollectiveKind>) -> &'static str {
     kind.map_or("meeting", CollectiveKind::name)
 }
 
+/// What prepares calls of kernels.
+struct CallMaker<'a> {
+    memory: &'a Memory,
     mesh: &'a Mesh,
     staff: &'a Staff,
 }

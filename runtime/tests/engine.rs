@@ -255,6 +255,7 @@ fn products_are_divided_by_those_who_share_them() {
                 loops: vec![dim(b, m * k, 0, m * n)],
                 contracted: vec![],
                 split: AxisSet::of(0),
+                ring: None,
                 site: site(1),
             }));
             let mut session = maker.load(workers).unwrap();
@@ -354,8 +355,8 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
     maker.step(nap);
     let value = layout(DType::F32, &[(2, &[])]);
     let (from, to) = (maker.buffer(&value, maker.all()), maker.buffer(&value, AxisSet::EMPTY));
-    maker.step(Step::Reduce(ReduceStep {
     maker.step(Step::Sync { group: maker.all(), kind: Some(CollectiveKind::AllReduce), site: site(7) });
+    maker.step(Step::Reduce(ReduceStep {
         kind: CollectiveKind::AllReduce,
         op: ReduceOp::Sum,
         group: maker.all(),
@@ -381,7 +382,6 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
     assert!(start.elapsed() < Duration::from_millis(350));
 }
 
-#[test]
 #[test]
 fn a_posted_meeting_waits_for_nobody_until_it_is_awaited() {
     // Device 1 comes late: device 0 does what nobody waits for meanwhile, and reads then.
@@ -460,6 +460,7 @@ fn meetings_are_posted_and_awaited_in_pairs() {
     assert_eq!(refused(&|maker| vec![post.clone(), branch(maker), awaited.clone()]), Some("E0999"));
 }
 
+#[test]
 fn devices_that_never_meet_are_an_error_even_on_one_worker() {
     // Device 0 waits for device 1, which has finished: a compiler's mistake, but no reason to hang.
     let mut maker = Maker::new(&[2]);
@@ -683,6 +684,7 @@ fn damaged_programs_are_errors() {
         loops: vec![],
         contracted: vec![],
         split: AxisSet::EMPTY,
+        ring: None,
         site: site(1),
     };
     assert!({
@@ -693,5 +695,16 @@ fn damaged_programs_are_errors() {
     refused(&with(Step::Gemm(GemmStep { m: dim(100, 1, 0, 1), ..gemm.clone() })));
     refused(&with(Step::Gemm(GemmStep { m: dim(2, -1, 0, 1), ..gemm.clone() })));
     refused(&with(Step::Gemm(GemmStep { m: dim(2, 1, 0, 0), ..gemm.clone() })));
-    refused(&with(Step::Gemm(GemmStep { dtype: DType::F16, ..gemm })));
+    refused(&with(Step::Gemm(GemmStep { dtype: DType::F16, ..gemm.clone() })));
+    let ring = GemmRing {
+        kind: CollectiveKind::AllGather,
+        bytes: 8,
+        is_b: false,
+        axes: vec![0],
+        start: Scalar::Const(100),
+        other: 0,
+        c: 1,
+    };
+    refused(&with(Step::Gemm(GemmStep { ring: Some(ring.clone()), ..gemm.clone() })));
+    refused(&with(Step::Gemm(GemmStep { ring: Some(GemmRing { axes: vec![7], ..ring }), ..gemm })));
 }

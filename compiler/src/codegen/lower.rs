@@ -23,6 +23,21 @@ pub struct Product {
     pub loops: Vec<ProductDim>,
     /// Further contracted dimensions.
     pub contracted: Vec<ProductDim>,
+    /// One operand is taken from the devices that hold its blocks.
+    pub ring: Option<Box<Ring>>,
+}
+
+/// As [`spmdc_runtime::abi::GemmRing`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ring {
+    pub kind: CollectiveKind,
+    pub bytes: u64,
+    pub is_b: bool,
+    /// The axes, major to minor, along which the owners have positions.
+    pub axes: Vec<u8>,
+    pub start: Scalar,
+    pub other: i64,
+    pub c: i64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -148,8 +163,8 @@ impl Work {
     pub fn is_collective(&self) -> bool {
         match self {
             Work::Exchange { .. } | Work::Reduce { .. } | Work::Permute { .. } | Work::Fetch { .. } => true,
+            Work::Product { product, .. } => product.ring.is_some(),
             Work::Kernel { .. }
-            | Work::Product { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
             | Work::Constant { .. }

@@ -46,7 +46,6 @@ use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::explicit::Choice;
@@ -54,6 +53,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::window::WindowMap;
+use crate::ir::{Func, Stmt};
 use crate::passes::reshard::Traffic;
 use factors::Factors;
 use spmdc_grammar::codes::Code;
@@ -140,6 +140,13 @@ pub trait Rules {
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
         let _ = (operand, args);
         Reads::Once
+    }
+
+    /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
+    /// need not lie in memory. At most one operand of a statement is taken so.
+    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
+        let _ = (operand, gather, stmt, func, mesh);
+        false
     }
 
     /// For pointwise ops: the value at `index` (one entry per result dimension, in this device's block).

@@ -13,11 +13,15 @@
 //!   such as slices, transposes and broadcasts of what lies in memory, and short expressions of scalars, which a kernel computes
 //!   before its loops;
 //! - and if the loop nest does not become too long.
+//!
+//! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Rules::streams`).
 
 use crate::ir::mesh::Mesh;
 use crate::ir::{Block, Func, Stmt, Value};
-use crate::ops::Reads;
 use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::reshard::Step;
+use crate::ops::{Op, Reads};
+use spmdc_runtime::abi::CollectiveKind;
 
 /// A loop nest of more operations than this spills more than it saves.
 const MAX_BODY: usize = 48;
@@ -36,6 +40,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         bodies: Vec::new(),
         sites: vec![Sites::None; func.values.len()],
         scalar_sizes: vec![0; func.values.len()],
+        gathered: Vec::new(),
     };
     fuser.collect(&func.body, &mut 0);
     fuser.bodies = vec![1; fuser.stmts.len()];
@@ -44,6 +49,9 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     }
     for number in (0..fuser.stmts.len()).rev() {
         fuser.decide(number);
+    }
+    for number in 0..fuser.stmts.len() {
+        fuser.stream(number);
     }
     fuser.fused
 }
@@ -80,6 +88,8 @@ struct Fuser<'a> {
     bodies: Vec<usize>,
     /// For each value where it would be computed.
     sites: Vec<Sites>,
+    /// What is never put together in memory.
+    gathered: Vec<Value>,
     /// For scalars, the operations it takes to compute them from what is not pointwise.
     scalar_sizes: Vec<usize>,
 }
@@ -139,6 +149,22 @@ impl<'a> Fuser<'a> {
         roots.iter().for_each(|&root| self.bodies[root] += 1);
     }
 
+    /// A gathered array that one statement of the same block takes is not stored if that can do with the blocks where they lie.
+    fn stream(&mut self, number: usize) {
+        let (gather, block) = self.stmts[number];
+        let (&[value], true) = (gather.results.as_slice(), is_gather(gather)) else { return };
+        let &[Use::Operand(user, operand)] = self.uses[value.0 as usize].as_slice() else { return };
+        let (stmt, its_block) = self.stmts[user];
+        let taken = |&other: &Value| other != value && self.fused[other.0 as usize] && self.gathered.contains(&other);
+        if block == its_block
+            && !stmt.args.iter().any(taken)
+            && stmt.op.rules().streams(operand, gather, stmt, self.func, self.mesh)
+        {
+            self.fused[value.0 as usize] = true;
+            self.gathered.push(value);
+        }
+    }
+
     /// Where the value would be computed, whether some elements more than once, and all the loop nests; None if somebody needs it
     /// in memory.
     fn sites_of(&self, value: Value) -> Option<(Sites, bool, Vec<usize>)> {
@@ -184,6 +210,11 @@ impl<'a> Fuser<'a> {
         }
         Some((sites, repeats, roots))
     }
+}
+
+/// Blocks of an array are put together.
+pub fn is_gather(stmt: &Stmt) -> bool {
+    matches!(&stmt.op, Op::Reshard(op) if op.step == Step::Collective(CollectiveKind::AllGather))
 }
 
 fn operations(func: &Func, stmt: &Stmt) -> u64 {

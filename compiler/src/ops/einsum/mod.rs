@@ -5,22 +5,25 @@
 //! the general notation into this form (`contract`): diagonals, sums over a single operand's letters, and a product at a time.
 //!
 //! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products
-//! with a vector, run as loop nests. Types under 32 bits are converted by the calls: f16 and bf16 accumulate in f32.
+//! with a vector, run as loop nests. A large operand that would have to be gathered is taken block by block from the devices that
+//! hold it (`ring`). Types under 32 bits are converted by the calls: f16 and bf16 accumulate in f32.
 
 pub mod contract;
 pub mod diagonal;
+mod ring;
 pub mod spec;
 
 use super::elementwise::BinaryOp;
 use super::factors::{FactorKind, Factors};
-use super::{Mismatch, Reads, Rules, number};
+use super::reshard::{Reshard, Step};
+use super::{Mismatch, Op, Reads, Rules, number};
 use crate::codegen::loops::{Affine, Combine};
-use crate::codegen::lower::{Lowering, Product, ProductDim};
-use crate::ir::Stmt;
+use crate::codegen::lower::{Lowering, Product, ProductDim, Ring};
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, DType, Type};
+use crate::ir::{Func, Stmt};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::{ReduceOp, Scalar};
@@ -188,6 +191,10 @@ impl Rules for Einsum {
         self.out.as_ref()
     }
 
+    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
+        ring::streams(self, operand, gather, stmt, func, mesh)
+    }
+
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let args = [&lowering.ty(stmt.args[0]).array, &lowering.ty(stmt.args[1]).array];
         if self.is_library_product(&args) {
@@ -245,18 +252,26 @@ fn largest(mut dims: Vec<Dim>, stride: impl Fn(&ProductDim) -> i64) -> (ProductD
 impl Einsum {
     fn product(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> Product {
         let context = lowering.kernel().context;
-        let (a, b, c) = (stmt.args[0], stmt.args[1], stmt.results[0]);
+        let mut operands = [stmt.args[0], stmt.args[1]];
+        // Of an operand that is taken from where its blocks lie, these blocks.
+        let gathered = (0..2).find_map(|at| Some((at, lowering.inlined[operands[at].0 as usize]?)));
+        if let Some((at, gather)) = gathered {
+            operands[at] = gather.args[0];
+        }
+        let ([a, b], c) = (operands, stmt.results[0]);
         let types: [&Type; 3] = [a, b, c].map(|value| context.ty(value));
         let strides = types.map(|ty| context.strides(ty));
         let labels = [&self.lhs, &self.rhs, &self.result];
+        let stride = |array: usize, label: char| position(labels[array], label).map_or(0, |dim| strides[array][dim]);
         let dim = |label: char| {
-            let places: Vec<Option<usize>> = labels.iter().map(|labels| position(labels, label)).collect();
-            let stride = |array: usize| places[array].map_or(0, |dim| strides[array][dim]);
             // A contracted letter is split alike in both operands, and a kept one in the result, too.
-            let (array, at) = if let Some(at) = places[0] { (0, at) } else { (1, places[1].unwrap_or(0)) };
+            let first = gathered.map_or(0, |(at, _)| at);
+            let place = |array: usize| Some((array, position(labels[array], label)?));
+            let (array, at) = place(first).or_else(|| place(1 - first)).unwrap_or((2, 0));
             let extent = context.block_len(types[array], at);
             let max = types[array].block_shape(context.mesh)[at];
-            Dim { max, dim: ProductDim { extent, a: stride(0), b: stride(1), c: stride(2) } }
+            let [a, b, c] = [0, 1, 2].map(|array| stride(array, label));
+            Dim { max, dim: ProductDim { extent, a, b, c } }
         };
         let dims = |labels: &[char]| labels.iter().map(|&label| dim(label)).collect::<Vec<Dim>>();
         let parts = self.parts();
@@ -272,7 +287,22 @@ impl Einsum {
         }
         loops.extend(more_rows);
         loops.extend(more_columns);
-        Product { dtype: types[0].dtype(), a, b, c, m, n, k, loops, contracted }
+        let ring = gathered.and_then(|(at, gather)| {
+            let (from, whole) = (types[at], context.ty(stmt.args[at]));
+            let cut = ring::gathered(from, whole)?;
+            let label = labels[at].chars().nth(cut)?;
+            let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather.op else { return None };
+            Some(Box::new(Ring {
+                kind,
+                bytes: from.block_bytes(context.mesh) as u64,
+                is_b: at == 1,
+                axes: from.sharding.dims[cut].axes.clone(),
+                start: context.block_start(from, cut),
+                other: stride(1 - at, label),
+                c: stride(2, label),
+            }))
+        });
+        Product { dtype: types[0].dtype(), a, b, c, m, n, k, loops, contracted, ring }
     }
 
     /// One loop nest: the result's dimensions outside, the contracted ones inside.

@@ -12,8 +12,8 @@ use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
-    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
-    ReduceStep, Scalar, Shards, Site, Step,
+    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmRing, GemmStep, KernelStep, PermuteStep,
+    PrintValue, ReduceStep, Scalar, Shards, Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -201,6 +201,7 @@ impl<'a> Emitter<'a> {
             Step::Reduce(step) => Some(step.kind),
             Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
             Step::Fetch(step) => Some(step.kind),
+            Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
             _ => None,
         };
         // A collective reads what other devices hold.
@@ -237,7 +238,11 @@ impl<'a> Emitter<'a> {
                 };
                 (Step::Kernel(step), AxisSet::EMPTY)
             }
-            Work::Product { product, .. } => (Step::Gemm(self.product(product, site)), AxisSet::EMPTY),
+            Work::Product { product, .. } => {
+                let ring = product.ring.iter().flat_map(|ring| &ring.axes);
+                let owners: AxisSet = ring.map(|&axis| axis as usize).collect();
+                (Step::Gemm(self.product(product, site)), owners.intersect(self.several))
+            }
             Work::Copy { from, to, .. } => {
                 let (source, target) = (self.storage.place(*from), self.storage.place(*to));
                 if source == target {
@@ -326,6 +331,15 @@ impl<'a> Emitter<'a> {
             loops: product.loops.iter().map(dim).collect(),
             contracted: product.contracted.iter().map(dim).collect(),
             split: self.split(product.c),
+            ring: product.ring.as_ref().map(|ring| GemmRing {
+                kind: ring.kind,
+                bytes: ring.bytes,
+                is_b: ring.is_b,
+                axes: ring.axes.clone(),
+                start: ring.start.clone(),
+                other: ring.other,
+                c: ring.c,
+            }),
             site,
         }
     }
