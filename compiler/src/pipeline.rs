@@ -11,6 +11,7 @@ use crate::codegen::schedule::schedule;
 use crate::ir::verify::verify;
 use crate::ir::{Module, Stage};
 use crate::passes::align_frames::align_frames;
+use crate::passes::combine_collectives::combine_collectives;
 use crate::passes::cse::cse;
 use crate::passes::dce::dce;
 use crate::passes::exchange_halos::exchange_halos;
@@ -130,7 +131,7 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = overlap(dce(cse(simplify(m))));
+            m = overlap(combine_collectives(dce(cse(simplify(m)))));
             m.stage = Stage::Optimized;
             self.time("optimize");
         }

@@ -103,9 +103,20 @@ fn collectives(elements: usize) {
     let shards = |arena, layout: &Layout| Shards { place: place(arena), layout: layout.clone() };
     let reduce = |kind, to| {
         let op = ReduceOp::Sum;
-        Step::Reduce(ReduceStep { kind, op, group: all, reduce: all, from: shards(0, &whole), to, bytes, site })
+        Step::Reduce(ReduceStep {
+            kind,
+            op,
+            group: all,
+            reduce: all,
+            from: shards(0, &whole),
+            to,
+            bytes,
+            counts: true,
+            site,
+        })
     };
-    let exchange = |kind, from, to| Step::Exchange(ExchangeStep { kind, group: all, from, to, bytes, site });
+    let exchange =
+        |kind, from, to| Step::Exchange(ExchangeStep { kind, group: all, from, to, bytes, counts: true, site });
     let source = (0..DEVICES as u32).map(|device| Some((device + 1) % DEVICES as u32)).collect();
     let permute = PermuteStep { axes: vec![0], source, from: place(0), to: place(4), bytes, site };
     // Every device's operand, or block, is read once, and what it gets is written once.

@@ -606,6 +606,8 @@ pub struct ExchangeStep {
     pub to: Shards,
     /// Bytes of one device's operand, for `--stats`.
     pub bytes: u64,
+    /// Whether it is the first part of a collective, or all of it, and so counts as one.
+    pub counts: bool,
     pub site: Site,
 }
 
@@ -632,6 +634,8 @@ pub struct ReduceStep {
     pub from: Shards,
     pub to: Shards,
     pub bytes: u64,
+    /// As in [`ExchangeStep::counts`].
+    pub counts: bool,
     pub site: Site,
 }
 

@@ -32,8 +32,17 @@ pub(crate) struct Loaded {
     pub meetings: Vec<Meeting>,
     pub prints: Vec<Print>,
     pub outline: Outline,
-    /// For each collective: its kind, and the bytes of one device's operand.
-    pub collectives: Vec<(CollectiveKind, u64)>,
+    /// For each collective, or part of one that does not count: its kind, and the bytes of one device's operand.
+    pub collectives: Vec<Counted>,
+}
+
+/// What is counted at each execution of a collective or of a part of one.
+pub(crate) struct Counted {
+    pub kind: CollectiveKind,
+    /// Bytes of one device's operand.
+    pub bytes: u64,
+    /// Whether it is more than another part of the collective before.
+    pub counts: bool,
 }
 
 /// Prepares a program that has been checked.
@@ -244,9 +253,9 @@ impl<'a> Loader<'a> {
     }
 
     /// A collective: it is counted, and every device does its part.
-    fn collective(&mut self, kind: CollectiveKind, (bytes, site): (u64, Site), work: Option<Vec<Op>>) {
-        let collective = self.out.collectives.len();
-        self.out.collectives.push((kind, bytes));
+    fn collective(&mut self, counted: Counted, site: Site, work: Option<Vec<Op>>) {
+        let (kind, collective) = (counted.kind, self.out.collectives.len());
+        self.out.collectives.push(counted);
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
         if let Some(work) = work {
             let mut work = work.into_iter();
@@ -268,7 +277,7 @@ impl<'a> Loader<'a> {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }
         let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
-        self.collective(step.kind, (step.bytes, step.site), work);
+        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: step.counts }, step.site, work);
         Ok(())
     }
 
@@ -276,7 +285,7 @@ impl<'a> Loader<'a> {
         let group = self.participants(step.group, step.to.place);
         let plan = |device| reduce::plan(self.memory, step, group, device).map(|parts| Op::Combine(parts.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(step.kind, (step.bytes, step.site), Some(work));
+        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: step.counts }, step.site, Some(work));
         Ok(())
     }
 
@@ -285,7 +294,8 @@ impl<'a> Loader<'a> {
         let group = self.participants(axes, step.to);
         let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(CollectiveKind::CollectivePermute, (step.bytes, step.site), Some(work));
+        let kind = CollectiveKind::CollectivePermute;
+        self.collective(Counted { kind, bytes: step.bytes, counts: true }, step.site, Some(work));
         Ok(())
     }
 
@@ -294,7 +304,7 @@ impl<'a> Loader<'a> {
             step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
         let plan = |device| fetch::plan(self.memory, step, group, device).map(|moves| Op::Move(moves.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(step.kind, (step.bytes, step.site), Some(work));
+        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: true }, step.site, Some(work));
         Ok(())
     }
 
@@ -323,7 +333,7 @@ impl<'a> Loader<'a> {
     fn gemm(&mut self, step: &GemmStep) {
         let (memory, staff) = (self.memory, self.staff);
         if let Some(ring) = &step.ring {
-            self.collective(ring.kind, (ring.bytes, step.site), None);
+            self.collective(Counted { kind: ring.kind, bytes: ring.bytes, counts: true }, step.site, None);
         }
         self.emit(step.site, "product", |device, _| {
             let team = staff.team_of(staff.worker_of(device));

@@ -20,7 +20,7 @@ use crate::array::{BlockSource, HostArray};
 use crate::blocks;
 use crate::check::check;
 use crate::launch::{Shared, Staff, Workforce};
-use crate::load::{Loaded, load};
+use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::trap::RunError;
@@ -29,7 +29,7 @@ use crate::trap::RunError;
 pub struct Session {
     program: Program,
     workforce: Workforce,
-    collectives: Vec<(CollectiveKind, u64)>,
+    collectives: Vec<Counted>,
 }
 
 impl Session {
@@ -83,9 +83,9 @@ impl Session {
         let run_ms = start.elapsed().as_secs_f64() * 1e3;
         let total = |kind: CollectiveKind| {
             let mut total = CollectiveTotal { kind, count: 0, bytes: 0 };
-            for (count, (_, bytes)) in counts.iter().zip(&self.collectives).filter(|(_, (other, _))| *other == kind) {
-                total.count += count;
-                total.bytes += count * bytes;
+            for (count, counted) in counts.iter().zip(&self.collectives).filter(|(_, counted)| counted.kind == kind) {
+                total.count += if counted.counts { *count } else { 0 };
+                total.bytes += count * counted.bytes;
             }
             total
         };

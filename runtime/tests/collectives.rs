@@ -30,6 +30,7 @@ fn check_exchange(change: &Change) {
         from: Shards { place: from, layout: change.from.clone() },
         to: Shards { place: to, layout: change.to.clone() },
         bytes: 3,
+        counts: true,
         site: site(1),
     }));
     let mesh = maker.mesh();
@@ -95,6 +96,7 @@ fn a_gather_in_place_copies_nothing() {
         from: sides(&whole),
         to: sides(&whole),
         bytes: 16,
+        counts: true,
         site: site(1),
     }));
     let array = counting(DType::U8, &[64]);
@@ -115,6 +117,7 @@ fn an_exchange_may_not_overwrite_its_operand() {
         from: Shards { place, layout: from },
         to: Shards { place, layout: to },
         bytes: 64,
+        counts: true,
         site: site(3),
     }));
     let error = maker.load(1).err().unwrap();
@@ -136,6 +139,7 @@ fn a_block_outside_the_group_is_refused() {
         from: Shards { place: from, layout: bad.from },
         to: Shards { place: to, layout: bad.to },
         bytes: 16,
+        counts: true,
         site: site(1),
     }));
     assert!(maker.load(1).err().unwrap().message.contains("outside its group"));
@@ -216,6 +220,7 @@ fn check_reduce(
         from: Shards { place: source, layout: from.clone() },
         to: Shards { place: target, layout: to.clone() },
         bytes: 8,
+        counts: true,
         site: site(1),
     }));
     let mut array = HostArray::zeros(dtype, &shape(&stacked));

@@ -364,6 +364,7 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
         from: Shards { place: from, layout: value.clone() },
         to: Shards { place: to, layout: value },
         bytes: 8,
+        counts: true,
         site: site(7),
     }));
     let options = |ms| RunOptions { timeout: Duration::from_millis(ms), workers: Some(2), memory_limit: None };
@@ -544,20 +545,25 @@ fn collectives_are_counted_once_per_execution() {
         from: Shards { place: from, layout: split },
         to: Shards { place: to, layout: whole },
         bytes: 8,
+        counts: true,
         site: site(1),
     });
+    let mut rest = gather.clone();
+    let Step::Exchange(part) = &mut rest else { unreachable!() };
+    part.counts = false;
     maker.step(Step::For {
         counter: i,
         start: Bound::Const(0),
         end: Bound::Const(5),
-        body: vec![gather, sync(maker.all(), 1)],
+        body: vec![gather, rest, sync(maker.all(), 1)],
         site: site(1),
     });
     let mut session = maker.load(2).unwrap();
     for _ in 0..2 {
         let report = session.run(&mut Vec::new()).unwrap();
         let total = report.collectives[0];
-        assert_eq!((total.kind, total.count, total.bytes), (CollectiveKind::AllGather, 5, 40));
+        // Two parts of one collective, of eight bytes each.
+        assert_eq!((total.kind, total.count, total.bytes), (CollectiveKind::AllGather, 5, 80));
         assert_eq!(report.collectives.len(), 1);
     }
 }
@@ -660,6 +666,7 @@ fn damaged_programs_are_errors() {
         from: sides(&value, a),
         to: sides(&value, b),
         bytes: 4,
+        counts: true,
         site: site(1),
     };
     let other = layout(DType::F32, &[(3, &[0])]);

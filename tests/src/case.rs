@@ -21,6 +21,8 @@ pub struct Case {
     pub args: Vec<String>,
     /// Kinds and counts on the program's own mesh; None: not asked.
     pub collectives: Option<BTreeMap<String, usize>>,
+    /// As `collectives`, after small ones have been combined.
+    pub combined: Option<BTreeMap<String, usize>>,
     /// Bytes of each collective on the program's own mesh, in its order; None: not asked.
     pub bytes: Option<Vec<u64>>,
     pub tolerance: Option<String>,
@@ -52,6 +54,7 @@ impl Case {
             meshes: None,
             args: Vec::new(),
             collectives: None,
+            combined: None,
             bytes: None,
             tolerance: None,
             types: Vec::new(),
@@ -88,12 +91,8 @@ impl Case {
             }
             "bytes" => self.bytes = Some(words().iter().filter_map(|word| word.parse().ok()).collect()),
             "tolerance" => self.tolerance = Some(value.to_string()),
-            "collectives" if value.trim() == "none" => self.collectives = Some(BTreeMap::new()),
-            "collectives" => {
-                let counts = value.split(',').filter_map(|part| part.trim().split_once(' '));
-                let counts = counts.filter_map(|(kind, count)| Some((kind.to_string(), count.parse().ok()?)));
-                self.collectives = Some(counts.collect());
-            }
+            "collectives" => self.collectives = Some(counts(value)),
+            "combined" => self.combined = Some(counts(value)),
             _ => {}
         }
     }
@@ -111,6 +110,12 @@ impl Case {
             _ => vec![String::new()],
         }
     }
+}
+
+/// `all_reduce 1, all_gather 2`; `none`
+fn counts(text: &str) -> BTreeMap<String, usize> {
+    let counts = text.split(',').filter_map(|part| part.trim().split_once(' '));
+    counts.filter_map(|(kind, count)| Some((kind.to_string(), count.parse().ok()?))).collect()
 }
 
 /// Every `.spmd` file below a folder, in order.

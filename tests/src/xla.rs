@@ -76,9 +76,9 @@ impl Program {
     /// Compiles the program for its own mesh.
     pub fn row(&self) -> Result<Row, String> {
         let failed = |why: String| format!("{}: {why}", self.name);
-        let compilation = compiled(&self.name, &self.text, "", Some(Stage::Partitioned))
+        let compilation = compiled(&self.name, &self.text, "", Some(Stage::Optimized))
             .map_err(|failures| failed(format!("{failures:?}")))?;
-        let module = compilation.stage(Stage::Partitioned).ok_or_else(|| failed("no stage".to_string()))?;
+        let module = compilation.stage(Stage::Optimized).ok_or_else(|| failed("no stage".to_string()))?;
         let mut ours = Vec::new();
         let mut exact = 0.0;
         for found in plan::collectives(module) {

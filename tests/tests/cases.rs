@@ -118,14 +118,15 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
             return Err(format!("line {}: expected {}, found {types:?}", expected.line, expected.text));
         }
     }
-    if let Some(expected) = &case.collectives {
-        let partitioned = compilation.stage(Stage::Partitioned).ok_or("no partitioned stage")?;
+    for (stage, expected) in [(Stage::Partitioned, &case.collectives), (Stage::Optimized, &case.combined)] {
+        let Some(expected) = expected else { continue };
+        let module = compilation.stage(stage).ok_or("a stage is missing")?;
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
-        for collective in plan::collectives(partitioned) {
+        for collective in plan::collectives(module) {
             *found.entry(collective.kind.name().to_string()).or_default() += 1;
         }
         if found != *expected {
-            return Err(format!("expected the collectives {expected:?}, found {found:?}"));
+            return Err(format!("expected the collectives {expected:?} at stage `{}`, found {found:?}", stage.name()));
         }
     }
     if let Some(expected) = &case.bytes {

@@ -111,7 +111,7 @@ fn check(example: &Example) -> Result<(), String> {
         (Some(name), Ok(_)) => return Err(format!("`{name}` has arrived: the example need not wait any more")),
         (None, compiled) => compiled.map_err(|failures| format!("{failures:?}"))?,
     };
-    let found: Vec<Collective> = collectives(compilation.stage(Stage::Partitioned).unwrap());
+    let found: Vec<Collective> = collectives(compilation.stage(Stage::Optimized).unwrap());
     let allowed: f64 = example.steps.iter().map(Step::received).sum();
     let trips = |step: &Collective| step.trips.unwrap_or(1);
     let usual = |step: &Collective| received(step.kind, step.group_size as u64, step.bytes) * trips(step) as f64;

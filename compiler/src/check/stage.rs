@@ -11,7 +11,7 @@ use super::types::{ArrayTy, Ty};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::Type;
-use crate::ir::{Block, Stage, Stmt, Value};
+use crate::ir::{Block, Stage, Value};
 use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use spmdc_grammar::ast::Ident;
@@ -86,8 +86,14 @@ impl Checker<'_> {
     fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
         let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
         let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
-        if let Some(Stmt { op: Op::Reshard(op), .. }) = stmt {
-            op.to = op.to.clone().with_unreduced(op.to.unreduced, combine);
+        let Some(stmt) = stmt else { return };
+        let to = match &mut stmt.op {
+            Op::Reshard(op) => Some(&mut op.to),
+            Op::Combined(op) => op.to.iter_mut().zip(&stmt.results).find(|(_, to)| **to == value).map(|(to, _)| to),
+            _ => None,
+        };
+        if let Some(to) = to {
+            *to = to.clone().with_unreduced(to.unreduced, combine);
         }
     }
 

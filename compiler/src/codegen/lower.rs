@@ -99,6 +99,7 @@ pub enum Work {
         group: AxisSet,
         from: Side,
         to: Side,
+        counts: bool,
         origin: Origin,
     },
     /// As [`spmdc_runtime::abi::ReduceStep`].
@@ -109,6 +110,7 @@ pub enum Work {
         reduce: AxisSet,
         from: Side,
         to: Side,
+        counts: bool,
         origin: Origin,
     },
     /// As [`spmdc_runtime::abi::PermuteStep`].
@@ -292,7 +294,7 @@ impl<'a> Lowering<'a> {
 
     /// Every device fetches its block of `to` from the devices that differ from it along `group` only.
     pub fn exchange(&mut self, kind: CollectiveKind, group: AxisSet, from: Side, to: Side) {
-        self.work.push(Work::Exchange { kind, group, from, to, origin: self.origin.clone() });
+        self.work.push(Work::Exchange { kind, group, from, to, counts: true, origin: self.origin.clone() });
     }
 
     /// Combines the partial values of the devices along `reduce`, which is part of `group`.
@@ -305,7 +307,16 @@ impl<'a> Lowering<'a> {
         from: Side,
         to: Side,
     ) {
-        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, origin: self.origin.clone() });
+        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, counts: true, origin: self.origin.clone() });
+    }
+
+    /// All work so far is one collective: only the first part counts.
+    pub fn join(&mut self) {
+        for work in self.work.iter_mut().skip(1) {
+            if let Work::Exchange { counts, .. } | Work::Reduce { counts, .. } = work {
+                *counts = false;
+            }
+        }
     }
 
     /// Whole buffers between the positions along `axes`: `source` says for each one whose it receives; None: zeros.

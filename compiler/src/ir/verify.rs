@@ -317,7 +317,7 @@ impl Verifier<'_> {
             let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
         }
-        if let Op::Halo(_) | Op::BlockTotals(_) = op {
+        if let Op::Halo(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
             return self.expect(agree, |_| "its results do not lie where they are made".to_string());

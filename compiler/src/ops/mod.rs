@@ -7,6 +7,7 @@
 pub mod broadcast;
 pub mod cast;
 pub mod collective;
+pub mod combined;
 pub mod concatenate;
 pub mod constant;
 pub mod control;
@@ -301,6 +302,8 @@ ops! {
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// Gives a value another layout.
     Reshard(reshard::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    /// Several small collectives at once; dumps name it as one of them.
+    Combined(combined::Combined),
     /// `psum` and its kin.
     PAllReduce(collective::all_reduce::PAllReduce) = "psum" | "pmean" | "pmax" | "pmin",
     /// The values of a group of devices, one after another.

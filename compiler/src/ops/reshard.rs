@@ -4,7 +4,7 @@
 //! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
 use super::factors::{FactorKind, Factors};
-use super::{Call, Mismatch, Reads, Rules};
+use super::{Call, Mismatch, Reads, Rules, combined};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
@@ -133,16 +133,7 @@ impl Rules for Reshard {
         let Step::Collective(kind) = self.step else {
             return Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"));
         };
-        let (from, to) = (lowering.ty(stmt.args[0]), lowering.ty(stmt.results[0]));
-        let group = reshard::group(&from.array, &from.sharding, &to.sharding, lowering.mesh);
-        let reduce = from.sharding.unreduced.minus(to.sharding.unreduced);
-        let source = Side { value: stmt.args[0], layout: layout_of(from) };
-        let target = Side { value: stmt.results[0], layout: layout_of(to) };
-        if reduce.is_empty() {
-            lowering.exchange(kind, group, source, target);
-        } else {
-            lowering.reduce(kind, from.sharding.combine, group.union(reduce), reduce, source, target);
-        }
+        lower_step(lowering, kind, stmt.args[0], stmt.results[0]);
         Ok(())
     }
 
@@ -161,8 +152,31 @@ impl Rules for Reshard {
     }
 }
 
+/// The collective that brings a value into the layout of another one.
+pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from: Value, to: Value) {
+    let (source, target) = (lowering.ty(from), lowering.ty(to));
+    let group = reshard::group(&source.array, &source.sharding, &target.sharding, lowering.mesh);
+    let reduce = source.sharding.unreduced.minus(target.sharding.unreduced);
+    let [before, after] = [(from, source), (to, target)].map(|(value, ty)| Side { value, layout: layout_of(ty) });
+    if reduce.is_empty() {
+        lowering.exchange(kind, group, before, after);
+    } else {
+        lowering.reduce(kind, source.sharding.combine, group.union(reduce), reduce, before, after);
+    }
+}
+
+/// Whether a call in a dump that has the name of a collective is a step, or several: it says layouts, not axes.
+pub fn is_step(args: &Args<'_>) -> bool {
+    args.rest.iter().any(|arg| matches!(arg.term, Term::Sharding(_)) || arg.name.as_deref() == Some("to"))
+}
+
 impl Call for Reshard {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        if let (true, Step::Collective(kind)) = (build.exact, Step::named(name))
+            && args.rest.iter().any(|arg| arg.name.as_deref() == Some("to"))
+        {
+            return combined::read(kind, args, build);
+        }
         let value = args.array(build, "x")?;
         let arg = args.required("sharding")?;
         let Term::Sharding(given) = arg.term else {

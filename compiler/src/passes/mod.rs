@@ -8,11 +8,13 @@
 //! - `exchange_halos`: windows find all that they read on their own device.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
+//! - `combine_collectives`: small exchanges between the same devices are one, where none waits for another.
 //! - `overlap`: collectives stand behind work that does not need them.
 //! - `fuse`: it is known which values exist in memory.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
 pub mod align_frames;
+pub mod combine_collectives;
 pub mod cse;
 pub mod dce;
 pub mod exchange_halos;

@@ -10,7 +10,7 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::factors::Factors;
-use crate::ops::reshard::Reshard;
+use crate::ops::reshard::{Reshard, is_step};
 use crate::ops::{Call, Mismatch, Rules};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::CollectiveKind;
@@ -81,7 +81,7 @@ impl Collective for PAllGather {
 impl Call for PAllGather {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_gather(v, P(...))` is the step of a reshard.
-        if args.rest.iter().any(|arg| matches!(arg.term, Term::Sharding(_))) {
+        if is_step(args) {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

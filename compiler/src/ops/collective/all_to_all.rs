@@ -12,7 +12,7 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::factors::Factors;
-use crate::ops::reshard::Reshard;
+use crate::ops::reshard::{Reshard, is_step};
 use crate::ops::{Call, Mismatch, Rules};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::{CollectiveKind, Layout, LayoutDim};
@@ -110,7 +110,7 @@ impl Collective for PAllToAll {
 impl Call for PAllToAll {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_to_all(v, P(...))` is the step of a reshard.
-        if args.rest.iter().any(|arg| matches!(arg.term, Term::Sharding(_))) {
+        if is_step(args) {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

@@ -216,15 +216,22 @@ impl<'a> Walker<'a> {
 
     fn tasks(&mut self, tasks: &'a [Task]) {
         let mut taken = Vec::new();
+        let mut follows = false;
         for task in tasks {
             self.task(task);
-            if let Task::Work(work) = task
-                && work.is_collective()
-            {
-                taken.drain(..).for_each(|value| self.read(value));
-                taken = work.reads();
-                taken.retain(|&value| self.is_small(value) && self.record(value).role.is_none());
+            let collective = match task {
+                Task::Work(work) if work.is_collective() => Some(work),
+                _ => None,
+            };
+            if let Some(work) = collective {
+                // Those that follow each other have one meeting.
+                if !follows {
+                    taken.drain(..).for_each(|value| self.read(value));
+                }
+                let plain = |value: &Value| self.is_small(*value) && self.records[self.class(*value)].role.is_none();
+                taken.extend(work.reads().into_iter().filter(plain));
             }
+            follows = collective.is_some();
         }
         taken.into_iter().for_each(|value| self.read(value));
     }

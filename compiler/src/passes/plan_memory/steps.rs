@@ -85,7 +85,12 @@ impl<'a> Emitter<'a> {
     }
 
     fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, list: &mut List) {
-        tasks.iter().for_each(|task| self.task(task, pending, list));
+        for (at, task) in tasks.iter().enumerate() {
+            match task {
+                Task::Work(work) => self.work(work, &tasks[at + 1..], pending, list),
+                Task::For { .. } | Task::While { .. } | Task::If { .. } => self.control(task, pending, list),
+            }
+        }
     }
 
     /// The steps of a loop's body or a branch.
@@ -96,16 +101,16 @@ impl<'a> Emitter<'a> {
         list.steps
     }
 
-    fn task(&mut self, task: &Task, pending: &mut Pending, list: &mut List) {
+    fn control(&mut self, task: &Task, pending: &mut Pending, list: &mut List) {
         match task {
-            Task::Work(work) => self.work(work, pending, list),
+            Task::Work(_) => {}
             Task::For { counter, start, end, body, origin, .. } => {
                 let site = (self.site)(origin.span);
                 let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();
                 self.part(&limits, site, pending, list);
                 let reads = limits.iter().map(|&value| self.access(value, false));
                 let accesses: Vec<Access> = reads.chain([self.access(*counter, true)]).collect();
-                self.meet_before(&accesses, (site, None), pending, list);
+                self.meet_before(&accesses, site, pending, list);
                 // What a trip leaves pending meets the beginning of the next.
                 let mut again = pending.clone();
                 self.inner(body, &mut again);
@@ -127,7 +132,7 @@ impl<'a> Emitter<'a> {
                 let mut test = List::default();
                 *pending = pending.elsewhere();
                 self.tasks(cond, pending, &mut test);
-                self.meet_before(&[self.access(*flag, false)], (site, None), pending, &mut test);
+                self.meet_before(&[self.access(*flag, false)], site, pending, &mut test);
                 let mut inside = pending.clone();
                 let trips = self.inner(body, &mut inside);
                 let flag = self.storage.place(*flag);
@@ -136,7 +141,7 @@ impl<'a> Emitter<'a> {
             Task::If { flag, then, otherwise, origin, .. } => {
                 let site = (self.site)(origin.span);
                 self.part(&[*flag], site, pending, list);
-                self.meet_before(&[self.access(*flag, false)], (site, None), pending, list);
+                self.meet_before(&[self.access(*flag, false)], site, pending, list);
                 let mut other = pending.clone();
                 let yes = self.inner(then, pending);
                 let no = self.inner(otherwise, &mut other);
@@ -160,14 +165,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Meets if these accesses need it, and notes them.
-    fn meet_before(
-        &self,
-        accesses: &[Access],
-        reason: (Site, Option<CollectiveKind>),
-        pending: &mut Pending,
-        list: &mut List,
-    ) {
-        list.meet(pending.conflicts(accesses), reason, pending);
+    fn meet_before(&self, accesses: &[Access], site: Site, pending: &mut Pending, list: &mut List) {
+        list.meet(pending.conflicts(accesses), (site, None), pending);
         pending.add(accesses, list.steps.len() + 1);
     }
 
@@ -192,37 +191,65 @@ impl<'a> Emitter<'a> {
         self.shared[self.storage.place(value).arena as usize]
     }
 
-    fn work(&mut self, work: &Work, pending: &mut Pending, list: &mut List) {
+    /// One unit of work, and what comes behind it in its list.
+    fn work(&mut self, work: &Work, behind: &[Task], pending: &mut Pending, list: &mut List) {
         let Some(span) = span_of(work) else { return };
         let site = (self.site)(span);
-        let Some((step, group)) = self.step(work, site) else { return };
-        let kind = match &step {
-            Step::Exchange(step) => Some(step.kind),
-            Step::Reduce(step) => Some(step.kind),
-            Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
-            Step::Fetch(step) => Some(step.kind),
-            Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
-            _ => None,
-        };
-        // A collective reads what other devices hold.
-        let read = |value| {
-            let access = self.access(value, false);
-            Access { reach: access.reach.union(group), ..access }
-        };
-        let reads = work.reads().into_iter().map(read);
-        let writes = work.writes().into_iter().map(|value| self.access(value, true));
-        let accesses: Vec<Access> = reads.chain(writes).collect();
+        let Some(step) = self.step(work, site) else { return };
         if let Step::Print { .. } = step {
             // All devices meet before and after, wherever a program prints.
             list.enclose(step, pending);
             return pending.met(self.several, list.steps.len());
         }
-        self.meet_before(&accesses, (site, kind), pending, list);
+        let accesses = self.accesses(work);
+        let mut needed = pending.conflicts(&accesses);
+        if !needed.group.is_empty() {
+            // Collectives that follow each other have one meeting.
+            let next = behind.iter().map_while(|task| match task {
+                Task::Work(next) if next.is_collective() => Some(pending.conflicts(&self.accesses(next))),
+                _ => None,
+            });
+            let group = needed.group;
+            needed.since = next.filter(|next| next.group == group).fold(needed.since, |at, next| at.max(next.since));
+        }
+        list.meet(needed, (site, kind_of(&step)), pending);
+        pending.add(&accesses, list.steps.len() + 1);
         list.steps.push(step);
     }
 
-    /// The step for a unit of work, and the axes along which its devices read each other's blocks; None if nothing is to be done.
-    fn step(&mut self, work: &Work, site: Site) -> Option<(Step, AxisSet)> {
+    /// What a unit of work reads and writes. A collective reads what other devices hold.
+    fn accesses(&self, work: &Work) -> Vec<Access> {
+        let group = self.group(work);
+        let read = |value| {
+            let access = self.access(value, false);
+            Access { reach: access.reach.union(group), ..access }
+        };
+        let reads = work.reads().into_iter().map(read);
+        reads.chain(work.writes().into_iter().map(|value| self.access(value, true))).collect()
+    }
+
+    /// The axes along which devices read each other's blocks: those of a collective, and those along which they share its target.
+    fn group(&self, work: &Work) -> AxisSet {
+        let axes = |axes: &[u8]| axes.iter().map(|&axis| axis as usize).collect::<AxisSet>();
+        let group = match work {
+            Work::Exchange { group, to, .. } | Work::Reduce { group, to, .. } => group.union(self.split(to.value)),
+            Work::Permute { axes: group, to, .. } => axes(group).union(self.split(*to)),
+            Work::Fetch { group, parts, .. } => {
+                parts.iter().fold(*group, |group, part| group.union(self.split(part.to)))
+            }
+            Work::Product { product, .. } => product.ring.as_ref().map_or(AxisSet::EMPTY, |ring| axes(&ring.axes)),
+            Work::Kernel { .. }
+            | Work::Alias { .. }
+            | Work::Copy { .. }
+            | Work::Constant { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => AxisSet::EMPTY,
+        };
+        group.intersect(self.several)
+    }
+
+    /// The step for a unit of work; None if nothing is to be done.
+    fn step(&mut self, work: &Work, site: Site) -> Option<Step> {
         let step = match work {
             Work::Alias { .. } | Work::Constant { .. } => return None,
             Work::Kernel { kernel, buffers, .. } => {
@@ -236,37 +263,31 @@ impl<'a> Emitter<'a> {
                     cost: cost(kernel),
                     site,
                 };
-                (Step::Kernel(step), AxisSet::EMPTY)
+                Step::Kernel(step)
             }
-            Work::Product { product, .. } => {
-                let ring = product.ring.iter().flat_map(|ring| &ring.axes);
-                let owners: AxisSet = ring.map(|&axis| axis as usize).collect();
-                (Step::Gemm(self.product(product, site)), owners.intersect(self.several))
-            }
+            Work::Product { product, .. } => Step::Gemm(self.product(product, site)),
             Work::Copy { from, to, .. } => {
                 let (source, target) = (self.storage.place(*from), self.storage.place(*to));
                 if source == target {
                     return None;
                 }
                 let bytes = self.schedule.types[to.0 as usize].block_bytes(self.mesh) as u64;
-                (Step::Copy { from: source, to: target, bytes, split: self.split(*to) }, AxisSet::EMPTY)
+                Step::Copy { from: source, to: target, bytes, split: self.split(*to) }
             }
-            Work::Exchange { kind, group, from, to, .. } => {
+            Work::Exchange { kind, group, from, to, counts, .. } => {
                 let bytes = self.bytes(*kind, *group, from, to);
-                let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
-                (Step::Exchange(ExchangeStep { kind: *kind, group: *group, from, to, bytes, site }), meeting)
+                let step = ExchangeStep { kind: *kind, group: *group, from, to, bytes, counts: *counts, site };
+                Step::Exchange(step)
             }
-            Work::Reduce { kind, op, group, reduce, from, to, .. } => {
+            Work::Reduce { kind, op, group, reduce, from, to, counts, .. } => {
                 let bytes = self.bytes(*kind, *group, from, to);
-                let meeting = group.union(self.split(to.value)).intersect(self.several);
                 let (from, to) = (self.shards(from), self.shards(to));
-                let step = ReduceStep { kind: *kind, op: *op, group: *group, reduce: *reduce, from, to, bytes, site };
-                (Step::Reduce(step), meeting)
+                let (kind, op, group, reduce, counts) = (*kind, *op, *group, *reduce, *counts);
+                let step = ReduceStep { kind, op, group, reduce, from, to, bytes, counts, site };
+                Step::Reduce(step)
             }
             Work::Permute { axes, source, from, to, .. } => {
-                let group: AxisSet = axes.iter().map(|&axis| axis as usize).collect();
-                let meeting = group.union(self.split(*to)).intersect(self.several);
                 let step = PermuteStep {
                     axes: axes.clone(),
                     source: source.clone(),
@@ -275,10 +296,9 @@ impl<'a> Emitter<'a> {
                     bytes: self.schedule.types[from.0 as usize].block_bytes(self.mesh) as u64,
                     site,
                 };
-                (Step::Permute(step), meeting)
+                Step::Permute(step)
             }
             Work::Fetch { kind, group, parts, bytes, .. } => {
-                let shared = parts.iter().fold(*group, |group, part| group.union(self.split(part.to)));
                 let parts = parts.iter().map(|part| FetchPart {
                     dtype: part.dtype,
                     from: self.storage.place(part.from),
@@ -286,24 +306,21 @@ impl<'a> Emitter<'a> {
                     dims: part.dims.clone(),
                 });
                 let step = FetchStep { kind: *kind, group: *group, parts: parts.collect(), bytes: *bytes, site };
-                (Step::Fetch(step), shared.intersect(self.several))
+                Step::Fetch(step)
             }
-            Work::CheckIndex { index, extent, to, .. } => {
-                let step = Step::CheckIndex {
-                    index: self.storage.place(*index),
-                    dtype: self.schedule.types[index.0 as usize].dtype(),
-                    extent: *extent,
-                    to: self.storage.place(*to),
-                    site,
-                };
-                (step, AxisSet::EMPTY)
-            }
+            Work::CheckIndex { index, extent, to, .. } => Step::CheckIndex {
+                index: self.storage.place(*index),
+                dtype: self.schedule.types[index.0 as usize].dtype(),
+                extent: *extent,
+                to: self.storage.place(*to),
+                site,
+            },
             Work::Print { text, values, .. } => {
                 let values = values.iter().map(|&value| {
                     let ty = &self.schedule.types[value.0 as usize];
                     PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
                 });
-                (Step::Print { text: text.clone(), values: values.collect(), site }, self.several)
+                Step::Print { text: text.clone(), values: values.collect(), site }
             }
         };
         Some(step)
@@ -362,6 +379,18 @@ impl Limit {
             Limit::Const(_) => None,
             Limit::Value(value) => Some(*value),
         }
+    }
+}
+
+/// The collective that a step is, or stands for.
+fn kind_of(step: &Step) -> Option<CollectiveKind> {
+    match step {
+        Step::Exchange(step) => Some(step.kind),
+        Step::Reduce(step) => Some(step.kind),
+        Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
+        Step::Fetch(step) => Some(step.kind),
+        Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
+        _ => None,
     }
 }
 

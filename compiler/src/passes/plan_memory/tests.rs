@@ -150,6 +150,17 @@ fn devices_meet_once_for_a_collective() {
 }
 
 #[test]
+fn combined_collectives_share_their_meeting() {
+    let source = "mesh (X = 4);
+        fn main(x: f32[8@X], y: f32[8@X]) { let a = exp(x); let b = exp(y); (sum(a) / sum(b), sum(a * b)) }";
+    let program = program(source);
+    assert_eq!(shape(&program.body), "kernel kernel kernel kernel kernel sync reduce reduce reduce kernel");
+    let counts =
+        program.body.iter().filter_map(|step| if let Step::Reduce(step) = step { Some(step.counts) } else { None });
+    assert_eq!(counts.collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
 fn a_meeting_is_posted_before_work_that_nobody_waits_for() {
     let source = "mesh (X = 4);
         fn main(x: f32[64@X, 64], y: f32[64, 64]) { let s = sum(x, axis=0); let t = y @ y; t * s }";
@@ -181,9 +192,8 @@ fn a_loop_counter_lies_where_no_one_reads_any_more() {
 #[test]
 fn products_take_blocks_from_where_they_lie() {
     let body = |params: &str, product: &str| program(&format!("mesh (X = 4);\nfn main({params}) {{ {product} }}"));
-    let has_ring = |program: &Program| {
-        program.body.iter().any(|step| matches!(step, Step::Gemm(gemm) if gemm.ring.is_some()))
-    };
+    let has_ring =
+        |program: &Program| program.body.iter().any(|step| matches!(step, Step::Gemm(gemm) if gemm.ring.is_some()));
     let gathers = |program: &Program| shape(&program.body).contains("exchange");
     // Weights that are split as a whole model is: nobody has room for all of them.
     let large = body("x: f32[2000@X, 128], w: f32[128@X, 256]", "x @ w");
