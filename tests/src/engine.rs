@@ -1,5 +1,6 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
+use crate::races;
 use spmdc_compiler::check::sources::{NoSources, SourceSet};
 use spmdc_compiler::check::{CheckOptions, MeshOverride};
 use spmdc_compiler::codegen::jit;
@@ -54,10 +55,13 @@ pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -
     compile(&set, &Options { check, stop_after }).map_err(|diagnostics| failures(text, &diagnostics))
 }
 
-/// Runs a compiled program by the JIT.
+/// Runs a compiled program by the JIT, if no two devices can be in each other's way.
 pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
     let internal = |message: String| Failure { code: "E0999".to_string(), line: 0, message };
     let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
+    if let Some(race) = races::race(&program, &compilation.kernels) {
+        return Err(internal(race));
+    }
     let jit = jit::compile(&compilation.kernels).map_err(|error| internal(format!("{error:?}")))?;
     // SAFETY: these are the kernels of this very program, and `jit` outlives the session.
     let kernels = unsafe { Kernels::new(jit.functions().to_vec()) };

@@ -1,0 +1,312 @@
+//! Whether devices are ordered where they touch the same memory, for a whole program.
+//!
+//! Each device has a vector clock: up to which step it knows what each other device has done. A meeting joins the clocks of those who
+//! meet, as they were when each of them posted. Every access to memory is noted; of two to the same bytes by different devices,
+//! one of which writes, the later device must know of the earlier one. Loops make two trips; branches are taken all in one way,
+//! then all in the other.
+//!
+//! Devices that do one step at the same time divide what it writes, which is not looked at here.
+
+use spmdc_compiler::codegen::loops::Kernel;
+use spmdc_runtime::abi::{AxisSet, Bound, Place, Program, Shards, Site, Step};
+use spmdc_runtime::mesh::Mesh;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Two accesses that no meeting orders; None if all are ordered.
+pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
+    let mesh = Mesh::new(&program.mesh).ok().filter(|mesh| mesh.devices() > 1)?;
+    let mut sizes = BTreeMap::new();
+    for buffer in &program.buffers {
+        let bytes = sizes.entry(buffer.place).or_insert(buffer.bytes);
+        *bytes = (*bytes).min(buffer.bytes);
+    }
+    [true, false].into_iter().find_map(|taken| {
+        let clocks = vec![vec![0; mesh.devices()]; mesh.devices()];
+        let mut watch = Watch {
+            program,
+            kernels,
+            mesh: &mesh,
+            sizes: &sizes,
+            taken,
+            step: 0,
+            posted: BTreeMap::new(),
+            clocks,
+            seen: BTreeMap::new(),
+            found: None,
+        };
+        watch.steps(&program.body);
+        watch.found
+    })
+}
+
+/// What one device did to some bytes, and in which step last.
+#[derive(Clone, Debug)]
+struct Seen {
+    bytes: Range<u64>,
+    written: bool,
+    device: usize,
+    step: u64,
+    line: u32,
+}
+
+struct Watch<'a> {
+    program: &'a Program,
+    kernels: &'a [Kernel],
+    mesh: &'a Mesh,
+    /// Of what lies at a place at one time or another, the least.
+    sizes: &'a BTreeMap<Place, u64>,
+    taken: bool,
+    /// How many steps have been done.
+    step: u64,
+    /// For each group that has posted, the clocks of all devices then.
+    posted: BTreeMap<AxisSet, Vec<Vec<u64>>>,
+    /// For each device, up to which step it knows what each has done.
+    clocks: Vec<Vec<u64>>,
+    /// By arena, and by the device with the lowest number of those who share it.
+    seen: BTreeMap<(u16, usize), Vec<Seen>>,
+    found: Option<String>,
+}
+
+impl Watch<'_> {
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            if self.found.is_none() {
+                self.one(step);
+            }
+        }
+    }
+
+    fn one(&mut self, step: &Step) {
+        self.step += 1;
+        match step {
+            Step::Kernel(call) => {
+                let slots = &self.kernels[call.kernel as usize].buffers;
+                let uses: Vec<_> = call.buffers.iter().zip(slots).map(|(&place, slot)| (place, slot.written)).collect();
+                uses.into_iter().for_each(|(place, written)| self.own(place, written, call.site));
+            }
+            Step::Panels { kernels, .. } => kernels.iter().for_each(|call| self.one(&Step::Kernel(call.clone()))),
+            Step::Gemm(gemm) => {
+                let ring = gemm.ring.as_ref();
+                for (is_b, place) in [(false, gemm.a), (true, gemm.b)] {
+                    match ring.filter(|ring| ring.is_b == is_b) {
+                        Some(ring) => self.all(place, self.size(place), set(&ring.axes), gemm.site),
+                        None => self.own(place, false, gemm.site),
+                    }
+                }
+                self.own(gemm.c, true, gemm.site);
+            }
+            Step::Exchange(step) => self.collective(step.group, &step.from, &step.to, step.site),
+            Step::Reduce(step) => self.collective(step.group, &step.from, &step.to, step.site),
+            Step::Permute(step) => {
+                self.all(step.from, step.bytes, self.with_sharers(set(&step.axes), step.to), step.site);
+                self.each(step.to, step.bytes, true, step.site);
+            }
+            Step::Fetch(step) => {
+                for part in &step.parts {
+                    let len = |len: fn(&spmdc_runtime::abi::FetchDim) -> usize| {
+                        part.dims.iter().map(|dim| len(dim) as u64).product::<u64>() * part.dtype.size() as u64
+                    };
+                    self.all(part.from, len(|dim| dim.from_len), self.with_sharers(step.group, part.to), step.site);
+                    self.each(part.to, len(|dim| dim.to_len), true, step.site);
+                }
+            }
+            Step::Copy { from, to, bytes, .. } => {
+                self.each(*from, *bytes, false, Site::default());
+                self.each(*to, *bytes, true, Site::default());
+            }
+            Step::CheckIndex { index, dtype, to, site, .. } => {
+                self.each(*index, dtype.size() as u64, false, *site);
+                self.each(*to, 8, true, *site);
+            }
+            Step::Sync { group, .. } => self.meet(*group, self.now()),
+            Step::Post { group, .. } => drop(self.posted.insert(*group, self.now())),
+            Step::Await { group, .. } => {
+                if let Some(clocks) = self.posted.remove(group) {
+                    self.meet(*group, clocks);
+                }
+            }
+            Step::Print { values, site, .. } => {
+                let everybody = self.mesh.axes();
+                self.meet(everybody, self.now());
+                for value in values {
+                    self.touch(0, self.mesh.group(0, everybody), value.place, self.size(value.place), false, *site);
+                }
+                self.meet(everybody, self.now());
+            }
+            Step::For { counter, start, end, body, site } => {
+                for bound in [start, end] {
+                    if let Bound::Memory(place, dtype) = bound {
+                        self.each(*place, dtype.size() as u64, false, *site);
+                    }
+                }
+                for _ in 0..2 {
+                    self.each(*counter, 4, true, *site);
+                    self.steps(body);
+                }
+            }
+            Step::While { cond, flag, body, site } => {
+                for trip in 0..3 {
+                    self.steps(cond);
+                    self.each(*flag, 1, false, *site);
+                    if trip < 2 {
+                        self.steps(body);
+                    }
+                }
+            }
+            Step::If { flag, then, otherwise, site } => {
+                self.each(*flag, 1, false, *site);
+                self.steps(if self.taken { then } else { otherwise });
+            }
+        }
+    }
+
+    fn size(&self, place: Place) -> u64 {
+        self.sizes.get(&place).copied().unwrap_or(1)
+    }
+
+    /// Every device reads or writes what it has at a place.
+    fn own(&mut self, place: Place, written: bool, site: Site) {
+        self.each(place, self.size(place), written, site);
+    }
+
+    fn each(&mut self, place: Place, bytes: u64, written: bool, site: Site) {
+        (0..self.mesh.devices()).for_each(|device| self.touch(device, vec![device], place, bytes, written, site));
+    }
+
+    /// Every device reads what all of its group have at a place.
+    fn all(&mut self, place: Place, bytes: u64, group: AxisSet, site: Site) {
+        let group = group.intersect(self.mesh.axes());
+        for device in 0..self.mesh.devices() {
+            self.touch(device, self.mesh.group(device, group), place, bytes, false, site);
+        }
+    }
+
+    fn with_sharers(&self, group: AxisSet, to: Place) -> AxisSet {
+        group.union(self.mesh.axes().minus(self.program.arenas[to.arena as usize].axes))
+    }
+
+    fn collective(&mut self, group: AxisSet, from: &Shards, to: &Shards, site: Site) {
+        let bytes = |shards: &Shards| {
+            let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
+            (elements * shards.layout.dtype.size()) as u64
+        };
+        let (read, written) = (bytes(from), bytes(to));
+        self.all(from.place, read, self.with_sharers(group, to.place), site);
+        self.each(to.place, written, true, site);
+    }
+
+    fn touch(&mut self, device: usize, owners: Vec<usize>, place: Place, bytes: u64, written: bool, site: Site) {
+        let bytes = place.offset..place.offset + bytes.max(1);
+        let sharing = self.mesh.axes().minus(self.program.arenas[place.arena as usize].axes);
+        let mut instances: Vec<usize> = owners.iter().map(|&owner| self.mesh.group(owner, sharing)[0]).collect();
+        instances.sort_unstable();
+        instances.dedup();
+        let known = &self.clocks[device];
+        let now = Seen { bytes, written, device, step: self.step, line: site.line };
+        for instance in instances {
+            let list = self.seen.entry((place.arena, instance)).or_default();
+            let conflict = list.iter().find(|other| {
+                other.device != device
+                    && other.step != now.step
+                    && (other.written || written)
+                    && other.bytes.start < now.bytes.end
+                    && now.bytes.start < other.bytes.end
+                    && known[other.device] < other.step
+            });
+            if let Some(other) = conflict {
+                let message = format!(
+                    "lines {} and {} may use bytes {:?} of arena {} at the same time, on devices {} and {device}",
+                    other.line, now.line, now.bytes, place.arena, other.device
+                );
+                self.found.get_or_insert(message);
+            }
+            let same = |other: &Seen| other.device == device && other.written == written && other.bytes == now.bytes;
+            match list.iter_mut().find(|other| same(other)) {
+                Some(other) => *other = now.clone(),
+                None => list.push(now.clone()),
+            }
+        }
+    }
+
+    /// The clocks, and in them what each device has done itself.
+    fn now(&self) -> Vec<Vec<u64>> {
+        let mut clocks = self.clocks.clone();
+        clocks.iter_mut().enumerate().for_each(|(device, clock)| clock[device] = self.step);
+        clocks
+    }
+
+    /// Everybody learns what those whom it meets knew and had done when they posted.
+    fn meet(&mut self, group: AxisSet, posted: Vec<Vec<u64>>) {
+        let group = group.intersect(self.mesh.axes());
+        for device in 0..self.mesh.devices() {
+            for other in self.mesh.group(device, group) {
+                for (known, new) in self.clocks[device].iter_mut().zip(&posted[other]) {
+                    *known = (*known).max(*new);
+                }
+            }
+        }
+    }
+}
+
+fn set(axes: &[u8]) -> AxisSet {
+    axes.iter().map(|&axis| axis as usize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine::compiled;
+
+    /// Whether every meeting of a program is needed: without it there is a race.
+    fn all_are_needed(source: &str) {
+        let compilation = compiled("test.spmd", source, "", None).unwrap();
+        let program = compilation.program.unwrap();
+        assert_eq!(race(&program, &compilation.kernels), None);
+        fn without(steps: &[Step], left: &mut i64) -> Vec<Step> {
+            let mut kept = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Sync { .. } | Step::Await { .. } => {
+                        if *left != 0 {
+                            kept.push(step.clone());
+                        }
+                        *left -= 1;
+                    }
+                    Step::For { counter, start, end, body, site } => kept.push(Step::For {
+                        counter: *counter,
+                        start: start.clone(),
+                        end: end.clone(),
+                        body: without(body, left),
+                        site: *site,
+                    }),
+                    _ => kept.push(step.clone()),
+                }
+            }
+            kept
+        }
+        let mut tried = 0;
+        loop {
+            let mut left = tried;
+            let body = without(&program.body, &mut left);
+            if left >= 0 {
+                break;
+            }
+            let other = Program { body, ..program.clone() };
+            assert!(race(&other, &compilation.kernels).is_some(), "meeting {tried} is not needed");
+            tried += 1;
+        }
+        assert!(tried > 0);
+    }
+
+    #[test]
+    fn a_missing_meeting_is_a_race() {
+        all_are_needed("mesh (X = 4); fn main(x: f32[8@X]) { sum(exp(x)) }");
+        all_are_needed(
+            "mesh (X = 4); fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }",
+        );
+        all_are_needed("mesh (X = 2, Y = 2); fn main(x: f32[200@X, 200]) { let y = exp(x); sum(y @ y.T, axis=0) }");
+        all_are_needed("mesh (X = 4); fn main(x: f32[600@X, 128], w: f32[128@X, 256]) { x @ (2 * w) }");
+    }
+}
