@@ -2,16 +2,32 @@
 //!
 //! ```text
 //! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
+//! let s = x @ y; sum(2 * s + s)        `s` stays partial, one all_reduce of a number
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
 //! ```
 //!
-//! A value that one linear statement uses and nobody else belongs to a tree of such statements. Going through a block, each
+//! A value that linear statements use and nobody else belongs to a graph of such statements. Going through a block, each
 //! statement learns what its result costs whole, and what in each partial layout that one of its operands can have: nothing for a
 //! sum over a split dimension, since it is that anyway; a free change for what is whole; else what moving it costs. The root of
-//! a tree is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
+//! a graph is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
 //! happens inside, unless what it carries can be partial all the way round. Ties are combined at once.
 //!
-//! Then values that stay partial are typed so, and requests are put where a tree meets what is not: in front of operands that are
+//! What several statements use is paid by each of them in part: `sum(2 * s + s)` combines the total, while of `s + a` and
+//! `s - b`, both needed whole, each pays half of `s` and would pay all of its own. Users that come to want it in different layouts
+//! get it whole: then all is priced anew without following that value.
+//!
+//! Addends over different axes, over X of `n` devices and over Y of `m`, of `B` bytes each, receive
+//!
+//! ```text
+//! combined each          2B(1-1/n) + 2B(1-1/m)
+//! as one sum over X, Y   2B(1-1/nm)                                    the addend over X counts on the first device of Y only
+//! scattered first        B(1-1/n)/m + B(1-1/m)/n + B(1-1/nm)           added where they are split over X and Y, then gathered
+//! ```
+//!
+//! Each row is less than the one above it: by 2B(1-1/n)(1-1/m), then by half of that. It takes more collectives, so for little
+//! arrays, or where nothing divides, the row above may win. Both are offered, and priced like all others.
+//!
+//! Then values that stay partial are typed so, and requests are put where a graph meets what is not: in front of operands that are
 //! whole, behind the root.
 //!
 //! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that may be infinite is
@@ -30,10 +46,13 @@ use crate::ops::number::to_float;
 use crate::ops::reshard::Reshard;
 use crate::passes::propagate::{Assignment, Projection, factors_of};
 use spmdc_runtime::abi::ReduceOp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Partial layouts of a value that are looked at.
-const MAX_WAYS: usize = 4;
+const MAX_WAYS: usize = 6;
+
+/// After so many attempts values of several uses are not followed any more.
+const MAX_ATTEMPTS: usize = 3;
 
 /// What a value costs.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +63,7 @@ struct Node {
     through: Option<Sharding>,
 }
 
-/// A partial layout that a value can have.
+/// A partial layout that a value can have, or one in which partial sums are added once they are scattered.
 #[derive(Clone, Debug)]
 struct Way {
     layout: Sharding,
@@ -55,11 +74,23 @@ struct Way {
 
 /// Types what stays partial, and puts requests around it.
 pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
-    // Costs are those of the outermost block.
-    inserter.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed: true, trips: 1.0 });
-    let mut sums = Sums::new(inserter, &body);
-    sums.block(&body, Nodes::default());
-    let Sums { makers, held, linear, rounds, .. } = sums;
+    depths(&body, 0, &mut inserter.depth);
+    inserter.enter(true, 1.0);
+    let mut apart = vec![false; inserter.func.values.len()];
+    let mut attempt = 1;
+    let (makers, held, linear, rounds) = loop {
+        let mut sums = Sums::new(&mut *inserter, &body, apart.clone());
+        sums.block(&body, Nodes::default());
+        let Sums { makers, held, linear, rounds, disputed, .. } = sums;
+        if disputed.is_empty() {
+            break (makers, held, linear, rounds);
+        }
+        attempt += 1;
+        disputed.iter().for_each(|value| apart[value.0 as usize] = true);
+        if attempt == MAX_ATTEMPTS {
+            apart.fill(true);
+        }
+    };
     inserter.frames.pop();
     for (&value, layout) in &held {
         inserter.func.info_mut(value).ty.sharding = layout.clone();
@@ -67,12 +98,26 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
     Rewriter { inserter, makers, held, linear, rounds }.block(body)
 }
 
+/// The number of blocks around each value.
+fn depths(block: &Block, depth: usize, of: &mut [usize]) {
+    let results = block.stmts.iter().flat_map(|stmt| &stmt.results);
+    block.params.iter().chain(results).for_each(|value| of[value.0 as usize] = depth);
+    block.stmts.iter().flat_map(|stmt| &stmt.blocks).for_each(|inner| depths(inner, depth + 1, of));
+}
+
+impl Inserter<'_> {
+    /// What is asked from here on is asked about a block inside.
+    fn enter(&mut self, closed: bool, trips: f64) {
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips });
+    }
+}
+
 /// What is known of the values of a block.
 #[derive(Clone, Default)]
 struct Nodes {
     of: BTreeMap<Value, Node>,
-    /// Of values that one statement uses which may take them partial: its position, or [`ROUND`].
-    consumer: BTreeMap<Value, usize>,
+    /// Of values that nobody uses but statements which may take them partial: for each use the position, or [`ROUND`].
+    consumers: BTreeMap<Value, Vec<usize>>,
 }
 
 /// In place of a statement: the value goes round in a loop.
@@ -81,7 +126,7 @@ const ROUND: usize = usize::MAX;
 impl Nodes {
     /// What an operand costs, if it may be partial.
     fn child(&self, value: Value) -> Option<&Node> {
-        self.consumer.get(&value).and_then(|_| self.of.get(&value))
+        self.consumers.get(&value).and_then(|_| self.of.get(&value))
     }
 }
 
@@ -107,8 +152,14 @@ impl Node {
 }
 
 struct Sums<'a, 'b> {
-    inserter: &'a Inserter<'b>,
+    inserter: &'a mut Inserter<'b>,
     uses: Vec<u32>,
+    /// Values that are not followed unless they are used once.
+    apart: Vec<bool>,
+    /// The layouts that users of a value have decided to take it in.
+    asked: BTreeMap<Value, Vec<Sharding>>,
+    /// Values whose users decided differently.
+    disputed: Vec<Value>,
     /// Finite numbers other than zero.
     constants: Vec<bool>,
     /// What every device can make for itself in any layout.
@@ -132,7 +183,7 @@ fn loop_of(stmt: &Stmt) -> Option<(usize, f64, usize)> {
 
 /// What values cost.
 impl<'a, 'b> Sums<'a, 'b> {
-    fn new(inserter: &'a Inserter<'b>, body: &Block) -> Sums<'a, 'b> {
+    fn new(inserter: &'a mut Inserter<'b>, body: &Block, apart: Vec<bool>) -> Sums<'a, 'b> {
         let count = inserter.func.values.len();
         let mut uses = vec![0; count];
         body.each_use(&mut |value| uses[value.0 as usize] += 1);
@@ -156,7 +207,8 @@ impl<'a, 'b> Sums<'a, 'b> {
             }
         });
         let (held, linear, rounds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Sums { inserter, uses, constants, makers, held, linear, rounds }
+        let (asked, disputed) = (BTreeMap::new(), Vec::new());
+        Sums { inserter, uses, apart, asked, disputed, constants, makers, held, linear, rounds }
     }
 
     fn layout(&self, value: Value) -> &Sharding {
@@ -170,6 +222,11 @@ impl<'a, 'b> Sums<'a, 'b> {
 
     fn is_used_once(&self, value: Value) -> bool {
         self.uses[value.0 as usize] == 1
+    }
+
+    /// What one of its users pays of what a value costs.
+    fn share(&self, value: Value) -> f64 {
+        1.0 / f64::from(self.uses[value.0 as usize].max(1))
     }
 
     /// What is partial has blocks of its own size.
@@ -209,14 +266,18 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What every value of the block costs.
-    fn learn(&self, block: &Block, nodes: &mut Nodes) {
+    fn learn(&mut self, block: &Block, nodes: &mut Nodes) {
+        let mut linear: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (position, stmt) in block.stmts.iter().enumerate() {
-            for operand in self.sets(stmt).into_iter().flatten() {
-                if self.is_used_once(stmt.args[operand]) {
-                    nodes.consumer.insert(stmt.args[operand], position);
-                }
-            }
+            let operands: BTreeSet<usize> = self.sets(stmt).into_iter().flatten().collect();
+            operands.into_iter().for_each(|operand| linear.entry(stmt.args[operand]).or_default().push(position));
         }
+        linear.retain(|value, positions| {
+            // What a loop carries is decided on behalf of one use.
+            let several = !self.apart[value.0 as usize] && !block.params.contains(value);
+            self.is_used_once(*value) || several && positions.len() == self.uses[value.0 as usize] as usize
+        });
+        nodes.consumers.extend(linear);
         for stmt in &block.stmts {
             match &stmt.op {
                 Op::For(_) | Op::While(_) => self.round(stmt, nodes),
@@ -236,13 +297,14 @@ impl<'a, 'b> Sums<'a, 'b> {
         let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
         let is_sum = matches!(&stmt.op, Op::Einsum(_)) || matches!(&stmt.op, Op::Reduce(op) if op.op == ReduceOp::Sum);
         // Most sums meet nothing linear.
-        let is_base = is_sum && !self.has_frames(stmt) && nodes.consumer.contains_key(&result);
+        let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {
             return None;
         }
         let projection = Projection::new(factors_of(&self.inserter.func, stmt));
         let wanted = self.layout(result);
-        let whole: f64 = children.iter().flatten().map(|node| node.whole).sum();
+        let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
+        let whole: f64 = whole.sum();
         let mut node = Node { whole, ..Node::default() };
         if is_sum && !self.has_frames(stmt) {
             let assignment = self.inserter.choose(&projection, stmt);
@@ -255,18 +317,51 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
         let own_work = self.work(stmt, wanted);
         for set in &self.sets(stmt) {
+            let mut ways: Vec<(usize, Sharding)> = Vec::new();
             for &at in set {
-                for way in children[at].map(|child| child.partial.as_slice()).unwrap_or_default() {
-                    let Some((layout, operands)) = self.through(&projection, set, at, &way.layout) else { continue };
-                    let needed = stmt.args.iter().zip(&children).zip(&operands);
-                    let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to)).sum();
-                    let cost = moved + self.work(stmt, &layout) - own_work;
-                    node.offer(Way { layout, cost, operands: Some(operands) });
-                }
+                let child = children[at].map(|child| child.partial.as_slice()).unwrap_or_default();
+                ways.extend(child.iter().map(|way| (at, way.layout.clone())));
+            }
+            ways.extend(self.joint(&ways, stmt));
+            for (at, way) in ways {
+                let Some((layout, operands)) = self.through(&projection, set, at, &way) else { continue };
+                let needed = stmt.args.iter().zip(&children).zip(&operands);
+                let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to).0).sum();
+                let cost = moved + self.work(stmt, &layout) - own_work;
+                node.offer(Way { layout, cost, operands: Some(operands) });
             }
         }
         self.settle(&mut node, result);
         (!node.partial.is_empty()).then_some(node)
+    }
+
+    /// Where operands are partial over different axes: one sum over all of them, and a layout that is split over all of them.
+    fn joint(&self, ways: &[(usize, Sharding)], stmt: &Stmt) -> Vec<(usize, Sharding)> {
+        let ty = self.inserter.func.ty(stmt.results[0]);
+        let mut found = Vec::new();
+        for (i, (at, way)) in ways.iter().enumerate() {
+            for (other_at, other) in &ways[i + 1..] {
+                let is_alike = other_at == at || other.unreduced == way.unreduced || other.dims != way.dims;
+                let same_shape =
+                    [at, other_at].iter().all(|at| self.inserter.func.ty(stmt.args[**at]).array == ty.array);
+                if is_alike || !same_shape || !self.is_partial_sum(way) || !self.is_partial_sum(other) {
+                    continue;
+                }
+                let axes = way.unreduced.union(other.unreduced);
+                found.push((*at, way.clone().with_unreduced(axes, ReduceOp::Sum)));
+                let mut split = self.layout(stmt.results[0]).clone();
+                let more: Vec<u8> = axes.minus(split.used_axes()).iter().map(|axis| axis as u8).collect();
+                let block = |dim: usize| ty.shape()[dim] / self.inserter.mesh.size_of(&split.dims[dim].axes);
+                let divides = |&dim: &usize| block(dim).is_multiple_of(self.inserter.mesh.size_of(&more));
+                if let Some(dim) = (0..ty.rank()).rev().filter(divides).max_by_key(|&dim| block(dim))
+                    && !more.is_empty()
+                {
+                    split.dims[dim].axes.extend(more);
+                    found.push((*at, split));
+                }
+            }
+        }
+        found
     }
 
     /// Whether it is cheaper to have a value whole through one of its partial layouts.
@@ -280,31 +375,35 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What the results of a loop cost: its body may add to what it carries while that is partial.
-    fn round(&self, stmt: &Stmt, nodes: &mut Nodes) {
+    fn round(&mut self, stmt: &Stmt, nodes: &mut Nodes) {
         let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
         let mut inside = self.inside(stmt);
+        self.inserter.enter(false, trips);
         self.learn(body, &mut inside);
-        let mut round = Nodes { consumer: inside.consumer.clone(), ..Nodes::default() };
+        let mut round = Nodes { consumers: inside.consumers.clone(), ..Nodes::default() };
         for (&param, &next) in body.params[first..].iter().zip(&body.results) {
             if let Some(node) = inside.child(next) {
                 round.of.insert(param, Node::carried(node.partial.iter().map(|way| way.layout.clone())));
             }
         }
+        if !round.of.is_empty() {
+            self.learn(body, &mut round);
+        }
+        self.inserter.frames.pop();
         if round.of.is_empty() {
             return;
         }
-        self.learn(body, &mut round);
         for (i, &param) in body.params[first..].iter().enumerate() {
             let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
             let decides = matches!(stmt.op, Op::While(_)) && self.uses[stmt.blocks[0].params[i].0 as usize] > 0;
             let framed = [init, result].into_iter().any(|value| self.layout(value).has_frames());
             let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
             let child = nodes.child(init);
-            let whole = trips * each.whole + child.map_or(0.0, |child| child.whole);
+            let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
             let mut node = Node { whole, ..Node::default() };
             for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
                 if self.returns(body, &round, next, &way.layout, param) {
-                    let cost = trips * way.cost + self.operand(init, child, &way.layout);
+                    let cost = trips * way.cost + self.operand(init, child, &way.layout).0;
                     node.offer(Way { layout: way.layout.clone(), cost, operands: None });
                 }
             }
@@ -323,7 +422,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         let mut at = vec![(value, layout.clone())];
         while let Some((value, found)) = at.pop() {
             if value == param {
-                return found == *layout && nodes.consumer.contains_key(&param);
+                return found == *layout && nodes.consumers.contains_key(&param);
             }
             let (Some(way), Some(maker)) = (
                 nodes.child(value).and_then(|node| node.way(&found)),
@@ -346,7 +445,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         let mut nodes = Nodes::default();
         if let (Some((bounds, ..)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) {
             let nexts = body.results.iter().take(stmt.args.len() - bounds);
-            nodes.consumer.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, ROUND)));
+            nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
         }
         nodes
     }
@@ -387,11 +486,18 @@ impl<'a, 'b> Sums<'a, 'b> {
         })
     }
 
-    /// What it costs to have an operand in a layout.
-    fn operand(&self, value: Value, node: Option<&Node>, to: &Sharding) -> f64 {
-        let Some(node) = node else { return self.cost(value, self.layout(value), to) };
-        let made = node.whole + self.cost(value, self.layout(value), to);
-        node.way(to).map_or(made, |way| way.cost.min(made))
+    /// What it costs to have an operand in a layout, and the layout in which it is made for that, if it stays partial.
+    fn operand<'n>(&self, value: Value, node: Option<&'n Node>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
+        let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
+        let share = self.share(value);
+        let mut best = (share * node.whole + self.cost(value, self.layout(value), to), None);
+        for way in &node.partial {
+            let cost = share * way.cost + self.cost(value, &way.layout, to);
+            if cost < best.0 || cost == best.0 && best.1.is_none() {
+                best = (cost, Some(&way.layout));
+            }
+        }
+        best
     }
 
     /// What computing takes on a device, as bytes.
@@ -412,7 +518,9 @@ impl Sums<'_, '_> {
             match &stmt.op {
                 Op::For(_) | Op::While(_) => self.decide_round(stmt, position, &nodes),
                 Op::Branch(_) | Op::Manual(_) => {
+                    self.inserter.enter(true, 1.0);
                     stmt.blocks.iter().for_each(|inner| self.block(inner, Nodes::default()));
+                    self.inserter.frames.pop();
                 }
                 _ => self.decide(stmt, position, &nodes),
             }
@@ -426,18 +534,28 @@ impl Sums<'_, '_> {
 
     /// An operand is to lie so; it stays partial if it is cheaper so.
     fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &Nodes) {
-        if nodes.consumer.get(&value) != Some(&position) || layout.unreduced.is_empty() {
+        if !nodes.consumers.get(&value).is_some_and(|positions| positions.contains(&position)) {
             return;
         }
-        let Some(node) = nodes.of.get(&value) else { return };
-        let made = node.whole + self.cost(value, self.layout(value), layout);
-        if node.way(layout).is_some_and(|way| way.cost <= made) {
-            self.held.insert(value, layout.clone());
+        let (_, made) = self.operand(value, nodes.of.get(&value), layout);
+        if let Some(made) = made {
+            self.asked.entry(value).or_default().push(made.clone());
+        }
+    }
+
+    /// What users of a value asked for, once all have decided.
+    fn agree(&mut self, value: Value) {
+        let Some(asked) = self.asked.remove(&value) else { return };
+        if asked.len() == self.uses[value.0 as usize] as usize && asked.iter().all(|layout| *layout == asked[0]) {
+            self.held.extend(asked.into_iter().next().map(|layout| (value, layout)));
+        } else {
+            self.disputed.push(value);
         }
     }
 
     fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
         let &[result] = stmt.results.as_slice() else { return };
+        self.agree(result);
         let Some(layout) = self.target(result, nodes) else { return };
         let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
         if let Some(operands) = way.and_then(|way| way.operands.clone()) {
@@ -448,19 +566,22 @@ impl Sums<'_, '_> {
     }
 
     fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
-        let (Some((bounds, _, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
         let mut inside = self.inside(stmt);
         for (i, &param) in body.params[first..].iter().enumerate() {
+            self.agree(stmt.results[i]);
             let Some(layout) = self.target(stmt.results[i], nodes) else { continue };
             self.hold(stmt.args[bounds + i], &layout, position, nodes);
             self.rounds.insert(stmt.results[i], layout.clone());
             self.held.insert(body.results[i], layout.clone());
             inside.of.insert(param, Node::carried(std::iter::once(layout)));
         }
+        self.inserter.enter(false, trips);
         self.block(body, inside);
         if first == 0 {
             self.block(&stmt.blocks[0], Nodes::default());
         }
+        self.inserter.frames.pop();
     }
 }
 
@@ -533,8 +654,11 @@ impl Rewriter<'_, '_> {
             true => format!("`{}`", stmt.op.rules().name()),
             false => "the loop".to_string(),
         };
+        let origin = stmt.origin.because(match layout.unreduced.is_empty() {
+            true => format!("sums over different axes are added in parts, which are joined behind {behind}"),
+            false => format!("partial sums over {axes} are combined once, behind {behind}"),
+        });
         let ty = Type { sharding: layout, ..self.inserter.func.ty(wanted).clone() };
-        let origin = stmt.origin.because(format!("partial sums over {axes} are combined once, behind {behind}"));
         let made = self.inserter.new_value(ty, &stmt.origin, 0);
         stmt.results[i] = made;
         let op = Reshard::request(self.inserter.sharding(wanted)).into();
@@ -577,6 +701,34 @@ mod tests {
         assert_eq!(products("s * (x @ y) + x @ z").len(), 2);
         // Needed whole for itself, too.
         assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
+    }
+
+    #[test]
+    fn a_sum_of_several_users_is_combined_where_it_is_small() {
+        let products = |result: &str| {
+            let body = format!("{{ let s = x @ y; {result} }}");
+            plan(&format!("fn main(x: f32[8, 16@Y], y: f32[16@Y, 8], a: f32[8, 8], b: f32[8, 8]) {body}"))
+        };
+        assert_eq!(products("sum(2 * s + s)"), ["all_reduce 1x4"]);
+        assert_eq!(products("exp((s + s)[:2])"), ["all_reduce 1x64"]);
+        assert_eq!(products("let t = s.T - a; sum(t + 2 * t - s)"), ["all_reduce 1x4"]);
+        // Each user wants little.
+        assert_eq!(products("(sum(s + a), sum(s.T - b, axis=0))"), ["all_reduce 1x4", "all_reduce 1x32"]);
+        // One user wants all of it: the others take it from there.
+        assert_eq!(products("let t = s + a; let u = s - b; t * u"), ["all_reduce 1x256"]);
+        assert_eq!(products("(sum(s + a), s - b)"), ["all_reduce 1x256"]);
+        assert_eq!(products("(sum(s + a), exp(s))"), ["all_reduce 1x256"]);
+    }
+
+    #[test]
+    fn sums_over_different_axes_are_added_in_parts() {
+        let sums =
+            |sizes: &str, result: &str| plan(&format!("fn main(a: f32[8@X, {sizes}], b: f32[16@Y, {sizes}]) {result}"));
+        let added = "{ exp(sum(a, axis=0) + sum(b, axis=0)) }";
+        assert_eq!(sums("16, 8", added), ["reduce_scatter 1x128", "reduce_scatter 1x256", "all_gather 1x64"]);
+        // Nothing divides by eight.
+        assert_eq!(sums("63, 9", added), ["all_reduce 1x2268"]);
+        assert_eq!(sums("16, 8", "{ sum(sum(a, axis=0) - 2 * sum(b, axis=0)) }"), ["all_reduce 1x4"]);
     }
 
     #[test]
