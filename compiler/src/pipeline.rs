@@ -12,19 +12,22 @@ use crate::ir::verify::verify;
 use crate::ir::{Module, Stage};
 use crate::passes::align_frames::align_frames;
 use crate::passes::combine_collectives::combine_collectives;
+use crate::passes::commute_reshapes::commute_reshapes;
 use crate::passes::cse::cse;
 use crate::passes::dce::dce;
 use crate::passes::exchange_halos::exchange_halos;
 use crate::passes::exchange_totals::exchange_totals;
 use crate::passes::fuse::fuse;
 use crate::passes::hoist::hoist;
-use crate::passes::insert_reshards::insert_reshards;
+use crate::passes::insert_reshards::{BYTES_PER_OPERATION, MANY_TRIPS, insert_reshards};
 use crate::passes::local_winners::local_winners;
 use crate::passes::overlap::overlap;
 use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
-use crate::passes::propagate::{Provenance, propagate};
+use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
+use crate::passes::reshard::STEP;
 use crate::passes::simplify::simplify;
+use crate::report::plan::{collectives, flops_per_device};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
@@ -105,27 +108,17 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = dce(cse(simplify(m)));
+            m = commute_reshapes(dce(cse(simplify(m))));
             self.time("simplify");
-            (m, self.out.provenance) = propagate(m);
+            let Propagated { module, provenance, .. } = cheapest(m);
+            (m, self.out.provenance) = (module, provenance);
             self.time("propagate");
         }
         if m.stage <= Stage::Propagated {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = dce(local_winners(m));
-            self.time("local_winners");
-            m = align_frames(m);
-            self.time("align_frames");
-            m = insert_reshards(m);
-            self.time("insert_reshards");
-            m = exchange_halos(m);
-            self.time("exchange_halos");
-            m = exchange_totals(m);
-            self.time("exchange_totals");
-            m = cse(hoist(partition(m)));
-            self.time("partition");
+            m = partitioned(m, &mut |what| self.time(what));
         }
         if m.stage <= Stage::Partitioned {
             if self.done(&m)? {
@@ -152,6 +145,55 @@ impl Run<'_> {
         self.out.stages.push(module.clone());
         Ok(self.options.stop_after == Some(module.stage))
     }
+}
+
+/// From `propagated` to `partitioned`; `after` hears of each part.
+fn partitioned(mut m: Module, after: &mut dyn FnMut(&'static str)) -> Module {
+    m = dce(local_winners(m));
+    after("local_winners");
+    m = align_frames(m);
+    after("align_frames");
+    m = insert_reshards(m);
+    after("insert_reshards");
+    m = exchange_halos(m);
+    after("exchange_halos");
+    m = exchange_totals(m);
+    after("exchange_totals");
+    m = cse(hoist(partition(m)));
+    after("partition");
+    m
+}
+
+/// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
+/// less stays: first what order gives, then each other choice, with the better ones of those before.
+fn cheapest(m: Module) -> Propagated {
+    let mut best = propagate(m.clone(), Choices::NONE);
+    let mut chosen = Choices::NONE;
+    let mut least = None;
+    let open = best.open;
+    for (later_first, cuts_pass) in [(open.later_first, false), (false, open.cuts_pass)] {
+        if !later_first && !cuts_pass {
+            continue;
+        }
+        let before = *least.get_or_insert_with(|| cost(&best.module));
+        let later_first = later_first || chosen.later_first;
+        let other = Choices { later_first, cuts_pass: cuts_pass || chosen.cuts_pass };
+        let propagated = propagate(m.clone(), other);
+        let after = cost(&propagated.module);
+        if after < before {
+            (best, chosen, least) = (propagated, other, Some(after));
+        }
+    }
+    best
+}
+
+/// Bytes that a device receives in a program, and its operations as bytes. What runs an unknown number of times is taken to run often.
+fn cost(propagated: &Module) -> f64 {
+    let module = partitioned(propagated.clone(), &mut |_| {});
+    let moved = collectives(&module).into_iter();
+    let moved: f64 =
+        moved.map(|step| (step.received + STEP) as f64 * step.trips.map_or(MANY_TRIPS, |trips| trips as f64)).sum();
+    moved + flops_per_device(&module) as f64 * BYTES_PER_OPERATION
 }
 
 /// Where a span is, for the runtime.

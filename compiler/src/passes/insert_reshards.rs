@@ -39,10 +39,10 @@ use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
 /// Bytes that a device might receive in the time of one operation.
-const BYTES_PER_OPERATION: f64 = 0.05;
+pub const BYTES_PER_OPERATION: f64 = 0.05;
 
 /// As often a loop is taken to run of which nobody knows.
-const MANY_TRIPS: f64 = 16.0;
+pub const MANY_TRIPS: f64 = 16.0;
 
 /// At most this many combinations are compared; beyond it, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;

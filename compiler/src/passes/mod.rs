@@ -1,6 +1,7 @@
 //! The passes, in the order of the pipeline, each with what holds after it.
 //!
 //! - `simplify`, `cse`, `dce`: nothing is computed that need not be. They keep every contract.
+//! - `commute_reshapes`: no reshape leads away and back around what does not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_winners`: nothing is gathered to find the place of an extreme.
 //! - `align_frames`: parts of arrays lie where these do, wherever that saves communication.
@@ -15,6 +16,7 @@
 
 pub mod align_frames;
 pub mod combine_collectives;
+pub mod commute_reshapes;
 pub mod cse;
 pub mod dce;
 pub mod exchange_halos;

@@ -11,7 +11,8 @@
 //! fit take the axes elsewhere. Values of one data flow (what a
 //! loop carries, the results of branches) take part in steps of their own.
 //!
-//! Axes are only ever added, in program order, so the result does not depend on chance. Afterwards no dimension is open; the
+//! Axes are only ever added, in program order, so the result does not depend on chance. Where order alone decides, the program can
+//! be laid out by other [`Choices`], too, and the pipeline takes what communicates least. Afterwards no dimension is open; the
 //! operands of an op may still disagree.
 
 mod projection;
@@ -29,12 +30,23 @@ use crate::ops::Op;
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
 use spmdc_grammar::span::Span;
+pub use step::Choices;
 use step::{Cause, Dim, Node, Slot};
 
-/// Decides all shardings, and remembers where each axis came from. The module is at stage `propagated` afterwards.
-pub fn propagate(mut module: Module) -> (Module, Provenance) {
+/// What came of propagation.
+pub struct Propagated {
+    /// At stage `propagated`.
+    pub module: Module,
+    /// Where each axis came from.
+    pub provenance: Provenance,
+    /// Where other choices would have mattered.
+    pub open: Choices,
+}
+
+/// Decides all shardings.
+pub fn propagate(mut module: Module, chosen: Choices) -> Propagated {
     copy_per_use(&mut module.func);
-    let mut graph = Graph::new(&module);
+    let mut graph = Graph::new(&module, chosen);
     graph.settle(&module.mesh);
     for (index, info) in module.func.values.iter_mut().enumerate() {
         let Some(slot) = graph.slot_of[index] else { continue };
@@ -51,7 +63,7 @@ pub fn propagate(mut module: Module) -> (Module, Provenance) {
         }
     });
     module.stage = Stage::Propagated;
-    (module, Provenance::new(graph.slots, graph.slot_of))
+    Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open }
 }
 
 /// Where axes spread.
@@ -71,12 +83,15 @@ struct Graph {
     /// For each value that the program defines; values that must end equal have one slot.
     slot_of: Vec<Option<usize>>,
     edges: Vec<Edge>,
+    chosen: Choices,
+    open: Choices,
 }
 
 impl Graph {
-    fn new(module: &Module) -> Graph {
+    fn new(module: &Module, chosen: Choices) -> Graph {
         let func = &module.func;
-        let mut graph = Graph { slots: Vec::new(), slot_of: vec![None; func.values.len()], edges: Vec::new() };
+        let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
+        let mut graph = Graph { slots, slot_of, edges, chosen, open: Choices::NONE };
         let auto = module.mesh.of_kind(AxisKind::Auto);
         for &param in &func.body.params {
             graph.define(func, param, auto);
@@ -262,7 +277,8 @@ impl Graph {
         // Each on its own: what one gives may already be all that another needs.
         for edge in 0..self.edges.len() {
             if let Edge::Op(node) = &self.edges[edge]
-                && node.exchange(&mut self.slots, mesh)
+                && (node.exchange(&mut self.slots, mesh)
+                    || node.pass_on(&mut self.slots, mesh, self.chosen, &mut self.open))
             {
                 self.settle_stage(mesh, step::Stage::All);
             }
@@ -270,12 +286,12 @@ impl Graph {
     }
 
     fn settle_stage(&mut self, mesh: &Mesh, stage: step::Stage) {
-        let Graph { slots, edges, .. } = self;
+        let Graph { slots, edges, chosen, open, .. } = self;
         loop {
             let mut changed = false;
             for edge in edges.iter().chain(edges.iter().rev()) {
                 changed |= match edge {
-                    Edge::Op(node) => node.step(slots, mesh, stage),
+                    Edge::Op(node) => node.step(slots, mesh, stage, *chosen, open),
                     Edge::Border { outside, inside, manual, span } => {
                         cross(slots, (*outside, *inside), manual, *span, mesh)
                     }

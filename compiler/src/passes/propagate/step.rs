@@ -102,6 +102,19 @@ pub enum Stage {
     All,
 }
 
+/// What propagation prefers where order alone would decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Of factors that want the same axis in a result, those of small and later tensors go first.
+    pub later_first: bool,
+    /// A split that a reshape cuts finer than its axes are passes to another dimension of the result.
+    pub cuts_pass: bool,
+}
+
+impl Choices {
+    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false };
+}
+
 /// An op and the slots of its operands, then of its results.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -141,13 +154,19 @@ impl Node {
         self.projection.factors_of(self.tensor(tensor), &slots[self.slots[tensor]].axes(), mesh)
     }
 
-    /// One step; whether anything changed.
-    pub fn step(&self, slots: &mut [Slot], mesh: &Mesh, stage: Stage) -> bool {
+    /// One step; whether anything changed. Notes in `open` where it would have mattered to choose otherwise.
+    pub fn step(&self, slots: &mut [Slot], mesh: &Mesh, stage: Stage, chosen: Choices, open: &mut Choices) -> bool {
         if stage == Stage::Carry && !self.carries() {
             return false;
         }
         let operands = self.projection.rule.operands.len();
-        let wishes = self.wishes(slots, mesh, stage);
+        let mut wishes = self.wishes(slots, mesh, stage);
+        if wishes.len() > 1 && self.contend(&wishes) {
+            open.later_first = true;
+            if chosen.later_first {
+                wishes.reverse();
+            }
+        }
         let mut changed = false;
         for tensor in (operands..self.slots.len()).chain(0..operands) {
             for wish in &wishes {
@@ -211,6 +230,17 @@ impl Node {
         wishes
     }
 
+    /// Whether a result cannot have all that is wished for, as two of its factors are to have the same axis.
+    fn contend(&self, wishes: &[Wish]) -> bool {
+        let in_result = |factor: usize| {
+            let result = self.projection.rule.results.first();
+            result.is_some_and(|dims| dims.iter().flatten().any(|&other| other == factor))
+        };
+        let here: Vec<&Wish> = wishes.iter().filter(|wish| in_result(wish.factor)).collect();
+        let meet = |a: &Wish, b: &Wish| a.axes.iter().any(|axis| b.axes.contains(axis));
+        here.iter().enumerate().any(|(i, a)| here[i + 1..].iter().any(|b| meet(a, b)))
+    }
+
     /// Gives a factor of a tensor as many of these axes as it can take; tensor `from` has them.
     fn take(&self, tensor: usize, factor: usize, wanted: &[u8], from: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         let rule = self.tensor(tensor);
@@ -269,6 +299,47 @@ impl Node {
         changed
     }
 
+    /// Where a reshape leaves no room for a split, as of `f32[8@Y,16]` on the way to `f32[2,4,16]` with Y = 4: another dimension of the
+    /// result, the largest that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
+    fn passed_on(&self, slots: &[Slot], mesh: &Mesh) -> Option<(usize, Vec<u8>)> {
+        let Projection { rule, even, .. } = &self.projection;
+        let ([operand], [result], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true))
+        else {
+            return None;
+        };
+        let (from, to) = (&slots[self.slots[0]], &slots[self.slots[1]]);
+        let used = to.used();
+        let is_left = |dim: &&Dim| !dim.axes.is_empty() && dim.axes.iter().all(|&axis| !used.contains(axis.into()));
+        let left = from.dims.iter().find(is_left)?.axes.clone();
+        let blocks = mesh.size_of(&left);
+        let fits = |&(dim, factors): &(usize, &Vec<usize>)| {
+            let &[factor] = factors.as_slice() else { return false };
+            let Some(origin) = operand.iter().position(|dim| dim.contains(&factor)) else { return false };
+            let first = operand[origin].iter().find(|&&other| rule.factors[other].size != 1);
+            let size = rule.factors[factor].size;
+            rule.factors[factor].kind == FactorKind::Pass
+                && first == Some(&factor)
+                && from.dims[origin].axes.is_empty()
+                && to.dims[dim].axes.is_empty()
+                && (size.is_multiple_of(blocks) || !even[factor] && size > blocks)
+        };
+        let dims = result.iter().enumerate().filter(fits);
+        dims.max_by_key(|(dim, _)| (to.dims[*dim].size, std::cmp::Reverse(*dim))).map(|(dim, _)| (dim, left))
+    }
+
+    /// Lets the result of a reshape have a split elsewhere, if that is chosen; whether anything changed.
+    pub fn pass_on(&self, slots: &mut [Slot], mesh: &Mesh, chosen: Choices, open: &mut Choices) -> bool {
+        let Some((dim, axes)) = self.passed_on(slots, mesh) else { return false };
+        let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
+        let mut result = slots[self.slots[1]].clone();
+        let changed = result.extend(dim, &axes, AxisSet::EMPTY, cause, mesh);
+        open.cuts_pass |= changed;
+        if changed && chosen.cuts_pass {
+            slots[self.slots[1]] = result;
+        }
+        changed && chosen.cuts_pass
+    }
+
     /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
     fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         if self.factors_of(result, slots, mesh)[factor].as_ref().is_none_or(|axes| !axes.is_empty()) {
@@ -312,7 +383,7 @@ mod tests {
     fn settle(rule: Factors, mut slots: Vec<Slot>, stage: Stage) -> Vec<String> {
         let (span, op) = (Span::default(), "test");
         let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
-        while node.step(&mut slots, &mesh(), stage) {}
+        while node.step(&mut slots, &mesh(), stage, Choices::NONE, &mut Choices::default()) {}
         let dim = |dim: &Dim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
         slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()
     }

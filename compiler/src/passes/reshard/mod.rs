@@ -20,6 +20,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{Sharding, block_range};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
+pub use search::STEP;
 use search::Search;
 use spmdc_runtime::abi::CollectiveKind;
 use std::cell::RefCell;

@@ -29,7 +29,7 @@ use spmdc_runtime::abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What meeting once more costs, in bytes: little, for the bytes to decide.
-const STEP: u64 = 16;
+pub const STEP: u64 = 16;
 
 /// Of more layouts that a goal could be split into, only the first are looked at.
 const MAX_SPLITS: usize = 256;
