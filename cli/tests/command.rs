@@ -233,7 +233,7 @@ fn a_layout_and_a_collective_are_accounted_for() {
     );
     let said = folder.spmdc(&["why", "p.spmd:4"]);
     said.expect(0, "all_reduce over Y, 4:3: 64 bytes per device\n", "");
-    said.expect(0, "all collectives then take 0 bytes per device, not 64", "");
+    said.expect(0, "of all collectives a device then receives 0 bytes, not 96", "");
     folder.spmdc(&["why", "p.spmd:3", "g"]).expect(2, "", "line 3 defines no value `g`");
     folder.spmdc(&["why", "p.spmd:4", "h"]).expect(2, "", "`h` is defined on another line");
     folder.spmdc(&["why", "p.spmd"]).expect(2, "", "names no line");

@@ -90,7 +90,7 @@ fn show_forced(text: &mut String, forced: &Forced, texts: &SourceTexts) {
     let _ = match &forced.edit {
         Some(edit) => writeln!(
             text,
-            "  to spare it, write at {} `{}` instead of `{}`: all collectives then take {} bytes per device, not {}",
+            "  to spare it, write at {} `{}` instead of `{}`: of all collectives a device then receives {} bytes, not {}",
             texts.place(edit.span).unwrap_or_default(),
             edit.to,
             edit.from,

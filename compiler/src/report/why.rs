@@ -1,21 +1,25 @@
 //! Why a value lies as it does, what forces a collective, and which change of an annotation would spare it.
 //!
-//! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, the program is
-//! compiled with it, and what is shown is the one that communicates least.
+//! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, each `let` without
+//! one is given one that splits a dimension, the program is compiled with it, and what is shown is the one that communicates least.
 
 use super::plan::{Collective, collectives};
-use crate::check::sources::SourceSet;
-use crate::ir::types::Type;
+use crate::check::sources::{NoSources, SourceSet};
+use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Module, Stage, Value};
 use crate::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::ast::{
-    Block, DimAxes, Expr, ExprKind, Ident, ItemKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
+    Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
 
 /// More candidates than this are not compiled.
 const MAX_EDITS: usize = 400;
+
+/// Nor more than this that annotate a `let`; those near the collective go first.
+const MAX_NEW: usize = 120;
 
 /// A value, and the way of each axis that splits it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +47,7 @@ pub struct Forced {
     pub edit: Option<Edit>,
 }
 
-/// A change of one annotation; both programs' bytes are those of one device in all collectives.
+/// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     pub span: Span,
@@ -178,7 +182,7 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
 
 fn total(all: &[Collective]) -> u64 {
     // What runs an unknown number of times counts once: good enough to compare programs of the same loops.
-    all.iter().map(|collective| collective.total_bytes().unwrap_or(collective.bytes)).sum()
+    all.iter().map(|collective| collective.received * collective.trips.unwrap_or(1)).sum()
 }
 
 /// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
@@ -190,10 +194,10 @@ fn cheapest_edit(set: &SourceSet, options: &Options, all: &[Collective], target:
     let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
     let mut best: Option<Edit> = None;
     let root = set.file(SourceSet::ROOT);
-    let mesh = axes_of(set, &options)?;
-    for (position, dim, axes) in candidates(&root.program, &mesh).into_iter().take(MAX_EDITS) {
+    let known = Known::new(set, &options)?;
+    for candidate in candidates(&root.program, &known, target.span) {
         let mut changed = set.clone();
-        let Some((span, from, to)) = change(&mut changed.files[0].program, position, dim, &axes) else { continue };
+        let Some((span, from, to)) = change(&mut changed.files[0].program, &candidate, &known) else { continue };
         let Ok(compilation) = compile(&changed, &options) else { continue };
         let Some(module) = compilation.stage(Stage::Partitioned) else { continue };
         let after = collectives(module);
@@ -208,74 +212,134 @@ fn cheapest_edit(set: &SourceSet, options: &Options, all: &[Collective], target:
     best
 }
 
-/// The names of the axes, in mesh order.
-fn axes_of(set: &SourceSet, options: &Options) -> Option<Vec<String>> {
-    let options = Options { stop_after: Some(Stage::Typed), ..options.clone() };
-    let compilation = compile(set, &options).ok()?;
-    Some(compilation.stages.first()?.mesh.axes.iter().map(|axis| axis.name.clone()).collect())
+/// What the checker knows of the program.
+struct Known {
+    /// The names of the axes, in mesh order.
+    axes: Vec<String>,
+    /// By where a `let` names a value: its type without a layout, if it is the same wherever the function is called.
+    types: BTreeMap<Span, Option<TypeExpr>>,
 }
 
-/// Which annotation, which dimension, and its new axes: none, or one that the type does not use elsewhere.
-fn candidates(program: &Program, mesh: &[String]) -> Vec<(usize, usize, Vec<String>)> {
-    let mut found = Vec::new();
-    let mut program = program.clone();
+impl Known {
+    fn new(set: &SourceSet, options: &Options) -> Option<Known> {
+        let options = Options { stop_after: Some(Stage::Typed), ..options.clone() };
+        let compilation = compile(set, &options).ok()?;
+        let module = compilation.stages.first()?;
+        let axes = module.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+        let mut arrays: BTreeMap<Span, Option<ArrayType>> = BTreeMap::new();
+        for info in module.func.values.iter().filter(|info| info.name.is_some()) {
+            let array = (info.ty.rank() > 0 && info.ty.varying.is_empty()).then(|| info.ty.array.clone());
+            let first = arrays.entry(info.named).or_insert_with(|| array.clone());
+            if *first != array {
+                *first = None;
+            }
+        }
+        let types = arrays.into_iter().map(|(span, array)| (span, array.and_then(|array| written(&array)))).collect();
+        Some(Known { axes, types })
+    }
+}
+
+/// An array's type as a program writes it.
+fn written(array: &ArrayType) -> Option<TypeExpr> {
+    let (set, _) = SourceSet::load("type", &format!("fn f(x: {array}) {{ x }}"), &NoSources);
+    match set.files.into_iter().next()?.program.items.into_iter().next()?.kind {
+        ItemKind::Fn(function) => function.params.into_iter().next()?.ty,
+        _ => None,
+    }
+}
+
+/// Which annotation, or `let` without one, which dimension, and its new axes.
+struct Candidate {
+    position: usize,
+    dim: usize,
+    axes: Vec<String>,
+}
+
+/// New axes of one dimension: none, or one that the type does not use elsewhere.
+fn candidates(program: &Program, known: &Known, target: Span) -> Vec<Candidate> {
+    let (mut found, mut new) = (Vec::new(), Vec::new());
     let mut position = 0;
-    each_type(&mut program, &mut |ty| {
-        if let TypeExprKind::Array { dims, .. } = &ty.kind {
+    each_type(&mut program.clone(), &mut |ty, named| {
+        let fresh = ty.is_none();
+        let written = named.and_then(|(_, span)| known.types.get(&span).cloned().flatten());
+        if let Some(TypeExpr { kind: TypeExprKind::Array { dims, .. }, .. }) = ty.clone().or(written) {
             let axes_of = |dim: usize| -> Vec<&str> {
                 dims[dim].axes.iter().flat_map(|dim| &dim.axes).map(|axis| axis.name.as_str()).collect()
             };
             for dim in 0..dims.len() {
                 let used: Vec<&str> = (0..dims.len()).filter(|&other| other != dim).flat_map(axes_of).collect();
-                if !axes_of(dim).is_empty() {
-                    found.push((position, dim, Vec::new()));
-                }
-                for axis in mesh.iter().filter(|axis| !used.contains(&axis.as_str()) && axes_of(dim) != [axis.as_str()])
-                {
-                    found.push((position, dim, vec![axis.clone()]));
+                let is_new = |axis: &&String| !used.contains(&axis.as_str()) && axes_of(dim) != [axis.as_str()];
+                let other = known.axes.iter().filter(is_new).map(|axis| vec![axis.clone()]);
+                let none = (!axes_of(dim).is_empty()).then(Vec::new);
+                for axes in none.into_iter().chain(other) {
+                    let candidate = Candidate { position, dim, axes };
+                    match named.filter(|_| fresh) {
+                        Some((_, span)) => new.push((span.start.abs_diff(target.start), candidate)),
+                        None => found.push(candidate),
+                    }
                 }
             }
         }
         position += 1;
     });
+    new.sort_by_key(|(distance, _)| *distance);
+    found.truncate(MAX_EDITS);
+    found.extend(new.into_iter().take(MAX_NEW).map(|(_, candidate)| candidate));
     found
 }
 
-/// Gives a dimension of an annotation other axes: where, and how the type was and is written.
-fn change(program: &mut Program, position: usize, dim: usize, axes: &[String]) -> Option<(Span, String, String)> {
+/// Gives a dimension of an annotation other axes: where, and how it was and is written.
+fn change(program: &mut Program, candidate: &Candidate, known: &Known) -> Option<(Span, String, String)> {
     let mut at = 0;
     let mut changed = None;
-    each_type(program, &mut |ty| {
-        if at == position {
-            let from = print::type_expr(ty);
-            if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
-                let span = dims[dim].size.span;
-                let axes = axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
-                dims[dim].axes = Some(DimAxes { axes, open: false, frame: None, span });
+    each_type(program, &mut |ty, named| {
+        if at == candidate.position {
+            let before = ty.as_ref().map(|ty| (ty.span, print::type_expr(ty)));
+            if ty.is_none() {
+                *ty = named.and_then(|(_, span)| known.types.get(&span).cloned().flatten());
             }
-            changed = Some((ty.span, from, print::type_expr(ty)));
+            if let Some(ty) = ty {
+                if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
+                    let span = dims[candidate.dim].size.span;
+                    let axes = candidate.axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
+                    dims[candidate.dim].axes = Some(DimAxes { axes, open: false, frame: None, span });
+                }
+                let after = print::type_expr(ty);
+                changed = match (before, named) {
+                    (Some((span, before)), _) => Some((span, before, after)),
+                    (None, Some((name, span))) => Some((span, name.to_string(), format!("{name}: {after}"))),
+                    (None, None) => None,
+                };
+            }
         }
         at += 1;
     });
     changed
 }
 
-/// Every type that annotates a parameter, a result or a `let`, in order.
-fn each_type(program: &mut Program, visit: &mut dyn FnMut(&mut TypeExpr)) {
+/// Visits a type that may be annotated; the name and its place where a `let` gives one.
+type Visit<'a> = &'a mut dyn FnMut(&mut Option<TypeExpr>, Option<(&str, Span)>);
+
+/// Every type that annotates a parameter or a result or may annotate a `let`, in order.
+fn each_type(program: &mut Program, visit: Visit<'_>) {
     for item in &mut program.items {
         if let ItemKind::Fn(function) = &mut item.kind {
-            function.params.iter_mut().filter_map(|param| param.ty.as_mut()).for_each(&mut *visit);
-            function.ret.iter_mut().for_each(&mut *visit);
+            function.params.iter_mut().for_each(|param| visit(&mut param.ty, None));
+            visit(&mut function.ret, None);
             each_in_block(&mut function.body, visit);
         }
     }
 }
 
-fn each_in_block(block: &mut Block, visit: &mut dyn FnMut(&mut TypeExpr)) {
+fn each_in_block(block: &mut Block, visit: Visit<'_>) {
     for Stmt { kind, .. } in &mut block.stmts {
         match kind {
-            StmtKind::Let { ty, value, .. } => {
-                ty.iter_mut().for_each(&mut *visit);
+            StmtKind::Let { ty, value, pattern, mutable } => {
+                let named = match &pattern.kind {
+                    PatternKind::Name(name) if !*mutable => Some((name.as_str(), pattern.span)),
+                    _ => None,
+                };
+                visit(ty, named);
                 each_in_expr(value, visit);
             }
             StmtKind::Assign { value, .. } => each_in_expr(value, visit),
@@ -288,7 +352,7 @@ fn each_in_block(block: &mut Block, visit: &mut dyn FnMut(&mut TypeExpr)) {
 }
 
 /// Blocks inside expressions; annotations occur nowhere else.
-fn each_in_expr(expr: &mut Expr, visit: &mut dyn FnMut(&mut TypeExpr)) {
+fn each_in_expr(expr: &mut Expr, visit: Visit<'_>) {
     match &mut expr.kind {
         ExprKind::Block(block) | ExprKind::For { body: block, .. } | ExprKind::While { body: block, .. } => {
             each_in_block(block, visit);
@@ -307,7 +371,6 @@ fn each_in_expr(expr: &mut Expr, visit: &mut dyn FnMut(&mut TypeExpr)) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::check::sources::NoSources;
     use spmdc_grammar::span::line_column;
 
     const PROGRAM: &str = "mesh (X = 2, Y = 4);
@@ -344,11 +407,37 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let found = forced(&compilation, &set, &Options::default(), &on(4));
         assert_eq!(found.len(), 1);
         assert!(found[0].layouts.iter().any(|layout| layout.value.contains("w2")));
-        // Both weights are split over Y: no change of one of them is enough.
-        assert_eq!(found[0].edit, None);
+        // Both weights are split over Y: no change of one of them is enough, but less is received of a result that is split.
+        let edit = found[0].edit.clone().unwrap();
+        assert_eq!((edit.to.as_str(), edit.bytes_before, edit.bytes_after), ("f32[8@X, 16@Y]", 384, 192));
         let (set, compilation) = compiled(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
         let edit = forced(&compilation, &set, &Options::default(), &on(4))[0].edit.clone().unwrap();
-        assert_eq!((edit.bytes_before, edit.bytes_after), (256, 0));
+        assert_eq!((edit.bytes_before, edit.bytes_after), (384, 0));
         assert_eq!(edit.to, "f32[16, 64@_]");
+    }
+
+    #[test]
+    fn a_value_between_may_be_annotated() {
+        // Queries of one are split as keys of the other: what is best for one of the two is not for both.
+        let (heads, rows) = ("f32[2@X, 4@Y, 16, 4]", "f32[2@X, 4, 16@Y, 4]");
+        let attention = |scores: &str, q: &str, k: &str| {
+            let product = format!("let {scores} = einsum(\"bhqd,bhkd->bhqk\", {q}, {k}) / 2;");
+            (product, format!("einsum(\"bhqk,bhkd->bhqd\", softmax({scores}, axis=-1), v)"))
+        };
+        let ((one, first), (other, second)) = (attention("a", "q", "k"), attention("b", "k", "q"));
+        let fixed = "let q = reshard(x, P(X, _, Y, _)); let k = reshard(y, P(X, Y, _, _));";
+        let text = format!(
+            "mesh (X = 2, Y = 4);\nfn main(x: {rows}, y: {heads}, v: {heads}) -> ({rows}, {heads}) {{\n{fixed} {one}\n{other}\n({first}, {second})\n}}"
+        );
+        let (set, compilation) = compiled(&text);
+        let on_line = |span: Span| line_column(&text, span.start as usize).0 == 3;
+        let edit = forced(&compilation, &set, &Options::default(), &on_line)[0].edit.clone().unwrap();
+        assert_eq!((edit.from.as_str(), edit.to.as_str()), ("q", "q: f32[2, 4@Y, 16, 4]"));
+        assert_eq!((edit.bytes_before, edit.bytes_after), (1728, 640));
+        // It is an edit of the program's text.
+        let mut edited = text.clone();
+        edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.to);
+        let (_, compilation) = compiled(&edited);
+        assert_eq!(total(&collectives(compilation.stage(Stage::Partitioned).unwrap())), edit.bytes_after);
     }
 }
