@@ -197,7 +197,10 @@ impl Watch<'_> {
     }
 
     fn touch(&mut self, device: usize, owners: Vec<usize>, place: Place, bytes: u64, written: bool, site: Site) {
-        let bytes = place.offset..place.offset + bytes.max(1);
+        if bytes == 0 {
+            return;
+        }
+        let bytes = place.offset..place.offset + bytes;
         let sharing = self.mesh.axes().minus(self.program.arenas[place.arena as usize].axes);
         let mut instances: Vec<usize> = owners.iter().map(|&owner| self.mesh.group(owner, sharing)[0]).collect();
         instances.sort_unstable();
