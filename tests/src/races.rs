@@ -310,6 +310,6 @@ mod tests {
             "mesh (X = 4); fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }",
         );
         all_are_needed("mesh (X = 2, Y = 2); fn main(x: f32[200@X, 200]) { let y = exp(x); sum(y @ y.T, axis=0) }");
-        all_are_needed("mesh (X = 4); fn main(x: f32[600@X, 128], w: f32[128@X, 256]) { x @ (2 * w) }");
+        all_are_needed("mesh (X = 4); fn main(x: f32[600@X, 512], w: f32[512@X, 64]) { x @ (2 * w) }");
     }
 }

@@ -19,9 +19,9 @@ use crate::ir::{Func, Stmt};
 /// Bytes of a gathered operand on a device from which on it is worth not to have it.
 const WORTHWHILE: usize = 64 * 1024;
 
-/// Blocks must not be shorter: a product with a few rows costs as much as one with more, since the other operand is packed anew
-/// for each block, or the sums are read and written again.
-const SHORTEST: usize = 32;
+/// Blocks must not be shorter: the other operand is packed anew for each of them, or the sums are read and written again. At 64 that
+/// costs more than the copy that it spares.
+const SHORTEST: usize = 128;
 
 /// The one dimension that is gathered completely, if nothing else changes.
 pub fn gathered(from: &Type, to: &Type) -> Option<usize> {

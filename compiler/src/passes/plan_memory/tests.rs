@@ -196,16 +196,16 @@ fn products_take_blocks_from_where_they_lie() {
         |program: &Program| program.body.iter().any(|step| matches!(step, Step::Gemm(gemm) if gemm.ring.is_some()));
     let gathers = |program: &Program| shape(&program.body).contains("exchange");
     // Weights that are split as a whole model is: nobody has room for all of them.
-    let large = body("x: f32[2000@X, 128], w: f32[128@X, 256]", "x @ w");
+    let large = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "x @ w");
     assert!(has_ring(&large) && !gathers(&large), "{}", shape(&large.body));
-    let (x, w, y) = (500 * 128 * 4, 32 * 256 * 4, 500 * 256 * 4);
+    let (x, w, y) = (500 * 512 * 4, 128 * 128 * 4, 500 * 128 * 4);
     assert_eq!(large.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), x + w + y);
     // Small ones cost no room, and a product of a few rows as much as one of many.
-    let small = body("x: f32[2000@X, 128], w: f32[128@X, 32]", "x @ w");
+    let small = body("x: f32[2000@X, 512], w: f32[512@X, 16]", "x @ w");
     assert!(gathers(&small) && !has_ring(&small));
     let short = body("x: f32[20000@X, 64], w: f32[64@X, 2048]", "x @ w");
     assert!(gathers(&short) && !has_ring(&short));
     // Two products take what one of them would have to gather.
-    let shared = body("x: f32[2000@X, 128], w: f32[128@X, 256]", "(x @ w, tanh(x) @ w)");
+    let shared = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "(x @ w, tanh(x) @ w)");
     assert!(gathers(&shared) && !has_ring(&shared));
 }
