@@ -22,9 +22,31 @@ const PROGRAMS: &[(&str, usize)] = &[
     ("fn main(a: f32[8@X, 4], b: f32[8, 4@X], c: bool[8, 4]) { where(c, a, b) }", 2),
     ("fn main(a: f32[8@X], b: f32[16@X]) { outer(a, b) }", 2),
     ("fn main(a: f32[8@X, 16], i: i32) { a[i] }", 1),
-    ("fn main(a: f32[8@Y, 16]) { reshape(a, (2, 4, 16)) }", 1),
-    ("fn main(a: f32[8, 16@Y]) { reshape(a, (128,)) }", 1),
-    ("fn main(a: f32[8@X, 6@Y, 4]) { reshape(a, (8, 24)) }", 1),
+    ("fn main(a: f32[8@Y, 16]) { reshape(a, (2, 4, 16)) }", 3),
+    ("fn main(a: f32[8, 16@Y]) { reshape(a, (128,)) }", 3),
+    ("fn main(a: f32[8, 16@Y]) { a.ravel() }", 3),
+    ("fn main(a: f32[8@X, 6@Y, 4]) { reshape(a, (8, 24)) }", 3),
+    ("fn main(a: f32[8, 16@Y]) { cumsum(a) }", 1),
+    ("fn main(a: f32[8@X, 16@Y]) { repeat(a, 2) }", 1),
+    ("fn main(a: f32[8@X, 4], b: f32[8@Y, 4]) { concatenate([a, b], axis=1) }", 2),
+    ("fn main(a: f32[8@X, 4], b: f32[8@Y, 4]) { stack([a, b], axis=1) }", 2),
+    ("fn main(a: f32[8@X, 4], b: f32[8@Y, 4], c: bool[8@X, 4]) { where(c, a, b) }", 2),
+    ("fn main(a: f32[8@X, 4], b: f32[8@Y, 4], c: f32[8@X, 4]) { stack([a, b, c]) }", 2),
+    ("fn main(a: f32[8@X, 8@Y], b: f32[8@Y, 8@X]) { a @ b }", 2),
+    ("fn main(a: f32[8@X], b: f32[8@Y]) { clip(a, b, 3) }", 2),
+    ("fn main(a: f32[8@X], b: i32[8@Y]) { a * b }", 2),
+    ("fn main(a: f32[8@X], b: f32[8@Y]) { let mut c = a; c += b; c }", 2),
+    ("fn main(a: f32[8@X, 4@Y], r: f32[4@X]) { let mut u = a; u[3] = r; u }", 2),
+    ("fn main(a: f32[8@X, 4@Y], r: f32[8@Y]) { let mut u = a; u[:, 1] = r; u }", 2),
+    ("fn main(a: f32[8@X, 4@Y], r: f32[8@Y, 4]) { let mut u = a; u[:] += r; u }", 1),
+    ("fn main(a: f32[8@X, 4], r: f32[4@X], i: i32) { let mut u = a; u[i] = r; u }", 2),
+    ("fn main(a: f32[8@X, 4], i: i32) { a[i, 0] }", 1),
+    ("fn main(a: f32[8@X, 4], i: i32) { dynamic_slice(a, (i, 0), (2, 4)) }", 1),
+    ("fn main(a: f32[8@X, 6@Y], b: f32[6@Y, 5@X]) { tensordot(a, b, axes=1) }", 2),
+    ("fn main(a: f32[8@(X, Y), 6], b: f32[8@X, 6]) { a * b }", 2),
+    ("fn main(a: f32[8@X, 6@Y], b: f32[6@Y, 5], c: f32[5, 7]) { einsum(\"ij,jk,kl->il\", a, b, c) }", 4),
+    ("fn main(a: f32[4@X, 8, 6], b: f32[4@Y, 6, 8]) { a @ b }", 2),
+    ("fn main(a: f32[8, 4@X], b: f32[4@X, 8]) { cos(matmul(a, b, out=P(unreduced=X))) }", 1),
 ];
 
 fn compiled(body: &str) -> Result<Compilation, Vec<Diagnostic>> {
@@ -58,11 +80,21 @@ fn every_choice_is_one() {
         let [error] = errors.as_slice() else { panic!("{body}: {errors:?}") };
         assert!(error.code.name().starts_with("E03"), "{body}: {error:?}");
         assert_eq!(error.edits.len(), *ways, "{body}: {:?}", error.edits);
+        let mut received = 0;
         for edit in &error.edits {
             let mut edited = text.clone();
             edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.replacement);
             let found = match compiled(&edited) {
-                Ok(compilation) => said(&compilation),
+                Ok(compilation) => {
+                    let moved = collectives(compilation.stage(Stage::Partitioned).unwrap());
+                    let moved: u64 = moved.iter().map(|collective| collective.received).sum();
+                    assert!(
+                        received <= moved || edit.note.contains("; then"),
+                        "{body}: not the cheapest first: {edited}"
+                    );
+                    received = moved;
+                    said(&compilation)
+                }
                 // Two things were ambiguous, and this was the first.
                 Err(errors) if *ways == 1 && errors[0].code.name().starts_with("E03") => continue,
                 Err(errors) => panic!("{edited}{errors:?}"),

@@ -4,6 +4,7 @@ use super::Checker;
 use super::args::{Arg, Args};
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
+use super::operators::Written;
 use super::scopes::{Binding, Frame};
 use super::sizes::{Bindings, Size};
 use super::term::{Function, Term};
@@ -138,7 +139,7 @@ impl Checker<'_> {
             let mut args = Args::new(name, span, args);
             self.build.span = span;
             let result = call(name, &mut args, &mut self.build);
-            let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &given));
+            let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
             let term = self.or_report(result);
             if matches!(term, Term::Poison) {
                 return term;

@@ -50,6 +50,7 @@ impl Checker<'_> {
             ExprKind::Tuple(parts) => Term::Tuple(parts.iter().map(|part| self.expr(part)).collect()),
             ExprKind::List(parts) => {
                 let list = Term::List(parts.iter().map(|part| self.expr(part)).collect());
+                self.lists.insert(expr.span, parts.iter().map(|part| part.span).collect());
                 if list.is_poisoned() { Term::Poison } else { list }
             }
             ExprKind::Struct(fields) => self.struct_literal(fields),

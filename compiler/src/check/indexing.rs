@@ -4,6 +4,7 @@
 
 use super::Checker;
 use super::errors::indices as errors;
+use super::operators::Written;
 use super::sizes::whole_number;
 use super::term::Term;
 use crate::ir::Value;
@@ -36,7 +37,7 @@ impl Checker<'_> {
         self.build.span = span;
         let result = index::get(&mut self.build, value, &items, span);
         let result = result.map(Term::Array);
-        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &[(term, base)]));
+        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Index, &[(term, base)]));
         self.or_report(result)
     }
 
@@ -80,8 +81,13 @@ impl Checker<'_> {
         }
         self.build.span = span;
         let result = update::set(&mut self.build, old, &items, (&new.0, new.1), span).map(Term::Array);
-        let result =
-            result.map_err(|diagnostic| self.with_choices(diagnostic, span, None, &[(Term::Array(old), place), new]));
+        let result = result.map_err(|diagnostic| {
+            let mut given = vec![(Term::Array(old), place)];
+            if op.is_none() {
+                given.push(new);
+            }
+            self.with_choices(diagnostic, span, &Written::Assignment(old), &given)
+        });
         self.or_report(result)
     }
 

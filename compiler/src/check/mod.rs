@@ -93,6 +93,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         sets: options.sets.iter().cloned().collect(),
         expanded: BTreeSet::new(),
         lambdas: BTreeMap::new(),
+        lists: BTreeMap::new(),
         exact: None,
         depth: 0,
     };
@@ -130,6 +131,8 @@ struct Checker<'a> {
     expanded: BTreeSet<ItemId>,
     /// The lambdas of the program, each copied out of the tree once.
     lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
+    /// Where the parts of lists stand, for edits of one of them.
+    lists: BTreeMap<Span, Vec<Span>>,
     /// The program is a dump of this stage: its types are given.
     exact: Option<Stage>,
     /// How many expressions are around the one that is being looked at.

@@ -3,12 +3,26 @@
 use super::Checker;
 use super::term::Term;
 use crate::ir::Value;
-use crate::ir::explicit::{Choice, Edit};
+use crate::ir::explicit::{Edit, cost_of_move, spaced};
 use crate::ir::sharding::Sharding;
 use crate::ops::promote;
 use spmdc_grammar::ast::{BinaryOp, UnaryOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+
+/// What a layout is ambiguous of, as the program writes it.
+pub(super) enum Written<'a> {
+    /// An operator, and the function that does the same, if that takes `out=`.
+    Operator(Option<&'a str>),
+    Call(&'a str),
+    Index,
+    /// A statement that begins with this value's name.
+    Assignment(Value),
+}
+
+/// Functions whose `out=` decides where the operands leave a choice.
+const TAKE_OUT: &[&str] =
+    &["matmul", "dot", "einsum", "outer", "tensordot", "reshape", "ravel", "squeeze", "expand_dims"];
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: UnaryOp, span: Span, arg: (Term, Span)) -> Term {
@@ -26,62 +40,142 @@ impl Checker<'_> {
         }
         self.build.span = span;
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
-        let function = (op == BinaryOp::MatMul).then_some("matmul");
-        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, function, &[lhs, rhs]));
+        let result = result.map_err(|diagnostic| {
+            // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
+            let written = match &lhs.0 {
+                Term::Array(target) if lhs.1 == span => Written::Assignment(*target),
+                _ => Written::Operator((op == BinaryOp::MatMul).then_some("matmul")),
+            };
+            let is_part = lhs.1 != span && self.source(span).ends_with(';');
+            let given = if is_part { vec![rhs] } else { vec![lhs, rhs] };
+            self.with_choices(diagnostic, span, &written, &given)
+        });
         self.or_report(result)
     }
 
-    /// Where a layout is ambiguous, the ways out as changes of the source. `function` is what an operator is called as.
+    /// Where a layout is ambiguous, the ways out as changes of the source.
     pub(super) fn with_choices(
         &mut self,
         mut diagnostic: Diagnostic,
         span: Span,
-        function: Option<&str>,
+        written: &Written<'_>,
         given: &[(Term, Span)],
     ) -> Diagnostic {
         let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
+        let arrays = self.arrays_in(given);
+        let is_index = matches!(written, Written::Index);
         let place = |operand: usize| {
             let value = operands.get(operand)?;
-            let same = given.iter().find(|(term, _)| matches!(term, Term::Array(given) if given == value));
-            let is_operand = |(term, _): &&(Term, Span)| matches!(term, Term::Array(_) | Term::Int(_) | Term::Float(_));
-            let by_position = given.get(operand).filter(is_operand).filter(|_| given.len() == operands.len());
-            same.or(by_position).map(|(_, span)| *span)
+            let same = arrays.iter().find(|(array, _)| array == value);
+            // A value that the call converted, or cut first.
+            let by_position = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
+            same.or(by_position).copied()
         };
         let mut lines = Vec::new();
-        for choice in &choices {
-            let edit = match &choice.edit {
-                Edit::Reshard { operand, to } => place(*operand).and_then(|place| {
-                    let to = self.of_given(operands[*operand], to, place, given)?;
-                    let choice = Choice { edit: Edit::Reshard { operand: *operand, to }, note: String::new() };
-                    Some((place, choice.text(Some(self.source(place)), &self.build.mesh)))
+        for mut choice in choices {
+            let edit = match choice.edit.clone() {
+                Edit::Reshard { operand, to } => place(operand).and_then(|(array, place)| {
+                    let to = self.of_given(operands[operand], &to, array)?;
+                    if self.build.ty(operands[operand]).array.len() != self.build.ty(array).array.len() {
+                        choice.note = cost_of_move(self.build.ty(array), &to, &self.build.mesh).0;
+                    }
+                    choice.edit = Edit::Reshard { operand, to };
+                    let text = self.source(place);
+                    let replacement = match written {
+                        Written::Assignment(target) if *target == array => {
+                            let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+                            let (name, rest) = text.split_at(end);
+                            if rest.starts_with('.') {
+                                return None;
+                            }
+                            format!("{name} = {}; {text}", choice.text(Some(name), &self.build.mesh))
+                        }
+                        _ => choice.text(Some(text), &self.build.mesh),
+                    };
+                    Some((place, replacement))
                 }),
+                Edit::Reshards(moves) => self.moved(span, &moves, &operands, place),
                 Edit::Out(_) => {
                     let out = choice.text(None, &self.build.mesh);
-                    let call = match (function, given) {
-                        (Some(function), [lhs, rhs]) => {
-                            Some(format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1)))
+                    match (written, given) {
+                        (Written::Operator(Some(function)), [lhs, rhs]) => {
+                            Some((span, format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1))))
                         }
-                        _ => self.source(span).strip_suffix(')').map(|call| format!("{call}, {out})")),
-                    };
-                    call.map(|call| (span, call))
+                        (Written::Call(function), _) if TAKE_OUT.contains(function) => {
+                            self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
+                        }
+                        _ => None,
+                    }
                 }
             };
             let Some((place, replacement)) = edit else { continue };
+            // `ravel()` has nothing in front of a comma.
+            let replacement = replacement.replace("(, out=", "(out=");
             lines.push(format!("`{replacement}`: {}", choice.note));
-            diagnostic = diagnostic.edit(place, replacement, choice.note.clone());
+            diagnostic = diagnostic.edit(place, replacement, choice.note);
         }
-        if lines.len() == choices.len() {
+        if !lines.is_empty() {
             diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
         }
         diagnostic
     }
 
-    /// The sharding of an operand as one of the value that the user gave, which may lack dimensions of one element.
-    fn of_given(&self, operand: Value, to: &Sharding, place: Span, given: &[(Term, Span)]) -> Option<Sharding> {
-        let (Term::Array(given), _) = given.iter().find(|(_, span)| *span == place)? else { return Some(to.clone()) };
-        let (from, wanted) = (self.build.ty(operand).shape(), self.build.ty(*given).shape());
+    /// The text of a call with some of its operands moved.
+    fn moved(
+        &self,
+        span: Span,
+        moves: &[(usize, Sharding)],
+        operands: &[Value],
+        place: impl Fn(usize) -> Option<(Value, Span)>,
+    ) -> Option<(Span, String)> {
+        let mut edits = Vec::new();
+        for (operand, to) in moves {
+            let (array, place) = place(*operand)?;
+            let to = self.of_given(operands[*operand], to, array)?;
+            edits.push((place, format!("reshard({}, {})", self.source(place), spaced(&to, &self.build.mesh))));
+        }
+        edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+        let mut text = self.source(span).to_string();
+        for (place, replacement) in edits {
+            let at = |offset: u32| offset.checked_sub(span.start).map(|offset| offset as usize);
+            let (start, end) = (at(place.start)?, at(place.end)?);
+            text.get(start..end)?;
+            text.replace_range(start..end, &replacement);
+        }
+        Some((span, text))
+    }
+
+    /// The arrays among what was given, also those in lists, each with its place.
+    fn arrays_in(&self, given: &[(Term, Span)]) -> Vec<(Value, Span)> {
+        let mut arrays = Vec::new();
+        for (term, span) in given {
+            match (term, self.lists.get(span)) {
+                (Term::Array(value), _) => arrays.push((*value, *span)),
+                (Term::List(parts), Some(spans)) => {
+                    let parts: Vec<(Term, Span)> = parts.iter().cloned().zip(spans.iter().copied()).collect();
+                    arrays.extend(self.arrays_in(&parts));
+                }
+                _ => {}
+            }
+        }
+        arrays
+    }
+
+    /// The sharding of an operand as one of the array that the user gave: that may lack dimensions of one element, or be larger.
+    fn of_given(&self, operand: Value, to: &Sharding, given: Value) -> Option<Sharding> {
+        let (from, wanted) = (self.build.ty(operand).shape(), self.build.ty(given).shape());
         if from == wanted {
             return Some(to.clone());
+        }
+        if from.len() == wanted.len() {
+            let mut whole = self.build.ty(given).sharding.close();
+            let own = &self.build.ty(operand).sharding.dims;
+            for (dim, (own, to)) in whole.dims.iter_mut().zip(own.iter().zip(&to.dims)) {
+                if !own.axes.is_empty() && to.axes.is_empty() {
+                    dim.axes.clear();
+                }
+            }
+            return Some(whole);
         }
         let kept = to.dims.iter().zip(from).filter(|(_, size)| **size != 1);
         let (dims, sizes): (Vec<_>, Vec<usize>) = kept.map(|(dim, size)| (dim.clone(), *size)).unzip();

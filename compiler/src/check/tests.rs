@@ -328,10 +328,10 @@ fn ambiguous_products_name_the_choices() {
     assert_eq!(
         edits,
         [
-            ("matmul(a, b, out=P(X, _))", "one all_reduce over Y, 128 bytes per device"),
+            ("matmul(a, b, out=P(X, _, unreduced=Y))", "nothing moves: each device keeps its partial sum"),
             ("matmul(a, b, out=P((X, Y), _))", "one reduce_scatter over Y, 128 bytes per device"),
             ("matmul(a, b, out=P(X, Y))", "one reduce_scatter over Y, 128 bytes per device"),
-            ("matmul(a, b, out=P(X, _, unreduced=Y))", "nothing moves: each device keeps its partial sum"),
+            ("matmul(a, b, out=P(X, _))", "one all_reduce over Y, 128 bytes per device"),
         ]
     );
     let printed = typed(&text.replace("a @ b", "matmul(a, b, out=P(X, _))"));

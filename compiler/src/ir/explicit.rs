@@ -12,6 +12,7 @@ use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::reshape::Reshape;
 use crate::ops::reshard::Step;
 use crate::ops::{Mismatch, Op};
 use crate::passes::reshard;
@@ -22,8 +23,10 @@ use spmdc_runtime::abi::ReduceOp;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub edit: Edit,
-    /// What it costs.
+    /// What it costs, in words.
     pub note: String,
+    /// Bytes that the device receives which receives most.
+    pub cost: f64,
 }
 
 impl Choice {
@@ -32,6 +35,10 @@ impl Choice {
         match &self.edit {
             Edit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
             Edit::Reshard { to, .. } => format!("reshard({}, {})", operand.unwrap_or("..."), spaced(to, mesh)),
+            Edit::Reshards(moves) => {
+                let moves = moves.iter().map(|(_, to)| format!("reshard(..., {})", spaced(to, mesh)));
+                moves.collect::<Vec<_>>().join(" and ")
+            }
         }
     }
 }
@@ -47,13 +54,60 @@ pub enum Edit {
     Out(Sharding),
     /// `reshard` around an operand.
     Reshard { operand: usize, to: Sharding },
+    /// `reshard` around several operands.
+    Reshards(Vec<(usize, Sharding)>),
 }
 
 /// The axes of each factor, and whether some operand has them.
 type FactorAxes = Vec<Vec<u8>>;
 
-/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too.
+/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch stand in the
+/// order of what they cost.
 pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
+    derived(op, args, results, mesh).map_err(|mut mismatch| {
+        if matches!(op, Op::Reshape(_)) && mismatch.code == Code::E0301 {
+            mismatch.choices.extend(reshaped_choices(args[0], &results[0], mesh));
+        }
+        mismatch.choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        mismatch
+    })
+}
+
+/// How the operand of a reshape must lie so that the result lies as `out` says, and nothing moves.
+pub fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
+    let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
+    let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
+    let layout = derived(&back, &[&laid_out], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
+    // What is found must lead back: one element is on all devices, for example.
+    let operand = Type { sharding: layout.clone(), ..from.clone() };
+    let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
+    let found = derived(&there, &[&operand], std::slice::from_ref(result), mesh).ok()?.pop()?;
+    (found.close().dims == out.close().dims).then_some(layout)
+}
+
+/// The layouts that the result of a reshape may have, where none follows: all axes of the operand on one dimension each way, or none.
+fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice> {
+    let axes: Vec<u8> = from.sharding.close().dims.iter().flat_map(|dim| dim.axes.clone()).collect();
+    let unreduced = from.sharding.unreduced;
+    let mut outs = vec![vec![Vec::new(); result.rank()]];
+    for dim in 0..result.rank() {
+        let mut dims = vec![Vec::new(); result.rank()];
+        dims[dim].clone_from(&axes);
+        outs.push(dims);
+    }
+    let mut choices = Vec::new();
+    for dims in outs {
+        let dims = dims.into_iter().map(|axes| DimSharding { axes, open: false, frame: None }).collect();
+        let out = Sharding { dims, unreduced, combine: ReduceOp::Sum };
+        if let Some(to) = before_reshape(from, result, &out, mesh) {
+            let (note, cost) = cost_of_move(from, &to.close(), mesh);
+            choices.push(Choice { edit: Edit::Out(out), note, cost });
+        }
+    }
+    choices
+}
+
+fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
     let context = Context { op, args, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
@@ -79,7 +133,7 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
     }
     for layout in &layouts {
         if let Some(axis) = layout.repeated_axis() {
-            return Err(context.axis_in_two_dims(axis));
+            return Err(context.axis_in_two_dims(axis, contracted, layout, results));
         }
     }
     if contracted.is_empty() {
@@ -336,7 +390,7 @@ impl Context<'_> {
 
 /// Messages: what is wrong, and the ways out with what they cost.
 impl Context<'_> {
-    fn axis_in_two_dims(&self, axis: u8) -> Mismatch {
+    fn axis_in_two_dims(&self, axis: u8, contracted: AxisSet, layout: &Sharding, results: &[ArrayType]) -> Mismatch {
         let name = self.mesh.name(axis);
         let holders: Vec<usize> =
             (0..self.args.len()).filter(|&at| self.args[at].sharding.used_axes().contains(usize::from(axis))).collect();
@@ -346,10 +400,30 @@ impl Context<'_> {
             self.name(),
             types.join(" and ")
         );
-        let choices = holders.iter().map(|&at| {
+        let without = |at: usize| {
             let mut to = self.args[at].sharding.close();
             to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&other| other != axis));
-            self.reshard(at, to)
+            to
+        };
+        if contracted.is_empty() {
+            let choices = holders.iter().map(|&at| self.reshard(at, without(at)));
+            return Mismatch::new(Code::E0302, message).choices(choices.collect());
+        }
+        // What becomes of the sum is to be said, too, so the output is named: with the axis on one of the dimensions that want it.
+        let wanting: Vec<usize> = (0..layout.dims.len()).filter(|&dim| layout.dims[dim].axes.contains(&axis)).collect();
+        let choices = wanting.iter().map(|&kept| {
+            let mut to = layout.close();
+            for (_, dim) in to.dims.iter_mut().enumerate().filter(|(dim, _)| *dim != kept) {
+                dim.axes.retain(|&other| other != axis);
+            }
+            // The dimensions of the first operand come first, and the other operand moves.
+            let moved = if kept == wanting[0] { holders[holders.len() - 1] } else { holders[0] };
+            let sharding = to.clone().with_unreduced(contracted, ReduceOp::Sum);
+            let partial = Type { array: results[0].clone(), sharding, varying: AxisSet::EMPTY };
+            let operand = cost_of_move(self.args[moved], &without(moved), self.mesh);
+            let sum = cost_of_move(&partial, &to, self.mesh);
+            let note = in_turn([operand.0.as_str(), sum.0.as_str()].into_iter());
+            Choice { edit: Edit::Out(to), note, cost: operand.1 + sum.1 }
         });
         Mismatch::new(Code::E0302, message).choices(choices.collect())
     }
@@ -371,9 +445,8 @@ impl Context<'_> {
             show(first),
             show(second)
         );
-        let like = |operand: usize, other: usize| {
+        let like = |operand: usize, wanted: &Vec<u8>| {
             let mut to = self.args[operand].sharding.close();
-            let wanted = &shares[other][factor];
             for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
                 if factors.contains(&factor) {
                     dim.axes.clone_from(wanted);
@@ -381,15 +454,27 @@ impl Context<'_> {
                     dim.axes.retain(|axis| !wanted.contains(axis));
                 }
             }
-            self.reshard(operand, to)
+            (operand, to)
         };
+        // All that are split there go to the layout of one of them.
+        let all_as = |wanted: &Vec<u8>| {
+            let split = shares.iter().enumerate().filter(|(_, share)| !share[factor].is_empty());
+            let others = split.filter(|(_, share)| share[factor] != *wanted);
+            self.reshards(others.map(|(operand, _)| like(operand, wanted)).collect())
+        };
+        let mut wanted: Vec<&Vec<u8>> = Vec::new();
+        for share in shares.iter().map(|share| &share[factor]).filter(|axes| !axes.is_empty()) {
+            if !wanted.contains(&share) {
+                wanted.push(share);
+            }
+        }
         let choices = match rule.factors[factor].kind {
             // Split alike, it would be ambiguous what becomes of the sum; with one side whole it is not.
             FactorKind::Reduce(_) => vec![
                 self.summed_whole(rule, factor, first, show(second)),
                 self.summed_whole(rule, factor, second, show(first)),
             ],
-            FactorKind::Pass | FactorKind::Window | FactorKind::Whole => vec![like(first, second), like(second, first)],
+            FactorKind::Pass | FactorKind::Window | FactorKind::Whole => wanted.into_iter().map(all_as).collect(),
         };
         Mismatch::new(Code::E0302, message).choices(choices)
     }
@@ -455,7 +540,10 @@ impl Context<'_> {
         let layout = layout.close();
         let sharding = layout.clone().with_unreduced(contracted, ReduceOp::Sum);
         let partial = Type { array: result.clone(), sharding, varying: AxisSet::EMPTY };
-        let out = |to: Sharding| Choice { note: cost_of_move(&partial, &to, self.mesh), edit: Edit::Out(to) };
+        let out = |to: Sharding| {
+            let (note, cost) = cost_of_move(&partial, &to, self.mesh);
+            Choice { edit: Edit::Out(to), note, cost }
+        };
         let mut choices = vec![out(layout.clone())];
         for dim in 0..result.rank() {
             let mut to = layout.clone();
@@ -466,21 +554,46 @@ impl Context<'_> {
         choices.push(Choice {
             edit: Edit::Out(kept),
             note: "nothing moves: each device keeps its partial sum".to_string(),
+            cost: 0.0,
         });
         Mismatch::new(Code::E0301, message).choices(choices)
     }
 
+    fn reshards(&self, mut moves: Vec<(usize, Sharding)>) -> Choice {
+        if moves.len() == 1
+            && let Some((operand, to)) = moves.pop()
+        {
+            return self.reshard(operand, to);
+        }
+        let costs: Vec<(String, f64)> =
+            moves.iter().map(|(operand, to)| cost_of_move(self.args[*operand], to, self.mesh)).collect();
+        Choice {
+            edit: Edit::Reshards(moves),
+            note: in_turn(costs.iter().map(|(note, _)| note.as_str())),
+            cost: costs.iter().map(|(_, cost)| cost).sum(),
+        }
+    }
+
     fn reshard(&self, operand: usize, to: Sharding) -> Choice {
-        let note = cost_of_move(self.args[operand], &to, self.mesh);
-        Choice { edit: Edit::Reshard { operand, to }, note }
+        let (note, cost) = cost_of_move(self.args[operand], &to, self.mesh);
+        Choice { edit: Edit::Reshard { operand, to }, note, cost }
     }
 }
 
-/// What bringing a value into another layout takes, in one line.
-pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> String {
+/// Several costs in one line.
+fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
+    let notes: Vec<&str> = notes.filter(|note| *note != NOTHING_MOVES).collect();
+    if notes.is_empty() { NOTHING_MOVES.to_string() } else { notes.join(", then ") }
+}
+
+const NOTHING_MOVES: &str = "nothing moves";
+
+/// What bringing a value into another layout takes: in one line, and in bytes that the device receives which receives most.
+pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     let mut from = ty.sharding.close();
     let mut steps = Vec::new();
-    for step in reshard::plan(&ty.array, &from, to, mesh).steps {
+    let plan = reshard::plan(&ty.array, &from, to, mesh);
+    for step in plan.steps {
         if let Step::Collective(kind) = step.step {
             let group = mesh.display_set(reshard::group(&ty.array, &from, &step.to, mesh));
             let [before, after] = [&from, &step.to].map(|at| Type { sharding: at.clone(), ..ty.clone() });
@@ -490,7 +603,7 @@ pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> String {
         }
         from = step.to;
     }
-    if steps.is_empty() { "nothing moves".to_string() } else { steps.join(", then ") }
+    (in_turn(steps.iter().map(String::as_str)), plan.cost)
 }
 
 /// The axes of a dimension, dealt out to its factors, major to minor; None where they do not divide them.

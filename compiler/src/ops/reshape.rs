@@ -4,7 +4,7 @@
 //! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
 
 use super::factors::{DimFactors, FactorKind, Factors};
-use super::reshard::made_with_layout;
+use super::reshard::{complete, made_with_layout, whole};
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -14,7 +14,9 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
+use crate::ir::explicit;
 use crate::ir::mesh::Mesh;
+use crate::ir::sharding::Sharding;
 use crate::ir::types::ArrayType;
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -185,6 +187,17 @@ pub fn reshape(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value,
     build.emit1(Reshape::new(&from, to), &[value])
 }
 
+/// As [`reshape`], for ops whose own result does not depend on the layout in between: where none follows, the operand is made whole.
+pub fn reshaped(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
+    match reshape(build, value, to) {
+        Err(_) if build.conflict.take().is_some() => {
+            let value = whole(build, value)?;
+            reshape(build, value, to)
+        }
+        made => made,
+    }
+}
+
 /// Sizes in which one -1 stands for what is left.
 fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let error = |message: String| Diagnostic::error(Code::E0205, args.span, message);
@@ -236,7 +249,14 @@ impl Call for Reshape {
                 fill_in(&given, len, args)?
             }
         };
-        made_with_layout(args, build, value, |build, value| reshape(build, value, &to))
+        let span = args.span;
+        let before = |build: &Builder, out: &Sharding| {
+            let from = build.ty(value);
+            let result = ArrayType { shape: to.clone(), ..from.array.clone() };
+            let out = complete(out.clone(), to.len(), span).ok()?;
+            explicit::before_reshape(from, &result, &out, &build.mesh)
+        };
+        made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
     }
 }
 

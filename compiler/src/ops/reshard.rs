@@ -197,26 +197,42 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Re
     Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
 }
 
-/// As [`with_layout`], for a value that `make` computes of an operand: where the operand's layout leaves none to the result, it is made
-/// of the whole operand.
+/// As [`with_layout`], for a value that `make` computes of an operand. Where the operand's layout leaves none to the result, it is brought
+/// to the one that `before` knows to lead to `out=`; if there is none, the result is made of the whole operand.
 pub fn made_with_layout(
     args: &mut Args<'_>,
     build: &mut Builder,
     operand: Value,
     make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
+    before: impl Fn(&Builder, &Sharding) -> Option<Sharding>,
 ) -> Result<Term, Diagnostic> {
     let value = match make(build, operand) {
         Err(_) if build.conflict.is_some() && args.rest.iter().any(|arg| arg.name.as_deref() == Some("out")) => {
             build.conflict = None;
-            let explicit = build.mesh.of_kind(AxisKind::Explicit);
-            let mut to = build.ty(operand).sharding.clone();
-            to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !explicit.contains(usize::from(axis))));
-            let whole = build.emit1(Reshard::request(to), &[operand])?;
-            make(build, whole)?
+            let out = args.rest.iter().find_map(|arg| match &arg.term {
+                Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(&given.sharding),
+                _ => None,
+            });
+            // What auto axes do is not known yet.
+            let only_explicit = build.mesh.of_kind(AxisKind::Auto).is_empty();
+            let to = out.filter(|_| only_explicit).and_then(|out| before(build, out));
+            let laid_out = match to {
+                Some(to) => build.emit1(Reshard::request(to), &[operand])?,
+                None => whole(build, operand)?,
+            };
+            make(build, laid_out)?
         }
         made => made?,
     };
     with_layout(args, build, value)
+}
+
+/// A value that is whole along explicit axes; partial sums stay what they are.
+pub fn whole(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
+    let explicit = build.mesh.of_kind(AxisKind::Explicit);
+    let mut to = build.ty(value).sharding.clone();
+    to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !explicit.contains(usize::from(axis))));
+    build.emit1(Reshard::request(to), &[value])
 }
 
 /// A sharding for a value of this rank: dimensions that it does not mention are not split.
