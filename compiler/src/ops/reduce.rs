@@ -9,7 +9,7 @@ use super::constant::Constant;
 use super::elementwise::{self, BinaryOp, CompareOp, Select};
 use super::factors::{FactorKind, Factors};
 use super::promote;
-use super::reshape::reshape;
+use super::reshape::{reshape, reshaped};
 use super::{Call, Mismatch, Rules, number, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
@@ -410,7 +410,7 @@ impl Call for ArgReduce {
             return Ok(Term::Array(build.emit1(ArgReduce { largest, axis, keepdims }, &[value])?));
         }
         // Without an axis, the position in the flattened array.
-        value = reshape(build, value, &[shape.iter().product()])?;
+        value = reshaped(build, value, &[shape.iter().product()])?;
         let place = build.emit1(ArgReduce { largest, axis: 0, keepdims: false }, &[value])?;
         let place = if keepdims { reshape(build, place, &vec![1; shape.len()])? } else { place };
         Ok(Term::Array(place))

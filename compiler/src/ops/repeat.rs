@@ -1,6 +1,7 @@
 //! `tile` and `repeat`: a new dimension is stretched and merged with the one that it stands beside.
 
 use super::concatenate::concatenate;
+use super::reshard::Reshard;
 use super::slice::{Range, slice};
 use super::{Call, broadcast, reshape, shape};
 use crate::check::args::Args;
@@ -8,6 +9,7 @@ use crate::check::term::Term;
 use crate::check::too_large;
 use crate::ir::Value;
 use crate::ir::build::Builder;
+use crate::ir::mesh::AxisKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -17,6 +19,19 @@ pub struct Repeat;
 /// `times` copies of a dimension: of the whole (`outer`), or of each element.
 fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
+    let own = build.ty(value).sharding.clone();
+    let explicit = build.mesh.of_kind(AxisKind::Explicit);
+    let is_explicit = |axis: &u8| explicit.contains(usize::from(*axis));
+    let axes: Vec<u8> = own.dims[dim].axes.iter().copied().filter(is_explicit).collect();
+    // Blocks of which the last is shorter do not grow into blocks of the result: it is made of the whole dimension.
+    let is_uneven = !outer && !sizes[dim].is_multiple_of(build.mesh.size_of(&axes));
+    let value = if is_uneven {
+        let mut to = own.clone();
+        to.dims[dim].axes.retain(|axis| !is_explicit(axis));
+        build.emit1(Reshard::request(to), &[value])?
+    } else {
+        value
+    };
     let place = if outer { dim } else { dim + 1 };
     let mut wider = sizes.clone();
     wider.insert(place, 1);
@@ -25,7 +40,8 @@ fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bo
     let value = broadcast::broadcast(build, value, &wider)?;
     let mut merged = sizes;
     merged[dim] = merged[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
-    reshape::reshape(build, value, &merged)
+    let value = reshape::reshape(build, value, &merged)?;
+    if is_uneven { build.emit1(Reshard::request(own), &[value]) } else { Ok(value) }
 }
 
 /// More counts than this would make a program of as many statements.
@@ -83,8 +99,15 @@ impl Call for Repeat {
         sizes.splice(0..0, vec![1; rank - sizes.len()]);
         times.splice(0..0, vec![1; rank - times.len()]);
         value = reshape::reshape(build, value, &sizes)?;
+        let explicit = build.mesh.of_kind(AxisKind::Explicit);
         for (dim, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
-            value = copies(build, value, dim, times, true)?;
+            let is_split = |axis: &u8| explicit.contains(usize::from(*axis));
+            let own = &build.ty(value).sharding.dims[dim];
+            value = match times {
+                // One after another they keep the axes of the dimension.
+                2..=MAX_COUNTS if own.axes.iter().any(is_split) => concatenate(build, &vec![value; times], dim)?,
+                _ => copies(build, value, dim, times, true)?,
+            };
         }
         Ok(Term::Array(value))
     }

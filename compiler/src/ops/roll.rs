@@ -1,6 +1,7 @@
 //! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
 
 use super::factors::Factors;
+use super::reshard::Reshard;
 use super::{Call, Mismatch, Rules, reshape, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -9,7 +10,7 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
-use crate::ir::mesh::Mesh;
+use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::types::ArrayType;
 use crate::ir::window::{DimMap, WindowMap};
 use spmdc_grammar::codes::Code;
@@ -86,10 +87,19 @@ impl Call for Roll {
         let Some(axes) = args.optional_ints("axis")? else {
             // Without an axis the elements move round in row-major order.
             let len = sizes.iter().product();
-            let flat = reshape::reshape(build, value, &[len])?;
+            let own = build.ty(value).sharding.clone();
+            let flat = reshape::reshaped(build, value, &[len])?;
             let shift = given.iter().sum::<i64>().rem_euclid(len.max(1) as i64) as usize;
             let rolled = build.emit1(Roll { shifts: vec![shift] }, &[flat])?;
-            return Ok(Term::Array(reshape::reshape(build, rolled, &sizes)?));
+            let rolled = reshape::reshaped(build, rolled, &sizes)?;
+            // The result lies as the operand does, also where the flattened array could not.
+            let is_split = !own.used_axes().intersect(build.mesh.of_kind(AxisKind::Explicit)).is_empty();
+            let moved = if is_split && build.ty(rolled).sharding != own {
+                build.emit1(Reshard::request(own), &[rolled])?
+            } else {
+                rolled
+            };
+            return Ok(Term::Array(moved));
         };
         if axes.len() != given.len() && given.len() != 1 {
             let message = format!("`roll` was given {} shifts for {} dimensions", given.len(), axes.len());
