@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_grammar::codes::Code;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,4 +107,30 @@ fn examples_say_what_they_show_and_how_to_run_them() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         assert!(readme.contains(&name), "examples/README.md does not list {name}");
     }
+}
+
+/// The table of operations and the pages of rules name the same functions.
+#[test]
+fn every_operation_has_a_documented_rule() {
+    let table = fs::read_to_string(root().join("compiler/src/ops/mod.rs")).unwrap();
+    let (_, table) = table.split_once("\nops! {").unwrap();
+    // What is not there yet has no rule either.
+    let (table, _) = table.split_once("later::Later").unwrap();
+    let mut documented = BTreeSet::new();
+    for page in files(&root().join("docs/rules"), "md").iter().filter(|page| !page.ends_with("README.md")) {
+        let text = fs::read_to_string(page).unwrap();
+        // Programs show what a rule does, they do not say it.
+        let prose = text.split("```").step_by(2).collect::<String>();
+        for code in prose.split('`').skip(1).step_by(2) {
+            let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+            documented.extend(words.map(str::to_string));
+        }
+    }
+    let names: Vec<&str> = table.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let missing: Vec<&str> = names
+        .iter()
+        .flat_map(|line| line.split('"').skip(1).step_by(2))
+        .filter(|name| !documented.contains(*name))
+        .collect();
+    assert!(missing.is_empty(), "no page of docs/rules tells the rule of {missing:?}");
 }
