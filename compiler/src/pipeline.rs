@@ -24,6 +24,7 @@ use crate::passes::local_winners::local_winners;
 use crate::passes::overlap::overlap;
 use crate::passes::partition::partition;
 use crate::passes::plan_memory::plan_memory;
+use crate::passes::propagate::refine::{Cuts, Refined, both};
 use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
 use crate::passes::reshard::STEP;
 use crate::passes::simplify::simplify;
@@ -164,13 +165,16 @@ fn partitioned(mut m: Module, after: &mut dyn FnMut(&'static str)) -> Module {
     m
 }
 
+/// So many ways to cut axes are tried.
+const MAX_REFINED: usize = 3;
+
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
-/// less stays: first what order gives, then each other choice, with the better ones of those before.
+/// less stays: first what order gives, then each other choice, with the better ones of those before, at last axes in parts.
 fn cheapest(m: Module) -> Propagated {
-    let mut best = propagate(m.clone(), Choices::NONE);
+    let mut best = propagate(m.clone(), Choices::NONE, None);
     let mut chosen = Choices::NONE;
     let mut least = None;
-    let open = best.open;
+    let (open, cuts) = (best.open, std::mem::take(&mut best.cuts));
     for (later_first, cuts_pass) in [(open.later_first, false), (false, open.cuts_pass)] {
         if !later_first && !cuts_pass {
             continue;
@@ -178,13 +182,50 @@ fn cheapest(m: Module) -> Propagated {
         let before = *least.get_or_insert_with(|| cost(&best.module));
         let later_first = later_first || chosen.later_first;
         let other = Choices { later_first, cuts_pass: cuts_pass || chosen.cuts_pass };
-        let propagated = propagate(m.clone(), other);
+        let propagated = propagate(m.clone(), other, None);
         let after = cost(&propagated.module);
         if after < before {
             (best, chosen, least) = (propagated, other, Some(after));
         }
     }
-    best
+    if cuts.is_empty() { best } else { cheapest_in_parts(&m, best, least, chosen, cuts) }
+}
+
+/// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without, and costs
+/// `least` if that is known. Parameters and results are laid out over whole axes.
+fn cheapest_in_parts(
+    m: &Module,
+    whole: Propagated,
+    least: Option<f64>,
+    chosen: Choices,
+    mut cuts: Vec<Cuts>,
+) -> Propagated {
+    if cuts.len() > 1 {
+        // What a program cuts in one reshape it may cut in the next one, too.
+        cuts.push(cuts.iter().fold(Cuts::new(), |all, more| both(&all, more)));
+    }
+    let mut best = None;
+    let mut least = least.unwrap_or_else(|| cost(&whole.module));
+    let mut tried: Vec<Cuts> = Vec::new();
+    while let Some(next) = cuts.pop() {
+        if tried.len() == MAX_REFINED {
+            break;
+        }
+        let Some(refined) = (!tried.contains(&next)).then(|| Refined::new(m, &next)).flatten() else { continue };
+        let free = propagate(refined.module.clone(), chosen, None);
+        let borders = refined.borders(&whole.module, &free.module);
+        let mut propagated = propagate(refined.module.clone(), chosen, Some(&borders));
+        let known = vec![(whole.provenance.clone(), refined.wholes()), (free.provenance, refined.same())];
+        propagated.provenance = propagated.provenance.behind(known);
+        // Parts that a later reshape would have to cut again.
+        cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
+        let after = cost(&propagated.module);
+        if after < least {
+            (best, least) = (Some(propagated), after);
+        }
+        tried.push(next);
+    }
+    best.unwrap_or(whole)
 }
 
 /// Bytes that a device receives in a program, and its operations as bytes. What runs an unknown number of times is taken to run often.
@@ -271,6 +312,28 @@ mod tests {
         let source = "mesh (X = 2, Y = 4);
             fn main(x: f32[8@X, 16@Y]) -> f32[8@(X, Y)] { sum(x, axis=1) }";
         assert_eq!(collectives(source), ["reduce_scatter"]);
+    }
+
+    #[test]
+    fn axes_are_cut_where_that_moves_less() {
+        let rows = |mesh: &str, out: &str| {
+            format!(
+                "mesh ({mesh}); fn main(x: f32[16@Y, 4]){out} {{
+                let r = reshape(x, (2, 8, 4)); reshape(r - sum(r, axis=1, keepdims=true), (16, 4)) }}"
+            )
+        };
+        for out in ["", " -> f32[16@Y, 4]"] {
+            assert_eq!(collectives(&rows("Y = 8", out)), ["all_reduce"]);
+            assert_eq!(result_types(&rows("Y = 8", out)), ["f32[16@Y,4]"]);
+        }
+        assert_eq!(compiled(&rows("Y = 8", "")).stages[1].mesh.axes.len(), 2);
+        for uncut in ["Y = 2", "Y = 3", "Y = 8, Z: explicit = 1"] {
+            let source = rows(uncut, "");
+            assert!(compiled(&source).stages.iter().all(|module| module.mesh == module.mesh.plain()), "{uncut}");
+        }
+        // Nothing is gained where the result is needed as it is.
+        let source = "mesh (Y = 4); fn main(x: f32[8@Y, 16]) { reshape(x, (2, 4, 16)) }";
+        assert_eq!(result_types(source), ["f32[2,4,16@Y]"]);
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let plan = costs(module, program);
-    let mesh: Vec<String> = module.mesh.axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
+    let mesh: Vec<String> =
+        module.mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
     let mut text = match mesh.as_slice() {
         [] => format!("`{}` on one device\n", program.entry),
         _ => format!("`{}` on the mesh ({}), {} devices\n", program.entry, mesh.join(", "), program.device_count()),

@@ -9,7 +9,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
 /// Axis sets are bits of a word.
-const MAX_AXES: usize = 16;
+pub const MAX_AXES: usize = 16;
 
 /// Devices are threads of one process; more than this is a slip of the pen.
 const MAX_DEVICES: usize = 4096;
@@ -146,12 +146,12 @@ fn declare(
         diagnostics.push(error(axis.size.span, format!("the size of axis `{}` is {value}", axis.name.name)));
         1
     });
-    mesh.axes.push(Axis { name: axis.name.name.clone(), size, kind });
+    mesh.axes.push(Axis::new(&axis.name.name, size, kind));
 }
 
 fn undeclared(given: Option<&MeshOverride>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Axis> {
     const NAMES: [&str; 4] = ["X", "Y", "Z", "W"];
-    let axis = |name: &str, size: usize| Axis { name: name.to_string(), size, kind: AxisKind::Auto };
+    let axis = |name: &str, size: usize| Axis::new(name, size, AxisKind::Auto);
     match given {
         None => Vec::new(),
         Some(MeshOverride::Sizes(sizes)) => {

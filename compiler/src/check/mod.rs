@@ -19,7 +19,7 @@ mod exprs;
 mod indexing;
 mod loops;
 mod manual;
-mod meshes;
+pub mod meshes;
 mod names;
 mod operators;
 mod patterns;

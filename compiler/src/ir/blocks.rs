@@ -86,7 +86,7 @@ mod tests {
     use crate::ir::mesh::{Axis, AxisKind};
 
     fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
         Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
     }
 

@@ -658,7 +658,7 @@ mod tests {
     use crate::ops::factors::Factor;
 
     fn mesh() -> Mesh {
-        let axis = |name: &str, size| crate::ir::mesh::Axis { name: name.to_string(), size, kind: AxisKind::Explicit };
+        let axis = |name: &str, size| crate::ir::mesh::Axis::new(name, size, AxisKind::Explicit);
         Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
     }
 

@@ -9,6 +9,24 @@ pub struct Axis {
     pub name: String,
     pub size: usize,
     pub kind: AxisKind,
+    /// Where the program's axis is another one, which the compiler has cut.
+    pub part: Option<Part>,
+}
+
+/// One of the axes that stand for an axis of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The program's name of the whole.
+    pub of: String,
+    /// Which one it is of how many, major to minor. They stand side by side in the mesh.
+    pub at: usize,
+    pub count: usize,
+}
+
+impl Axis {
+    pub fn new(name: &str, size: usize, kind: AxisKind) -> Axis {
+        Axis { name: name.to_string(), size, kind, part: None }
+    }
 }
 
 /// Devices are numbered row-major over the axes. Axes are referred to by their position.
@@ -47,9 +65,49 @@ impl Mesh {
         &self.axes[axis as usize].name
     }
 
+    /// The names of axes as the program knows them: where all parts of an axis stand in their order, the name of the whole.
+    pub fn names(&self, axes: &[u8]) -> Vec<&str> {
+        self.wholes(axes).into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// As [`Mesh::names`], each with the axes that it stands for.
+    pub fn wholes<'a>(&self, axes: &'a [u8]) -> Vec<(&str, &'a [u8])> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(&axis) = axes.get(at) {
+            let Axis { name, part, .. } = &self.axes[axis as usize];
+            let whole = part.as_ref().filter(|part| {
+                let all = axes.get(at..at + part.count);
+                part.at == 0 && all.is_some_and(|all| all.iter().zip(axis..).all(|(&other, next)| other == next))
+            });
+            let (name, count) = whole.map_or((name, 1), |part| (&part.of, part.count));
+            found.push((name.as_str(), &axes[at..at + count]));
+            at += count;
+        }
+        found
+    }
+
+    /// The mesh of the program: parts of an axis are that axis.
+    pub fn whole(&self) -> Mesh {
+        let mut axes: Vec<Axis> = Vec::new();
+        for axis in &self.axes {
+            match (&axis.part, axes.last_mut()) {
+                (Some(part), Some(whole)) if part.at > 0 => whole.size *= axis.size,
+                (Some(part), _) => axes.push(Axis::new(&part.of, axis.size, axis.kind)),
+                (None, _) => axes.push(axis.clone()),
+            }
+        }
+        Mesh { axes }
+    }
+
+    /// The same axes, none being a part of another one: as dumps name them.
+    pub fn plain(&self) -> Mesh {
+        Mesh { axes: self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect() }
+    }
+
     /// `X`, or `(X,Y)` for several.
     pub fn display_axes(&self, axes: &[u8]) -> String {
-        let names: Vec<&str> = axes.iter().map(|&axis| self.name(axis)).collect();
+        let names = self.names(axes);
         if names.len() == 1 { names[0].to_string() } else { format!("({})", names.join(",")) }
     }
 

@@ -36,7 +36,9 @@ pub fn module(module: &Module) -> String {
 
 /// The text of a module; comments say where each statement comes from, and why.
 pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
-    let mut printer = Printer::new(module, places);
+    // A dump is a program, which has no parts of axes.
+    let mesh = module.mesh.plain();
+    let mut printer = Printer::new(module, &mesh, places);
     let body = printer.entry();
     let mut text = format!("stage {};\n", module.stage.name());
     if !module.mesh.axes.is_empty() {
@@ -76,12 +78,12 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(module: &'a Module, places: Places<'a>) -> Printer<'a> {
-        let mut taken = axis_names(&module.mesh);
+    fn new(module: &'a Module, mesh: &'a Mesh, places: Places<'a>) -> Printer<'a> {
+        let mut taken = axis_names(mesh);
         taken.insert(module.func.name.clone());
         Printer {
             func: &module.func,
-            mesh: &module.mesh,
+            mesh,
             stage: module.stage,
             places,
             names: BTreeMap::new(),

@@ -88,7 +88,7 @@ impl DimSharding {
 
     /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a frame `X/32+1`, or `X/32+1:2` for every second place.
     pub fn display(&self, mesh: &Mesh) -> String {
-        let mut names: Vec<&str> = self.axes.iter().map(|&axis| mesh.name(axis)).collect();
+        let mut names = mesh.names(&self.axes);
         if self.open {
             names.push("?");
         }
@@ -226,7 +226,7 @@ mod tests {
     const Y: u8 = 1;
 
     fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
         Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
     }
 

@@ -65,7 +65,8 @@ pub fn module_json(
     place: &dyn Fn(Span) -> (usize, usize),
 ) -> serde_json::Result<String> {
     let (func, mesh) = (&module.func, &module.mesh);
-    let axes = mesh.axes.iter().map(|axis| Axis {
+    let whole = mesh.whole();
+    let axes = whole.axes.iter().map(|axis| Axis {
         name: &axis.name,
         size: axis.size,
         r#type: match axis.kind {
@@ -133,6 +134,18 @@ mod tests {
         let module = compilation.stage(stage).unwrap();
         let place = |span: Span| line_column(source, span.start as usize);
         module_json(module, compilation.program.as_ref().unwrap(), &place).unwrap()
+    }
+
+    #[test]
+    fn an_axis_in_parts_is_one_of_the_program() {
+        let source = "mesh (X = 1, Y = 8);\nfn main(x: f32[16@Y, 4]) {\n  let r = reshape(x, (2, 8, 4));\n  \
+                      reshape(r - sum(r, axis=1, keepdims=true), (16, 4))\n}";
+        let json: Json = serde_json::from_str(&summary(source, Stage::Partitioned)).unwrap();
+        assert_eq!(json["mesh"][1], json!({"name": "Y", "size": 8, "type": "auto"}));
+        assert_eq!(json["params"][0]["type"], "f32[16@Y,4]");
+        assert_eq!(json["results"][0]["type"], "f32[16@Y,4]");
+        assert_eq!(json["values"][0]["type"], "f32[2@Y_0,8@Y_1,4]");
+        assert_eq!(json["collectives"][0]["axes"], json!(["Y_1"]));
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod tests {
     use crate::ir::types::{ArrayType, DType};
 
     fn drawing(shape: &[usize], dims: Vec<Vec<u8>>) -> String {
-        let axis = |name: &str, size| Axis { name: name.to_string(), size, kind: AxisKind::Auto };
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
         let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 4)] };
         let ty = Type { sharding: Sharding::closed(dims), ..Type::open(ArrayType::new(DType::F32, shape)) };
         draw(&ty, &mesh, Style::Ascii)

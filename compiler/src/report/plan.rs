@@ -111,12 +111,13 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
     let types = |values: &[Value]| values.iter().map(|&value| func.ty(value)).collect::<Vec<_>>();
     let (kind, group) = stmt.op.rules().collective(&types(&stmt.args), &types(&stmt.results), mesh)?;
     let operand = func.ty(*stmt.args.first()?);
+    let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
     let group_size = mesh.size_of_set(group);
     let traffic = stmt.op.rules().traffic(&types(&stmt.args), &types(&stmt.results), mesh);
     let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
     Some(Collective {
         kind,
-        axes: group.iter().map(|axis| mesh.axes[axis].name.clone()).collect(),
+        axes: mesh.names(&axes).into_iter().map(str::to_string).collect(),
         group_size,
         dtype: operand.dtype(),
         bytes: traffic.operand.iter().product::<usize>() as u64 * operand.dtype().size() as u64,

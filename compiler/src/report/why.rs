@@ -130,10 +130,14 @@ fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option
     let ty = module.func.ty(value);
     let mut axes = Vec::new();
     for (dim, sharding) in ty.sharding.dims.iter().enumerate() {
-        for &axis in &sharding.axes {
-            let name = module.mesh.name(axis).to_string();
-            if only.is_none_or(|only| only.contains(&name)) {
-                axes.push(Way { axis: name, dim, steps: steps(compilation, module, value, axis) });
+        for (name, parts) in module.mesh.wholes(&sharding.axes) {
+            // A collective over a part has to do with the whole.
+            let known = parts.iter().map(|&axis| module.mesh.name(axis)).chain([name]);
+            let declared = parts.iter().filter_map(|&axis| module.mesh.axes[axis as usize].part.as_ref());
+            let known: Vec<&str> = known.chain(declared.map(|part| part.of.as_str())).collect();
+            if only.is_none_or(|only| only.iter().any(|axis| known.contains(&axis.as_str()))) {
+                let steps = steps(compilation, module, value, parts[0]);
+                axes.push(Way { axis: name.to_string(), dim, steps });
             }
         }
     }
@@ -399,6 +403,19 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let last = |axis: usize| found[0].axes[axis].steps.last().unwrap().0.clone();
         assert_eq!(last(0), "the program says so of parameter `x: f32[8@X,16]`");
         assert!(last(1).contains("`w1: f32[16,64@Y]`") || last(1).contains("`w2: f32[64@Y,16]`"), "{}", last(1));
+    }
+
+    #[test]
+    fn parts_of_axes_lead_back_as_well() {
+        let text = "mesh (Y = 8);\nfn main(x: f32[16@Y, 4], y: f32[16, 4]) {
+  let r = reshape(x + y, (2, 8, 4));\n  reshape(r - sum(r, axis=1, keepdims=true), (16, 4))\n}\n";
+        let (_, compilation) = compiled(text);
+        let found = layouts(&compilation, Some("r"), &|span| line_column(text, span.start as usize).0 == 3);
+        assert_eq!(found[0].value, "`r: f32[2@Y_0,8@Y_1,4]`");
+        let found = layouts(&compilation, Some("y"), &|_| true);
+        assert_eq!((found[0].value.as_str(), found[0].axes[0].axis.as_str()), ("parameter `y: f32[16@Y,4]`", "Y"));
+        let last = found[0].axes[0].steps.last().unwrap().0.clone();
+        assert_eq!(last, "the program says so of parameter `x: f32[16@Y,4]`");
     }
 
     #[test]

@@ -8,15 +8,15 @@
 //! What is given: closed dimensions of parameters, of annotations (`pin`) and of `reshard`; and all `explicit` axes, which the
 //! types have already. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point:
 //! first through ops that only carry, then through all factors that pass, then through all; in the end reshapes whose blocks do not
-//! fit take the axes elsewhere. Values of one data flow (what a
-//! loop carries, the results of branches) take part in steps of their own.
+//! fit take the axes elsewhere. Values of one data flow (what a loop carries, the results of branches) take part in steps of their own.
 //!
 //! Axes are only ever added, in program order, so the result does not depend on chance. Where order alone decides, the program can
-//! be laid out by other [`Choices`], too, and the pipeline takes what communicates least. Afterwards no dimension is open; the
-//! operands of an op may still disagree.
+//! be laid out by other [`Choices`], too, and the pipeline takes what communicates least; so it does with axes cut in parts (`refine.rs`).
+//! Afterwards no dimension is open; the operands of an op may still disagree.
 
 mod projection;
 mod provenance;
+pub mod refine;
 mod step;
 
 pub use projection::{Assignment, Projection};
@@ -29,6 +29,7 @@ use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
+use refine::Cuts;
 use spmdc_grammar::span::Span;
 pub use step::Choices;
 use step::{Cause, Dim, Node, Slot};
@@ -41,13 +42,29 @@ pub struct Propagated {
     pub provenance: Provenance,
     /// Where other choices would have mattered.
     pub open: Choices,
+    /// Where an axis could be cut for a reshape to pass its parts on.
+    pub cuts: Vec<Cuts>,
+}
+
+/// Layouts of parameters and results that are decided already.
+#[derive(Clone, Debug)]
+pub struct Borders {
+    pub params: Vec<Sharding>,
+    pub results: Vec<Sharding>,
 }
 
 /// Decides all shardings.
-pub fn propagate(mut module: Module, chosen: Choices) -> Propagated {
+pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
     copy_per_use(&mut module.func);
     let mut graph = Graph::new(&module, chosen);
+    if let Some(Borders { params, results }) = borders {
+        let Block { params: values, results: last, .. } = &module.func.body;
+        for (&value, sharding) in values.iter().zip(params).chain(last.iter().zip(results)) {
+            graph.fix(value, sharding);
+        }
+    }
     graph.settle(&module.mesh);
+    let cuts = graph.cuts(&module.mesh);
     for (index, info) in module.func.values.iter_mut().enumerate() {
         let Some(slot) = graph.slot_of[index] else { continue };
         for (dim, decided) in info.ty.sharding.dims.iter_mut().zip(&graph.slots[slot].dims) {
@@ -63,7 +80,7 @@ pub fn propagate(mut module: Module, chosen: Choices) -> Propagated {
         }
     });
     module.stage = Stage::Propagated;
-    Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open }
+    Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open, cuts }
 }
 
 /// Where axes spread.
@@ -116,6 +133,14 @@ impl Graph {
         let bytes = ty.array.len() * ty.dtype().size();
         self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced), causes: Vec::new() });
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
+    }
+
+    /// A value has this layout, whatever the program says.
+    fn fix(&mut self, value: Value, sharding: &Sharding) {
+        let slot = self.slot(value);
+        for (dim, sharding) in self.slots[slot].dims.iter_mut().zip(&sharding.dims) {
+            (dim.axes, dim.pinned) = (sharding.axes.clone(), true);
+        }
     }
 
     /// `value` is laid out as `other`, always.

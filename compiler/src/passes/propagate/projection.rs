@@ -88,6 +88,35 @@ impl Projection {
         Some(parts)
     }
 
+    /// The first axis of a dimension whose blocks straddle factors, and where to cut it for its parts to split one factor each, as far
+    /// as that goes: of `(ab)` with sizes 2 and 8, an axis of 4 at 2.
+    pub fn cuts(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<(u8, Vec<usize>)> {
+        let mut sizes = significant(&self.rule, dim).map(|factor| self.rule.factors[factor].size);
+        if axes.is_empty() || sizes.clone().count() < 2 {
+            return None;
+        }
+        let mut left = 1;
+        for &axis in axes {
+            let size = mesh.axes[axis as usize].size;
+            let (mut cuts, mut rest) = (Vec::new(), size);
+            while rest > 1 {
+                if left == 1 {
+                    left = sizes.next()?;
+                }
+                let common = gcd(left, rest);
+                if common == 1 {
+                    break;
+                }
+                (left, rest) = (left / common, rest / common);
+                cuts.extend((rest > 1).then_some(size / rest));
+            }
+            if rest > 1 || !cuts.is_empty() {
+                return (!cuts.is_empty()).then_some((axis, cuts));
+            }
+        }
+        None
+    }
+
     /// The axes of each dimension of a tensor.
     pub fn dims_of(&self, tensor: &[DimFactors], assignment: &Assignment) -> Vec<Vec<u8>> {
         tensor.iter().map(|dim| dim.iter().flat_map(|&factor| assignment[factor].iter().copied()).collect()).collect()
@@ -127,8 +156,12 @@ impl Projection {
     }
 }
 
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// The factors of a dimension that are larger than 1.
-fn significant<'a>(rule: &'a Factors, dim: &'a DimFactors) -> impl Iterator<Item = usize> + 'a {
+fn significant<'a>(rule: &'a Factors, dim: &'a DimFactors) -> impl Iterator<Item = usize> + Clone + 'a {
     dim.iter().copied().filter(|&factor| rule.factors[factor].size != 1)
 }
 
@@ -138,7 +171,7 @@ mod tests {
     use crate::ir::mesh::{Axis, AxisKind};
 
     fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis { name: name.into(), size, kind: AxisKind::Auto };
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
         Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
     }
 
@@ -162,6 +195,27 @@ mod tests {
         assert_eq!(factors(8, 2, &[0, 1]), [Some(vec![0, 1]), Some(vec![])]);
         assert_eq!(factors(1, 8, &[0]), [Some(vec![]), Some(vec![0])]);
         assert_eq!(factors(3, 8, &[0]), [None, None]);
+    }
+
+    #[test]
+    fn axes_are_cut_where_factors_end() {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 12)] };
+        let cuts = |sizes: &[usize], axes: &[u8]| {
+            let mut rule = Factors::new();
+            let factors: Vec<usize> = sizes.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+            rule.results.push(vec![factors.clone()]);
+            Projection::new(rule).cuts(&factors, axes, &mesh)
+        };
+        assert_eq!(cuts(&[2, 1, 24], &[1]), Some((1, vec![2])));
+        assert_eq!(cuts(&[2, 3, 8], &[1]), Some((1, vec![2, 6])));
+        assert_eq!(cuts(&[8, 3], &[0, 1]), Some((1, vec![4])));
+        // A part may be left over that fits nowhere; what fits needs no cut, nor does what has no factor in common.
+        assert_eq!(cuts(&[9, 2], &[1]), Some((1, vec![3])));
+        assert_eq!(
+            (cuts(&[24, 2], &[1]), cuts(&[2, 12], &[0, 1]), cuts(&[5, 12], &[1]), cuts(&[24], &[1])),
+            (None, None, None, None)
+        );
     }
 
     #[test]

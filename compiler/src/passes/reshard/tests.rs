@@ -10,7 +10,7 @@ use spmdc_runtime::abi::ReduceOp;
 
 fn mesh_of(sizes: &[usize]) -> Mesh {
     let axes = sizes.iter().zip(["X", "Y", "Z"]);
-    let axes = axes.map(|(&size, name)| Axis { name: name.into(), size, kind: AxisKind::Auto });
+    let axes = axes.map(|(&size, name)| Axis::new(name, size, AxisKind::Auto));
     Mesh { axes: axes.collect() }
 }
 
