@@ -6,7 +6,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Func, Stmt, Value};
-use spmdc_runtime::abi::{CollectiveKind, DType, FetchDim, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_runtime::abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
@@ -24,20 +24,7 @@ pub struct Product {
     /// Further contracted dimensions.
     pub contracted: Vec<ProductDim>,
     /// One operand is taken from the devices that hold its blocks.
-    pub ring: Option<Box<Ring>>,
-}
-
-/// As [`spmdc_runtime::abi::GemmRing`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ring {
-    pub kind: CollectiveKind,
-    pub bytes: u64,
-    pub is_b: bool,
-    /// The axes, major to minor, along which the owners have positions.
-    pub axes: Vec<u8>,
-    pub start: Scalar,
-    pub other: i64,
-    pub c: i64,
+    pub ring: Option<Box<GemmRing>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

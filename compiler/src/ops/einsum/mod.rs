@@ -18,7 +18,7 @@ use super::factors::{FactorKind, Factors};
 use super::reshard::{Reshard, Step};
 use super::{Mismatch, Op, Reads, Rules, number};
 use crate::codegen::loops::{Affine, Combine};
-use crate::codegen::lower::{Lowering, Product, ProductDim, Ring};
+use crate::codegen::lower::{Lowering, Product, ProductDim};
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
@@ -26,7 +26,7 @@ use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Func, Stmt};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{ReduceOp, Scalar};
+use spmdc_runtime::abi::{GemmRing, ReduceOp, Scalar};
 use std::collections::BTreeMap;
 
 /// Each operand has each of its letters once; letters that are not in the result are in both operands.
@@ -292,7 +292,7 @@ impl Einsum {
             let cut = ring::gathered(from, whole)?;
             let label = labels[at].chars().nth(cut)?;
             let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather.op else { return None };
-            Some(Box::new(Ring {
+            Some(Box::new(GemmRing {
                 kind,
                 bytes: from.block_bytes(context.mesh) as u64,
                 is_b: at == 1,

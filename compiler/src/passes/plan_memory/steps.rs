@@ -12,8 +12,8 @@ use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
-    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmRing, GemmStep, KernelStep, PermuteStep,
-    PrintValue, ReduceStep, Scalar, Shards, Site, Step,
+    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
+    ReduceStep, Scalar, Shards, Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -348,15 +348,7 @@ impl<'a> Emitter<'a> {
             loops: product.loops.iter().map(dim).collect(),
             contracted: product.contracted.iter().map(dim).collect(),
             split: self.split(product.c),
-            ring: product.ring.as_ref().map(|ring| GemmRing {
-                kind: ring.kind,
-                bytes: ring.bytes,
-                is_b: ring.is_b,
-                axes: ring.axes.clone(),
-                start: ring.start.clone(),
-                other: ring.other,
-                c: ring.c,
-            }),
+            ring: product.ring.as_deref().cloned(),
             site,
         }
     }
