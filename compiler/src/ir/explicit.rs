@@ -108,7 +108,7 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
 }
 
 fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
-    let context = Context { op, args, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
+    let context = Context { op, args, results, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
     let unreduced = context.unreduced()?;
@@ -145,6 +145,7 @@ fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Resul
 struct Context<'a> {
     op: &'a Op,
     args: &'a [&'a Type],
+    results: &'a [ArrayType],
     mesh: &'a Mesh,
     explicit: AxisSet,
 }
@@ -469,27 +470,74 @@ impl Context<'_> {
             }
         }
         let choices = match rule.factors[factor].kind {
-            // Split alike, it would be ambiguous what becomes of the sum; with one side whole it is not.
-            FactorKind::Reduce(_) => vec![
-                self.summed_whole(rule, factor, first, show(second)),
-                self.summed_whole(rule, factor, second, show(first)),
-            ],
+            // Split alike, it would be ambiguous what becomes of the sum; with one side whole, or by `out=`, it is not.
+            FactorKind::Reduce(_) => {
+                let [a, b] = [first, second].map(|operand| self.summed_whole(rule, factor, operand));
+                let alike = [(first, second), (second, first)]
+                    .map(|(operand, other)| (like(operand, &shares[other][factor]), &shares[other][factor]));
+                let out = self.summed_alike(&a, &b, alike);
+                [Some(a.0), Some(b.0), out].into_iter().flatten().collect()
+            }
             FactorKind::Pass | FactorKind::Window | FactorKind::Whole => wanted.into_iter().map(all_as).collect(),
         };
         Mismatch::new(Code::E0302, message).choices(choices)
     }
 
-    /// The operand whole where the op sums; `rest` splits the other one there.
-    fn summed_whole(&self, rule: &Factors, factor: usize, operand: usize, rest: String) -> Choice {
+    /// The operand whole where the op sums, and then the sum over what splits the other one there; with the layout of the result.
+    fn summed_whole(&self, rule: &Factors, factor: usize, operand: usize) -> (Choice, Option<Sharding>) {
         let mut to = self.args[operand].sharding.close();
         for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
             if factors.contains(&factor) {
                 dim.axes.clear();
             }
         }
+        let moved = Type { sharding: to.clone(), ..self.args[operand].clone() };
+        let mut args = self.args.to_vec();
+        args[operand] = &moved;
         let mut choice = self.reshard(operand, to);
-        choice.note += &format!("; then the sum over {rest}");
-        choice
+        let after = Context { args: &args, ..*self };
+        let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| after.explicit_axes(ty)).collect();
+        let layout = derived(self.op, &args, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
+        // Where the operands disagree elsewhere, too, this is the first of several edits.
+        let (Some(layout), Ok(shares)) = (layout, after.shares(rule, &operands)) else { return (choice, None) };
+        let layout = layout.close();
+        let summed = shares.iter().flat_map(|share| rule.factors.iter().zip(share));
+        let summed = summed.filter(|(info, _)| matches!(info.kind, FactorKind::Reduce(_)));
+        let axes = summed.flat_map(|(_, axes)| axes).map(|&axis| usize::from(axis)).collect();
+        let (note, cost) = self.sum_over(axes, &layout);
+        choice.note = in_turn([choice.note.as_str(), note.as_str()].into_iter());
+        choice.cost += cost;
+        (choice, Some(layout))
+    }
+
+    /// `out=` with the layout that the result has with one side whole: by the cheapest way there, which may also be one operand split
+    /// as the other one is.
+    fn summed_alike(
+        &self,
+        a: &(Choice, Option<Sharding>),
+        b: &(Choice, Option<Sharding>),
+        alike: [((usize, Sharding), &Vec<u8>); 2],
+    ) -> Option<Choice> {
+        let layout = a.1.as_ref().or(b.1.as_ref())?;
+        let whole = [a, b].into_iter().filter(|(_, other)| other.as_ref() == Some(layout));
+        let mut ways: Vec<(String, f64)> = whole.map(|(choice, _)| (choice.note.clone(), choice.cost)).collect();
+        for ((operand, to), wanted) in alike {
+            if layout.dims.iter().flat_map(|dim| &dim.axes).any(|axis| wanted.contains(axis)) {
+                continue;
+            }
+            let moved = cost_of_move(self.args[operand], &to, self.mesh);
+            let sum = self.sum_over(wanted.iter().map(|&axis| usize::from(axis)).collect(), layout);
+            ways.push((in_turn([moved.0.as_str(), sum.0.as_str()].into_iter()), moved.1 + sum.1));
+        }
+        let (note, cost) = ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Choice { edit: Edit::Out(layout.clone()), note, cost })
+    }
+
+    /// What it takes to add up the parts of the result over these axes.
+    fn sum_over(&self, axes: AxisSet, layout: &Sharding) -> (String, f64) {
+        let sharding = layout.clone().with_unreduced(layout.unreduced.union(axes), ReduceOp::Sum);
+        let partial = Type { array: self.results[0].clone(), sharding, varying: AxisSet::EMPTY };
+        cost_of_move(&partial, layout, self.mesh)
     }
 
     fn as_other(&self, operand: usize, other: usize, dim: usize) -> Choice {
