@@ -259,6 +259,7 @@ impl Context<'_> {
             let axes = match factors.as_slice() {
                 // One place of a dimension is on all devices.
                 [factor] if rule.factors[*factor].kind == FactorKind::Window && array.shape[dim] == 1 => Vec::new(),
+                [factor] if joined[*factor].is_empty() && array.shape[dim] == 1 => Vec::new(),
                 [factor] if joined[*factor].is_empty() => self.kept(rule, operands, *factor, dim, array)?,
                 _ => match merge_factors(rule, factors, joined, self.mesh) {
                     Some(axes) => axes,

@@ -1,15 +1,15 @@
-//! Reductions: `sum prod max min any all` over dimensions, and `argmax`, `argmin` over one.
+//! Reductions: `sum prod max min any all` over dimensions, and `argmax`, `argmin` over one or all of them.
 //!
 //! The factors of reduced dimensions are of kind *reduce*: where one is split, every device reduces its block, and what it has
 //! is a partial value until a collective combines them. The others pass through. The winner's position is not combined that
-//! way: `argmax` needs its dimension whole.
+//! way: `argmax` needs its dimensions whole, until the pass `local_winners` finds the winner where they are split.
 
 use super::broadcast::broadcast;
 use super::constant::Constant;
 use super::elementwise::{self, BinaryOp, CompareOp, Select};
 use super::factors::{FactorKind, Factors};
 use super::promote;
-use super::reshape::{reshape, reshaped};
+use super::reshape::reshape;
 use super::{Call, Mismatch, Rules, number, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
@@ -47,11 +47,20 @@ pub struct Reduce {
 }
 
 /// `argmax(x, axis=0)`: the i32 position of the first largest element; NaN counts as largest, and for `argmin` as smallest.
+/// `argmax(x, axis=(0,1))` over all dimensions gives the position in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgReduce {
     pub largest: bool,
-    pub axis: usize,
+    /// One dimension, or all of several in order.
+    pub axes: Vec<usize>,
     pub keepdims: bool,
+}
+
+impl ArgReduce {
+    /// As the language writes it: `0`, or `(0,1)`.
+    fn axis(&self) -> String {
+        if let [axis] = *self.axes { axis.to_string() } else { shape::tuple(&self.axes) }
+    }
 }
 
 /// The shape that is left.
@@ -208,15 +217,19 @@ impl Rules for ArgReduce {
         if ty.dtype == DType::Key {
             return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for key")));
         }
-        match ty.shape.get(self.axis) {
-            None => Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis))),
-            Some(0) => Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}"))),
-            Some(_) => Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &[self.axis], self.keepdims))]),
+        let is_all = self.axes.len() > 1 && self.axes.iter().copied().eq(0..ty.rank());
+        let is_one = matches!(*self.axes, [axis] if axis < ty.rank());
+        if !is_one && !is_all {
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis())));
         }
+        if self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+        }
+        Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &self.axes, self.keepdims))])
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
-        reduced_factors(&args[0].shape, &[self.axis], self.keepdims, FactorKind::Whole)
+        reduced_factors(&args[0].shape, &self.axes, self.keepdims, FactorKind::Whole)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
@@ -224,28 +237,26 @@ impl Rules for ArgReduce {
         let is_nan = |bits| dtype.is_float() && number::to_float(dtype, bits).is_nan();
         let better = if self.largest { CompareOp::Gt } else { CompareOp::Lt };
         let beats = |a, b| !is_nan(b) && (is_nan(a) || number::eval_compare(better, dtype, a, b) == Some(true));
-        let kept = ArrayType::new(DType::I32, &reduced_shape(array.shape(), &[self.axis], true));
+        let kept = ArrayType::new(DType::I32, &reduced_shape(array.shape(), &self.axes, true));
+        let places: Vec<usize> = self.axes.iter().map(|&axis| array.shape()[axis]).collect();
         let winners = Array::from_fn(kept, |index| {
             let mut index = index.to_vec();
-            let mut at = |place: usize| {
-                index[self.axis] = place;
-                array.get(&index)
-            };
-            let mut best = (0, at(0));
-            for place in 1..array.shape()[self.axis] {
-                let bits = at(place);
-                if beats(bits, best.1) {
-                    best = (place, bits);
+            let mut best: Option<(usize, u64)> = None;
+            for (number, place) in shape::indices(&places).enumerate() {
+                self.axes.iter().zip(&place).for_each(|(&axis, &at)| index[axis] = at);
+                let bits = array.get(&index);
+                if best.is_none_or(|(_, held)| beats(bits, held)) {
+                    best = Some((number, bits));
                 }
             }
-            best.0 as u64
+            best.map_or(0, |(number, _)| number as u64)
         });
-        let shape = reduced_shape(array.shape(), &[self.axis], self.keepdims);
+        let shape = reduced_shape(array.shape(), &self.axes, self.keepdims);
         Ok(vec![Array::new(ArrayType::new(DType::I32, &shape), winners.bits)])
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        print_reduction(self.name(), &args[0], &self.axis.to_string(), self.keepdims)
+        print_reduction(self.name(), &args[0], &self.axis(), self.keepdims)
     }
 
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -254,7 +265,7 @@ impl Rules for ArgReduce {
 
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let combine = if self.largest { Combine::ArgMax } else { Combine::ArgMin };
-        lower_reduction(lowering, stmt, &[self.axis], self.keepdims, combine);
+        lower_reduction(lowering, stmt, &self.axes, self.keepdims, combine);
         Ok(())
     }
 }
@@ -397,23 +408,25 @@ fn chosen(
 impl Call for ArgReduce {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
         let given = args.take("axis").filter(|arg| !matches!(arg.term, Term::Nothing));
         let keepdims = args.optional_bool("keepdims")?.unwrap_or(false);
-        let shape = build.ty(value).shape().to_vec();
-        let largest = name == "argmax";
-        if let Some(given) = given {
-            let Term::Int(axis) = given.term else {
-                let message = format!("`axis` must be an integer, not {}", given.term.describe());
-                return Err(Diagnostic::error(Code::E0210, given.span, message));
-            };
-            let axis = shape::axis(axis as i64, shape.len(), given.span)?;
-            return Ok(Term::Array(build.emit1(ArgReduce { largest, axis, keepdims }, &[value])?));
-        }
-        // Without an axis, the position in the flattened array.
-        value = reshaped(build, value, &[shape.iter().product()])?;
-        let place = build.emit1(ArgReduce { largest, axis: 0, keepdims: false }, &[value])?;
-        let place = if keepdims { reshape(build, place, &vec![1; shape.len()])? } else { place };
-        Ok(Term::Array(place))
+        let axes = match given {
+            Some(Arg { term: Term::Int(axis), span, .. }) => vec![shape::axis(axis as i64, rank, span)?],
+            // As a dump says "all of them".
+            Some(Arg { term: Term::Tuple(_), .. }) if build.exact => (0..rank).collect(),
+            Some(Arg { term, span, .. }) => {
+                let message = format!("`axis` must be an integer, not {}", term.describe());
+                return Err(Diagnostic::error(Code::E0210, span, message));
+            }
+            None if rank == 0 => {
+                value = reshape(build, value, &[1])?;
+                vec![0]
+            }
+            None => (0..rank).collect(),
+        };
+        let keepdims = keepdims && rank > 0;
+        Ok(Term::Array(build.emit1(ArgReduce { largest: name == "argmax", axes, keepdims }, &[value])?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tile` and `repeat`: a new dimension is stretched and merged with the one that it stands beside.
 
 use super::concatenate::concatenate;
-use super::reshard::Reshard;
+use super::pad::Pad;
 use super::slice::{Range, slice};
 use super::{Call, broadcast, reshape, shape};
 use crate::check::args::Args;
@@ -19,29 +19,28 @@ pub struct Repeat;
 /// `times` copies of a dimension: of the whole (`outer`), or of each element.
 fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
-    let own = build.ty(value).sharding.clone();
+    let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
-    let is_explicit = |axis: &u8| explicit.contains(usize::from(*axis));
-    let axes: Vec<u8> = own.dims[dim].axes.iter().copied().filter(is_explicit).collect();
-    // Blocks of which the last is shorter do not grow into blocks of the result: it is made of the whole dimension.
-    let is_uneven = !outer && !sizes[dim].is_multiple_of(build.mesh.size_of(&axes));
-    let value = if is_uneven {
-        let mut to = own.clone();
-        to.dims[dim].axes.retain(|axis| !is_explicit(axis));
-        build.emit1(Reshard::request(to), &[value])?
-    } else {
-        value
-    };
+    let axes = build.ty(value).sharding.dims[dim].axes.iter().copied();
+    let devices = build.mesh.size_of(&axes.filter(|axis| explicit.contains(usize::from(*axis))).collect::<Vec<_>>());
+    // Blocks of which the last is shorter do not grow into blocks of the result: they are filled up, which moves nothing, and
+    // what they grew too long is cut off again.
+    let filled = if outer { sizes[dim] } else { sizes[dim].next_multiple_of(devices) };
+    let mut widths = vec![(0, 0); sizes.len()];
+    widths[dim].1 = filled - sizes[dim];
+    let value = if filled > sizes[dim] { build.emit1(Pad { widths, value: 0 }, &[value])? } else { value };
     let place = if outer { dim } else { dim + 1 };
-    let mut wider = sizes.clone();
+    let mut merged = build.ty(value).shape().to_vec();
+    let mut wider = merged.clone();
     wider.insert(place, 1);
     let value = reshape::reshape(build, value, &wider)?;
     wider[place] = times;
     let value = broadcast::broadcast(build, value, &wider)?;
-    let mut merged = sizes;
-    merged[dim] = merged[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
+    merged[dim] = filled * times;
     let value = reshape::reshape(build, value, &merged)?;
-    if is_uneven { build.emit1(Reshard::request(own), &[value]) } else { Ok(value) }
+    let mut ranges: Vec<Range> = merged.iter().map(|&size| Range::all(size)).collect();
+    ranges[dim] = Range::between(0, len);
+    slice(build, value, &ranges)
 }
 
 /// More counts than this would make a program of as many statements.

@@ -4,7 +4,7 @@
 //! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
 
 use super::factors::{DimFactors, FactorKind, Factors};
-use super::reshard::{complete, made_with_layout, whole};
+use super::reshard::{complete, made_with_layout};
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -185,17 +185,6 @@ pub fn reshape(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value,
         return Ok(value);
     }
     build.emit1(Reshape::new(&from, to), &[value])
-}
-
-/// As [`reshape`], for ops whose own result does not depend on the layout in between: where none follows, the operand is made whole.
-pub fn reshaped(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
-    match reshape(build, value, to) {
-        Err(_) if build.conflict.take().is_some() => {
-            let value = whole(build, value)?;
-            reshape(build, value, to)
-        }
-        made => made,
-    }
 }
 
 /// Sizes in which one -1 stands for what is left.

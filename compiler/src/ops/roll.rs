@@ -1,18 +1,19 @@
 //! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
 
+use super::concatenate::concatenate;
 use super::factors::Factors;
-use super::reshard::Reshard;
+use super::slice::{Range, slice};
 use super::{Call, Mismatch, Rules, reshape, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
-use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
 use crate::ir::window::{DimMap, WindowMap};
+use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -79,6 +80,36 @@ impl Roll {
     }
 }
 
+/// An array of these sizes whose elements move round in row-major order, by way of the flattened array.
+fn flat(build: &mut Builder, value: Value, shift: usize, sizes: &[usize]) -> Result<Value, Diagnostic> {
+    let line = reshape::reshape(build, value, &[sizes.iter().product()])?;
+    let rolled = build.emit1(Roll { shifts: vec![shift] }, &[line])?;
+    reshape::reshape(build, rolled, sizes)
+}
+
+/// The elements of the first `dims` dimensions move round in row-major order: the last of these dimensions by what is left of
+/// `shift`, and what leaves it goes on to the next place of those before it.
+fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Result<Value, Diagnostic> {
+    let sizes = build.ty(value).shape().to_vec();
+    let Some(last) = dims.checked_sub(1).filter(|_| shift > 0) else { return Ok(value) };
+    let (rest, places) = (shift % sizes[last], shift / sizes[last]);
+    if last == 0 || rest == 0 {
+        let mut shifts = vec![0; sizes.len()];
+        shifts[last] = rest;
+        let value = if rest > 0 { build.emit1(Roll { shifts }, &[value])? } else { value };
+        return carried(build, value, places, last);
+    }
+    let cut = sizes[last] - rest;
+    let mut parts = Vec::new();
+    for (from, to, places) in [(cut, sizes[last], places + 1), (0, cut, places)] {
+        let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
+        ranges[last] = Range::between(from, to);
+        let part = slice(build, value, &ranges)?;
+        parts.push(carried(build, part, places, last)?);
+    }
+    concatenate(build, &parts, last)
+}
+
 impl Call for Roll {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
@@ -86,20 +117,17 @@ impl Call for Roll {
         let sizes = build.ty(value).shape().to_vec();
         let Some(axes) = args.optional_ints("axis")? else {
             // Without an axis the elements move round in row-major order.
-            let len = sizes.iter().product();
-            let own = build.ty(value).sharding.clone();
-            let flat = reshape::reshaped(build, value, &[len])?;
-            let shift = given.iter().sum::<i64>().rem_euclid(len.max(1) as i64) as usize;
-            let rolled = build.emit1(Roll { shifts: vec![shift] }, &[flat])?;
-            let rolled = reshape::reshaped(build, rolled, &sizes)?;
-            // The result lies as the operand does, also where the flattened array could not.
-            let is_split = !own.used_axes().intersect(build.mesh.of_kind(AxisKind::Explicit)).is_empty();
-            let moved = if is_split && build.ty(rolled).sharding != own {
-                build.emit1(Reshard::request(own), &[rolled])?
-            } else {
-                rolled
+            let len = sizes.iter().product::<usize>().max(1) as i64;
+            let shift = given.iter().sum::<i64>().rem_euclid(len) as usize;
+            if shift == 0 {
+                return Ok(Term::Array(value));
+            }
+            let rolled = match flat(build, value, shift, &sizes) {
+                // Blocks that are no blocks of the flattened array: the dimensions are rolled with carry.
+                Err(_) if build.conflict.take().is_some() => carried(build, value, shift, sizes.len())?,
+                rolled => rolled?,
             };
-            return Ok(Term::Array(moved));
+            return Ok(Term::Array(rolled));
         };
         if axes.len() != given.len() && given.len() != 1 {
             let message = format!("`roll` was given {} shifts for {} dimensions", given.len(), axes.len());

@@ -9,7 +9,8 @@
 //!
 //! The place of the winner is the first of those that equal the extreme, or, as NaN wins, the first NaN if there is one: the same
 //! place that `argmax` finds. Two reductions of one element for each row travel instead of the dimension; where that would be
-//! more, the dimension is gathered as usual. The place in a flattened array is found so in the array as it was.
+//! more, the dimension is gathered as usual. The winner of a whole array is found so, too, by its place in row-major order; where the
+//! array is on one device, it is the winner of the flattened array.
 
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::DimSharding;
@@ -19,14 +20,14 @@ use crate::ops::Op;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
 use crate::ops::iota::Iota;
-use crate::ops::reduce::Reduce;
+use crate::ops::reduce::{ArgReduce, Reduce};
+use crate::ops::reshape::Reshape;
 use spmdc_runtime::abi::ReduceOp;
-use std::collections::BTreeMap;
 
-/// Rewrites `argmax` and `argmin` of split dimensions.
+/// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
 pub fn local_winners(mut module: Module) -> Module {
     let mut body = std::mem::take(&mut module.func.body);
-    let mut winners = Winners { func: &mut module.func, mesh: &module.mesh, flattened: BTreeMap::new() };
+    let mut winners = Winners { func: &mut module.func, mesh: &module.mesh };
     winners.block(&mut body);
     module.func.body = body;
     module
@@ -35,8 +36,6 @@ pub fn local_winners(mut module: Module) -> Module {
 struct Winners<'a> {
     func: &'a mut Func,
     mesh: &'a Mesh,
-    /// Arrays of one dimension that are reshapes of others.
-    flattened: BTreeMap<Value, Value>,
 }
 
 impl Winners<'_> {
@@ -44,18 +43,15 @@ impl Winners<'_> {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
             stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
-            match &stmt.op {
-                Op::Reshape(to) if to.shape.len() == 1 => {
-                    self.flattened.insert(stmt.results[0], stmt.args[0]);
+            if let Op::ArgReduce(find) = &stmt.op {
+                let mut found = self.local(find, &stmt);
+                if found.is_empty() && find.axes.len() > 1 {
+                    found = self.flat(find, &stmt);
                 }
-                Op::ArgReduce(_) => {
-                    let local = self.local(&stmt);
-                    if !local.is_empty() {
-                        stmts.extend(local);
-                        continue;
-                    }
+                if !found.is_empty() {
+                    stmts.extend(found);
+                    continue;
                 }
-                _ => {}
             }
             stmts.push(stmt);
         }
@@ -63,24 +59,22 @@ impl Winners<'_> {
     }
 
     /// Statements that find the winner by reductions; none where it has to be found as it is.
-    fn local(&mut self, stmt: &Stmt) -> Vec<Stmt> {
-        let Op::ArgReduce(find) = &stmt.op else { return Vec::new() };
-        let flattened = self.flattened.get(&stmt.args[0]).copied().filter(|_| !find.keepdims);
-        let x = flattened.unwrap_or(stmt.args[0]);
+    fn local(&mut self, find: &ArgReduce, stmt: &Stmt) -> Vec<Stmt> {
+        let x = stmt.args[0];
         let ty = self.func.ty(x).clone();
-        let axes: Vec<usize> = if flattened.is_some() { (0..ty.rank()).collect() } else { vec![find.axis] };
-        let pays = axes.iter().any(|&axis| self.pays(&ty, axis, flattened.is_some()));
+        let axes = &find.axes;
+        let pays = axes.iter().any(|&axis| self.pays(&ty, axis, axes.len() > 1));
         if !pays || ty.dtype() == DType::Bool || !ty.varying.is_empty() || !ty.sharding.unreduced.is_empty() {
             return Vec::new();
         }
         let mut steps = Steps { func: self.func, stmt, found: Vec::new() };
         let extreme = if find.largest { ReduceOp::Max } else { ReduceOp::Min };
         let mut kept = ty.clone();
-        for &axis in &axes {
+        for &axis in axes {
             kept.array.shape[axis] = 1;
             kept.sharding.dims[axis] = DimSharding::closed(Vec::new());
         }
-        let best = steps.add(Reduce::new(extreme, &axes, true).into(), &[x], kept);
+        let best = steps.add(Reduce::new(extreme, axes, true).into(), &[x], kept);
         let mut wins = steps.add(Compare(CompareOp::Eq).into(), &[x, best], with_dtype(&ty, DType::Bool));
         if ty.dtype().is_float() {
             let nan = steps.add(Compare(CompareOp::Ne).into(), &[x, x], with_dtype(&ty, DType::Bool));
@@ -105,9 +99,30 @@ impl Winners<'_> {
         // No place at all; the winner's is smaller.
         let none = steps.number(stride);
         let place = steps.add(Select.into(), &[wins, place, none], places);
-        let first = Reduce::new(ReduceOp::Min, &axes, find.keepdims);
+        let first = Reduce::new(ReduceOp::Min, axes, find.keepdims);
         let mut found = steps.found;
         found.push(Stmt { op: first.into(), args: vec![place], results: stmt.results.clone(), ..stmt.clone() });
+        found
+    }
+
+    /// The winner of all elements as that of the flattened array.
+    fn flat(&mut self, find: &ArgReduce, stmt: &Stmt) -> Vec<Stmt> {
+        let ty = self.func.ty(stmt.args[0]).clone();
+        let whole = |array: ArrayType| Type { varying: ty.varying, ..Type::replicated(array) };
+        let line = whole(ArrayType::new(ty.dtype(), &[ty.array.len()]));
+        let place = whole(ArrayType::scalar(DType::I32));
+        let kept = self.func.ty(stmt.results[0]).shape().to_vec();
+        let mut steps = Steps { func: self.func, stmt, found: Vec::new() };
+        let line = steps.add(Reshape::new(ty.shape(), line.shape()).into(), &[stmt.args[0]], line.clone());
+        let winner = ArgReduce { axes: vec![0], keepdims: false, ..find.clone() };
+        if kept.is_empty() {
+            let mut found = steps.found;
+            found.push(Stmt { op: winner.into(), args: vec![line], ..stmt.clone() });
+            return found;
+        }
+        let winner = steps.add(winner.into(), &[line], place);
+        let mut found = steps.found;
+        found.push(Stmt { op: Reshape::new(&[], &kept).into(), args: vec![winner], ..stmt.clone() });
         found
     }
 
