@@ -134,7 +134,7 @@ fn severity_name(severity: Severity) -> &'static str {
 /// page of the code has more to say.
 fn help_text(diagnostic: &Diagnostic) -> Option<String> {
     let help = diagnostic.help.as_deref().unwrap_or_default();
-    let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement)));
+    let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement.trim())));
     let width = edits().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = help.lines().map(str::to_string).collect();
     match edits().count() {

@@ -1,7 +1,7 @@
 //! Which outer variables blocks assign to: a loop carries these.
 
 use super::names;
-use spmdc_grammar::ast::{Block, Expr, ExprKind, Index, StmtKind};
+use spmdc_grammar::ast::{Block, Expr, ExprKind, Index, Stmt, StmtKind};
 
 /// Which variables of outer scopes some code assigns to, in order of their first assignment.
 pub(super) struct Assigned {
@@ -12,27 +12,29 @@ pub(super) struct Assigned {
 impl Assigned {
     pub(super) fn block(&mut self, block: &Block) {
         self.scopes.push(Vec::new());
-        for stmt in &block.stmts {
-            match &stmt.kind {
-                StmtKind::Let { pattern, value, .. } => {
-                    self.expr(value);
-                    let mut bound = Vec::new();
-                    names::pattern_names(pattern, &mut bound);
-                    if let Some(scope) = self.scopes.last_mut() {
-                        scope.append(&mut bound);
-                    }
-                }
-                StmtKind::Assign { target, value, .. } => {
-                    self.expr(value);
-                    self.target(target);
-                }
-                StmtKind::Expr(expr) => self.expr(expr),
-            }
-        }
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt));
         if let Some(value) = &block.value {
             self.expr(value);
         }
         self.scopes.pop();
+    }
+
+    pub(super) fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Let { pattern, value, .. } => {
+                self.expr(value);
+                let mut bound = Vec::new();
+                names::pattern_names(pattern, &mut bound);
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.append(&mut bound);
+                }
+            }
+            StmtKind::Assign { target, value, .. } => {
+                self.expr(value);
+                self.target(target);
+            }
+            StmtKind::Expr(expr) => self.expr(expr),
+        }
     }
 
     fn target(&mut self, target: &Expr) {

@@ -2,6 +2,7 @@
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
+use super::layouts::{Part, choose};
 use super::term::Term;
 use super::{Checker, trees};
 use crate::ir::origin::Origin;
@@ -9,7 +10,18 @@ use crate::ir::types::{AxisSet, DType, Type};
 use crate::ir::{Block as IrBlock, Stmt as IrStmt, Value};
 use crate::ops::control::Branch;
 use spmdc_grammar::ast::{Block, Expr};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+
+/// An `if` in the source.
+#[derive(Clone, Copy)]
+struct If<'e> {
+    then: &'e Block,
+    otherwise: Option<&'e Expr>,
+    span: Span,
+    /// The axes along which its condition varies.
+    varies: AxisSet,
+}
 
 /// One branch of an `if`, expanded.
 struct Expanded {
@@ -55,7 +67,7 @@ impl Checker<'_> {
             }
             first.value = Term::Tuple(Vec::new());
         }
-        self.join(flag, varies, &variables, &mut first, &mut second, span)
+        self.join(flag, If { then, otherwise, span, varies }, &variables, &mut first, &mut second)
     }
 
     fn expand_branch(
@@ -84,23 +96,21 @@ impl Checker<'_> {
     fn join(
         &mut self,
         flag: Value,
-        varies: AxisSet,
+        written: If<'_>,
         variables: &[Carried],
         first: &mut Expanded,
         second: &mut Expanded,
-        span: Span,
     ) -> Term {
         let mut results = Vec::new();
         let mut types = Vec::new();
         let (left, right) = (first.value.clone(), second.value.clone());
-        let value = self.join_terms("its value", &left, &right, varies, (first, second), &mut types, span);
+        let value = self.join_terms(written, None, (&left, &right), (first, second), &mut types);
         let mut finals = Vec::new();
         for (position, variable) in variables.iter().enumerate() {
             let (left, right) = (first.finals[position].clone(), second.finals[position].clone());
-            let what = format!("`{}`", variable.name);
-            finals.push(self.join_terms(&what, &left, &right, varies, (first, second), &mut types, span));
+            finals.push(self.join_terms(written, Some(&variable.name), (&left, &right), (first, second), &mut types));
         }
-        let origin = Origin::at(span);
+        let origin = Origin::at(written.span);
         for ty in types {
             results.push(self.build.func.new_value(ty, origin.clone()));
         }
@@ -114,54 +124,49 @@ impl Checker<'_> {
         let value = fill(value);
         for (variable, term) in variables.iter().zip(finals) {
             let term = fill(term);
-            let place = self.local(&variable.name).map_or(span, |binding| binding.span);
+            let place = self.local(&variable.name).map_or(written.span, |binding| binding.span);
             self.name_values(&variable.name, place, &term);
             self.set_variable(&variable.name, term);
         }
         value
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn join_terms(
         &mut self,
-        what: &str,
-        left: &Term,
-        right: &Term,
-        varies: AxisSet,
+        written: If<'_>,
+        variable: Option<&str>,
+        (left, right): (&Term, &Term),
         branches: (&mut Expanded, &mut Expanded),
         types: &mut Vec<Type>,
-        span: Span,
     ) -> Joined {
         if matches!(left, Term::Poison) || matches!(right, Term::Poison) {
             return Joined::Same(Term::Poison);
         }
         if !trees::same_form(left, right) {
             let (left, right) = (self.display_term(left), self.display_term(right));
-            return Joined::Same(self.report(errors::branch_types(what, &left, &right, span)));
+            let what = Part { variable, path: "" }.describe();
+            return Joined::Same(self.report(errors::branch_types(&what, &left, &right, written.span)));
         }
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         trees::leaves(left, "", &mut lefts);
         trees::leaves(right, "", &mut rights);
         let mut leaves = Vec::new();
         for ((path, left), (_, right)) in lefts.iter().zip(&rights) {
-            let what = if path.is_empty() { what.to_string() } else { format!("{what}{path}") };
             let (first, second) = (&mut *branches.0, &mut *branches.1);
-            leaves.push(self.join_leaf(&what, left, right, varies, (first, second), types, span));
+            leaves.push(self.join_leaf(written, Part { variable, path }, (left, right), (first, second), types));
         }
         Joined::Tree(left.clone(), leaves)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn join_leaf(
         &mut self,
-        what: &str,
-        left: &Term,
-        right: &Term,
-        varies: AxisSet,
-        branches: (&mut Expanded, &mut Expanded),
+        written: If<'_>,
+        part: Part<'_>,
+        (left, right): (&Term, &Term),
+        (first, second): (&mut Expanded, &mut Expanded),
         types: &mut Vec<Type>,
-        span: Span,
     ) -> JoinedLeaf {
+        let span = written.span;
         let is_given = self.exact.is_some() && matches!(left, Term::Array(_));
         if same_static(left, right) && !is_given {
             return JoinedLeaf::Same(left.clone());
@@ -171,10 +176,9 @@ impl Checker<'_> {
         }
         if !trees::is_number(left) || !trees::is_number(right) {
             let (left, right) = (self.display_term(left), self.display_term(right));
-            return JoinedLeaf::Same(self.report(errors::branch_types(what, &left, &right, span)));
+            return JoinedLeaf::Same(self.report(errors::branch_types(&part.describe(), &left, &right, span)));
         }
         let dtype = self.common_dtype(left, right);
-        let (first, second) = branches;
         let left_value = self.value_in(&mut first.block, left, dtype, span);
         let right_value = self.value_in(&mut second.block, right, dtype, span);
         let (Some(left_value), Some(right_value)) = (left_value, right_value) else {
@@ -185,9 +189,13 @@ impl Checker<'_> {
             self.exact.is_some() || self.build.explicit_part(&left_ty) == self.build.explicit_part(&right_ty);
         if left_ty.array != right_ty.array || !same_layout {
             let (left, right) = (self.build.display_closed(&left_ty), self.build.display_closed(&right_ty));
-            return JoinedLeaf::Same(self.report(errors::branch_types(what, &left, &right, span)));
+            let mut error = errors::branch_types(&part.describe(), &left, &right, span);
+            if left_ty.array == right_ty.array {
+                error = self.with_common_layouts(error, written, part, [left_value, right_value]);
+            }
+            return JoinedLeaf::Same(self.report(error));
         }
-        let varying = left_ty.varying.union(right_ty.varying).union(varies);
+        let varying = left_ty.varying.union(right_ty.varying).union(written.varies);
         let left_value = self.varying_in(&mut first.block, left_value, varying);
         let right_value = self.varying_in(&mut second.block, right_value, varying);
         let (Some(left_value), Some(right_value)) = (left_value, right_value) else {
@@ -197,6 +205,30 @@ impl Checker<'_> {
         second.block.results.push(right_value);
         types.push(self.build.carried_type(left_value));
         JoinedLeaf::Result(types.len() - 1)
+    }
+
+    /// The ways out where the branches differ in their layouts alone: one branch brings its value to the layout of the other.
+    fn with_common_layouts(
+        &self,
+        diagnostic: Diagnostic,
+        written: If<'_>,
+        part: Part<'_>,
+        values: [Value; 2],
+    ) -> Diagnostic {
+        let types = values.map(|value| self.build.ty(value));
+        let ways = [true, false].map(|first| {
+            let (own, other) = if first { (types[0], types[1]) } else { (types[1], types[0]) };
+            let to = self.build.explicit_part(other);
+            let edit = match first {
+                true => self.at_end(written.then, part, &self.written(&to)),
+                false => self.at_end_of_else(written.then, written.otherwise, part, &self.written(&to)),
+            };
+            let at = if first { "at the end of the first branch" } else { "at the end of the second branch" };
+            self.way(edit, at, own, &to, None)
+        });
+        let origins = values.map(|value| self.build.func.info(value).origin.span);
+        let diagnostic = self.with_types(diagnostic, [(types[0], origins[0]), (types[1], origins[1])]);
+        choose(diagnostic, ways.into_iter().flatten().collect())
     }
 
     /// The value, marked inside a finished block as varying.

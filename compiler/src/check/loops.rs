@@ -6,16 +6,19 @@
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
+use super::layouts::{Part, choose};
 use super::sizes::whole_number;
 use super::term::Term;
 use super::{Checker, trees};
 use crate::ir::origin::Origin;
+use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ir::{Block as IrBlock, Stmt as IrStmt, Value};
 use crate::ops::Op;
 use crate::ops::control::{ForLoop, WhileLoop};
 use crate::ops::promote;
 use spmdc_grammar::ast::{Block, Expr, Pattern};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
 /// A loop on its way into the IR.
@@ -28,6 +31,8 @@ struct Loop<'e> {
     leaves: Vec<Leaf>,
     /// The axes along which its condition is known to vary.
     varies: AxisSet,
+    /// The leaves that a trip leaves in another layout.
+    differing: Vec<Differing>,
 }
 
 enum Kind<'e> {
@@ -37,14 +42,24 @@ enum Kind<'e> {
 
 /// One leaf of a carried variable.
 struct Leaf {
-    /// The variable and where in it: for messages.
+    /// The variable, and where in it.
+    variable: String,
     path: String,
     initial: Term,
     /// The element type that a literal has taken so far.
     dtype: Option<DType>,
     varying: AxisSet,
+    /// The layout in which the loop is to carry it, if not in that which it has before.
+    layout: Option<Sharding>,
     /// A function, a string or the like: it passes through loops that do not change it.
     is_static: bool,
+}
+
+/// A leaf that lies otherwise after a trip than before it, on explicit axes.
+struct Differing {
+    leaf: usize,
+    before: (Type, Span),
+    after: (Type, Span),
 }
 
 /// Why a trial of a loop's body gave no loop.
@@ -75,8 +90,16 @@ struct Trip {
 /// What becomes of a leaf at the end of a trip.
 enum Next {
     Value(Value),
+    /// In another layout than before.
+    Differs(Value),
     Again,
     Failed,
+}
+
+impl Leaf {
+    fn name(&self) -> String {
+        format!("{}{}", self.variable, self.path)
+    }
 }
 
 impl Checker<'_> {
@@ -154,23 +177,43 @@ impl Checker<'_> {
         let mut leaves = Vec::new();
         for variable in &carried {
             let mut found = Vec::new();
-            trees::leaves(&variable.term, &variable.name, &mut found);
+            trees::leaves(&variable.term, "", &mut found);
             leaves.extend(found.into_iter().map(|(path, leaf)| Leaf {
+                variable: variable.name.clone(),
                 path,
                 initial: leaf.clone(),
                 dtype: None,
                 varying: AxisSet::EMPTY,
+                layout: None,
                 is_static: !trees::is_number(leaf),
             }));
         }
-        // Every round gives at least one leaf another element type or more varying axes.
-        let rounds = 2 + leaves.len() * (2 + self.build.mesh.axes.len());
-        let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY };
+        let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY, differing: Vec::new() };
         let mark = self.mark();
+        let Some(term) = self.settled(&mut state, &mark) else { return Term::Poison };
+        if state.differing.is_empty() {
+            return term;
+        }
+        let differing = std::mem::take(&mut state.differing);
+        let errors: Vec<Diagnostic> =
+            differing.iter().map(|leaf| self.layout_error(&mut state, &mark, leaf, &differing)).collect();
+        // The trials of other layouts are over: what is wrong besides is said of the loop as it is.
+        let term = self.settled(&mut state, &mark).unwrap_or(Term::Poison);
+        errors.into_iter().for_each(|error| {
+            self.report(error);
+        });
+        term
+    }
+
+    /// The loop, once a trip keeps the types of what it carries.
+    fn settled(&mut self, state: &mut Loop, mark: &Mark) -> Option<Term> {
+        // Every round gives at least one leaf another element type or more varying axes.
+        let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
         for _ in 0..rounds {
-            match self.try_loop(&mut state) {
-                Ok(term) => return term,
-                Err(Stop::Again) => self.roll_back(&mark, &state.carried),
+            self.roll_back(mark, &state.carried);
+            match self.try_loop(state) {
+                Ok(term) => return Some(term),
+                Err(Stop::Again) => {}
                 Err(Stop::Failed) => {
                     self.build.blocks.truncate(mark.blocks);
                     self.build.conditions.truncate(mark.conditions);
@@ -179,7 +222,39 @@ impl Checker<'_> {
             }
         }
         self.poison(&state.carried);
-        Term::Poison
+        None
+    }
+
+    /// A carried variable that a trip leaves in another layout, and the ways out: bring it back in each trip, or, if the trips keep it
+    /// so, bring it there in front of the loop.
+    fn layout_error(&mut self, state: &mut Loop, mark: &Mark, differing: &Differing, all: &[Differing]) -> Diagnostic {
+        let (before, after) = (&differing.before.0, &differing.after.0);
+        let layouts = [before, after].map(|ty| self.build.explicit_part(ty));
+        let mistakes = self.diagnostics.len();
+        state.leaves[differing.leaf].layout = Some(layouts[1].clone());
+        let is_kept = self.settled(state, mark).is_some()
+            && self.diagnostics.len() <= mistakes
+            && state.differing.iter().all(|other| all.iter().any(|known| known.leaf == other.leaf))
+            && state.differing.iter().all(|other| other.leaf != differing.leaf);
+        let leaf = &mut state.leaves[differing.leaf];
+        leaf.layout = None;
+        let part = Part { variable: Some(&leaf.variable), path: &leaf.path };
+        let trips = match &state.kind {
+            Kind::For { range: Some((start, end)), .. } => (end - start).max(0) as f64,
+            // More than one.
+            Kind::For { range: None, .. } | Kind::While { .. } => 2.0,
+        };
+        let back = self.at_end(state.body, part, &self.written(&layouts[0]));
+        let mut ways = vec![self.way(back, "at the end of the body", after, &layouts[0], Some(trips))];
+        if is_kept {
+            let there = self.in_front(part, &self.written(&layouts[1]));
+            ways.push(self.way(there, "in front of the loop", before, &layouts[1], None));
+        }
+        let shown = [before, after].map(|ty| self.build.display_closed(ty));
+        let name = format!("{}{}", part.variable.unwrap_or_default(), part.path);
+        let error = errors::carried_type(&name, &shown[0], &shown[1], state.span);
+        let error = self.with_types(error, [(before, differing.before.1), (after, differing.after.1)]);
+        choose(error, ways.into_iter().flatten().collect())
     }
 
     fn mark(&mut self) -> Mark {
@@ -204,12 +279,19 @@ impl Checker<'_> {
     }
 
     fn try_loop(&mut self, state: &mut Loop) -> Result<Term, Stop> {
+        state.differing.clear();
         let inits = self.initial_values(state)?;
         let mut types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
         for (ty, variable) in types.iter_mut().zip(&state.carried) {
             // In a dump every carried variable is one array.
             if let Some(declared) = &variable.declared {
                 ty.clone_from(declared);
+            }
+        }
+        let arrays = state.leaves.iter().filter(|leaf| !leaf.is_static);
+        for (ty, leaf) in types.iter_mut().zip(arrays) {
+            if let Some(layout) = &leaf.layout {
+                ty.sharding.clone_from(layout);
             }
         }
         let place = if let Kind::While { cond } = &state.kind { cond.span } else { state.span };
@@ -277,7 +359,7 @@ impl Checker<'_> {
         let span = state.span;
         let mut trip = Trip { next: Vec::new(), failed: Vec::new() };
         let mut again = false;
-        let mut leaves = state.leaves.iter_mut();
+        let mut leaves = state.leaves.iter_mut().enumerate();
         for variable in &state.carried {
             let after = self.local(&variable.name).map_or(Term::Poison, |binding| binding.term.clone());
             let has_form = trees::same_form(&variable.term, &after);
@@ -288,17 +370,28 @@ impl Checker<'_> {
             let (mut old, mut new) = (Vec::new(), Vec::new());
             trees::leaves(&variable.term, "", &mut old);
             trees::leaves(&after, "", &mut new);
-            for (position, leaf) in leaves.by_ref().take(old.len()).enumerate() {
+            for (position, (number, leaf)) in leaves.by_ref().take(old.len()).enumerate() {
                 let next = if has_form { new[position].1.clone() } else { Term::Poison };
                 if leaf.is_static {
                     if !same_static(&leaf.initial, &next) && !matches!(next, Term::Poison) {
-                        self.report(errors::carried_kind(&leaf.path, leaf.initial.describe(), span));
+                        self.report(errors::carried_kind(&leaf.name(), leaf.initial.describe(), span));
                     }
                     continue;
                 }
                 let at = trip.next.len();
                 match self.next_value(leaf, &next, &types[at], span) {
                     Next::Value(value) => trip.next.push(value),
+                    Next::Differs(value) => {
+                        let origin = |value: Value| self.build.func.info(value).origin.span;
+                        let initial = if let Term::Array(initial) = leaf.initial { origin(initial) } else { span };
+                        state.differing.push(Differing {
+                            leaf: number,
+                            before: (types[at].clone(), initial),
+                            after: (self.build.ty(value).clone(), origin(value)),
+                        });
+                        trip.failed.push(variable.name.clone());
+                        trip.next.push(params[at]);
+                    }
                     Next::Again => {
                         again = true;
                         trip.next.push(params[at]);
@@ -400,7 +493,7 @@ impl Checker<'_> {
             return Next::Failed;
         }
         if !trees::is_number(next) {
-            self.report(errors::carried_kind(&leaf.path, next.describe(), span));
+            self.report(errors::carried_kind(&leaf.name(), next.describe(), span));
             return Next::Failed;
         }
         let is_literal = !matches!(leaf.initial, Term::Array(_));
@@ -424,7 +517,7 @@ impl Checker<'_> {
                 leaf.dtype = Some(ty.dtype());
                 return Next::Again;
             }
-            self.report(errors::carried_type(&leaf.path, &wanted.array.to_string(), &ty.array.to_string(), span));
+            self.report(errors::carried_type(&leaf.name(), &wanted.array.to_string(), &ty.array.to_string(), span));
             return Next::Failed;
         }
         if !ty.varying.is_subset_of(leaf.varying.union(wanted.varying)) {
@@ -432,9 +525,7 @@ impl Checker<'_> {
             return Next::Again;
         }
         if self.exact.is_none() && self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
-            let (before, after) = (self.build.display_closed(wanted), self.build.display_closed(&ty));
-            self.report(errors::carried_type(&leaf.path, &before, &after, span));
-            return Next::Failed;
+            return Next::Differs(value);
         }
         match self.build.vary(value, wanted.varying) {
             Ok(value) => Next::Value(value),

@@ -17,6 +17,7 @@ mod entry;
 mod errors;
 mod exprs;
 mod indexing;
+mod layouts;
 mod loops;
 mod manual;
 pub mod meshes;
@@ -95,6 +96,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         lambdas: BTreeMap::new(),
         lists: BTreeMap::new(),
         exact: None,
+        statement: Span::default(),
         depth: 0,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
@@ -135,6 +137,8 @@ struct Checker<'a> {
     lists: BTreeMap<Span, Vec<Span>>,
     /// The program is a dump of this stage: its types are given.
     exact: Option<Stage>,
+    /// The statement that is being looked at.
+    statement: Span,
     /// How many expressions are around the one that is being looked at.
     depth: usize,
 }

@@ -1,6 +1,7 @@
 //! Operators.
 
 use super::Checker;
+use super::layouts::{Way, choose};
 use super::term::Term;
 use crate::ir::Value;
 use crate::ir::explicit::{Edit, cost_of_move, spaced};
@@ -23,6 +24,9 @@ pub(super) enum Written<'a> {
 /// Functions whose `out=` decides where the operands leave a choice.
 const TAKE_OUT: &[&str] =
     &["matmul", "dot", "einsum", "outer", "tensordot", "reshape", "ravel", "squeeze", "expand_dims"];
+
+/// Functions that work on the flattened array where no axis is given.
+const FLATTEN: &[&str] = &["cumsum", "cumprod", "cummax", "cummin", "repeat", "concatenate"];
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: UnaryOp, span: Span, arg: (Term, Span)) -> Term {
@@ -56,7 +60,7 @@ impl Checker<'_> {
     /// Where a layout is ambiguous, the ways out as changes of the source.
     pub(super) fn with_choices(
         &mut self,
-        mut diagnostic: Diagnostic,
+        diagnostic: Diagnostic,
         span: Span,
         written: &Written<'_>,
         given: &[(Term, Span)],
@@ -71,7 +75,7 @@ impl Checker<'_> {
             let by_position = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
             same.or(by_position).copied()
         };
-        let mut lines = Vec::new();
+        let mut ways = Vec::new();
         for mut choice in choices {
             let edit = match choice.edit.clone() {
                 Edit::Reshard { operand, to } => place(operand).and_then(|(array, place)| {
@@ -104,6 +108,9 @@ impl Checker<'_> {
                         (Written::Call(function), _) if TAKE_OUT.contains(function) => {
                             self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
                         }
+                        (Written::Call(function), _) if FLATTEN.contains(function) => {
+                            place(0).map(|(_, place)| (place, format!("ravel({}, {out})", self.source(place))))
+                        }
                         _ => None,
                     }
                 }
@@ -111,13 +118,9 @@ impl Checker<'_> {
             let Some((place, replacement)) = edit else { continue };
             // `ravel()` has nothing in front of a comma.
             let replacement = replacement.replace("(, out=", "(out=");
-            lines.push(format!("`{replacement}`: {}", choice.note));
-            diagnostic = diagnostic.edit(place, replacement, choice.note);
+            ways.push(Way { place, replacement, at: "", note: choice.note, cost: choice.cost });
         }
-        if !lines.is_empty() {
-            diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
-        }
-        diagnostic
+        choose(diagnostic, ways)
     }
 
     /// The text of a call with some of its operands moved.
@@ -183,7 +186,7 @@ impl Checker<'_> {
     }
 
     /// The text of a place.
-    fn source(&self, span: Span) -> &str {
+    pub(super) fn source(&self, span: Span) -> &str {
         let text = &self.set.file(span.file).text;
         text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }

@@ -25,11 +25,20 @@ impl Checker<'_> {
     }
 
     pub(super) fn block_in_scope(&mut self, block: &Block) -> Term {
-        block.stmts.iter().for_each(|stmt| self.stmt(stmt));
-        match &block.value {
-            Some(value) => self.expr(value),
-            None => Term::Tuple(Vec::new()),
+        let around = self.statement;
+        for stmt in &block.stmts {
+            self.statement = stmt.span;
+            self.stmt(stmt);
         }
+        let value = match &block.value {
+            Some(value) => {
+                self.statement = value.span;
+                self.expr(value)
+            }
+            None => Term::Tuple(Vec::new()),
+        };
+        self.statement = around;
+        value
     }
 
     fn stmt(&mut self, stmt: &Stmt) {

@@ -2,9 +2,14 @@
 
 use super::term::Term;
 
-/// `the parameter \`p\`` and `w` give `the parameter \`p\`, field w`.
+/// `the parameter \`p\`` and `w` give `field \`w\` of the parameter \`p\``.
 pub fn part_of(place: &str, field: &str) -> String {
     format!("field `{field}` of {place}")
+}
+
+/// Whether a place has been named by [`part_of`].
+pub fn is_part(place: &str) -> bool {
+    place.starts_with("field ")
 }
 
 /// The leaves in order, each with its path: `.w`, `.0.b`; the path of a lone leaf is empty.

@@ -10,7 +10,7 @@ use super::sizes::{Bindings, Size, whole_number};
 use super::term::{ShardingTerm, Term, TypeTerm};
 use super::{Checker, trees};
 use crate::ir::Value;
-use crate::ir::explicit::spaced;
+use crate::ir::explicit::{cost_of_move, spaced};
 use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{self, DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
@@ -435,7 +435,13 @@ impl Checker<'_> {
             let shown = self.build.annotated(&found);
             let reshard = spaced(&layout.close(), &self.build.mesh);
             let origin = self.build.func.info(value).origin.span;
-            return self.report(shardings::contradiction(place, &wanted, &shown, &reshard, span, origin));
+            let mut error = shardings::contradiction(place, &wanted, &shown, &reshard, span, origin);
+            // A part of a struct or tuple has no text of its own.
+            if !trees::is_part(place) {
+                let note = cost_of_move(&found, &layout.close(), &self.build.mesh).0;
+                error = error.edit(span, format!("reshard({}, {reshard})", self.source(span)), note);
+            }
+            return self.report(error);
         }
         let is_pinned = layout.dims.iter().any(|dim| !dim.open || !dim.axes.is_empty());
         if auto.is_empty() || !is_pinned {

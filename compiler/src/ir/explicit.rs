@@ -73,7 +73,7 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
     })
 }
 
-/// How the operand of a reshape must lie so that the result lies as `out` says, and nothing moves.
+/// How the operand of a reshape must lie on the explicit axes so that the result lies there as `out` says, and nothing moves.
 pub fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
@@ -82,12 +82,22 @@ pub fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Me
     let operand = Type { sharding: layout.clone(), ..from.clone() };
     let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
     let found = derived(&there, &[&operand], std::slice::from_ref(result), mesh).ok()?.pop()?;
-    (found.close().dims == out.close().dims).then_some(layout)
+    (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
+}
+
+/// The part of a layout that the types decide.
+fn on_explicit(sharding: &Sharding, mesh: &Mesh) -> Sharding {
+    let explicit = mesh.of_kind(AxisKind::Explicit);
+    let mut part = sharding.close();
+    part.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| explicit.contains(usize::from(axis))));
+    part.unreduced = part.unreduced.intersect(explicit);
+    part
 }
 
 /// The layouts that the result of a reshape may have, where none follows: all axes of the operand on one dimension each way, or none.
 fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice> {
-    let axes: Vec<u8> = from.sharding.close().dims.iter().flat_map(|dim| dim.axes.clone()).collect();
+    let from = Type { sharding: on_explicit(&from.sharding, mesh), ..from.clone() };
+    let axes: Vec<u8> = from.sharding.dims.iter().flat_map(|dim| dim.axes.clone()).collect();
     let unreduced = from.sharding.unreduced;
     let mut outs = vec![vec![Vec::new(); result.rank()]];
     for dim in 0..result.rank() {
@@ -97,10 +107,10 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
     }
     let mut choices = Vec::new();
     for dims in outs {
-        let dims = dims.into_iter().map(|axes| DimSharding { axes, open: false, frame: None }).collect();
+        let dims = dims.into_iter().map(DimSharding::closed).collect();
         let out = Sharding { dims, unreduced, combine: ReduceOp::Sum };
-        if let Some(to) = before_reshape(from, result, &out, mesh) {
-            let (note, cost) = cost_of_move(from, &to.close(), mesh);
+        if let Some(to) = before_reshape(&from, result, &out, mesh) {
+            let (note, cost) = cost_of_move(&from, &to.close(), mesh);
             choices.push(Choice { edit: Edit::Out(out), note, cost });
         }
     }

@@ -213,9 +213,7 @@ pub fn made_with_layout(
                 Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(&given.sharding),
                 _ => None,
             });
-            // What auto axes do is not known yet.
-            let only_explicit = build.mesh.of_kind(AxisKind::Auto).is_empty();
-            let to = out.filter(|_| only_explicit).and_then(|out| before(build, out));
+            let to = out.and_then(|out| before(build, out));
             let laid_out = match to {
                 Some(to) => build.emit1(Reshard::request(to), &[operand])?,
                 None => whole(build, operand)?,
@@ -228,7 +226,7 @@ pub fn made_with_layout(
 }
 
 /// A value that is whole along explicit axes; partial sums stay what they are.
-pub fn whole(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
+fn whole(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
     let mut to = build.ty(value).sharding.clone();
     to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !explicit.contains(usize::from(axis))));
