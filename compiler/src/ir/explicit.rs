@@ -74,7 +74,7 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
 }
 
 /// How the operand of a reshape must lie on the explicit axes so that the result lies there as `out` says, and nothing moves.
-pub fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
+fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
     let layout = derived(&back, &[&laid_out], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
@@ -94,27 +94,76 @@ fn on_explicit(sharding: &Sharding, mesh: &Mesh) -> Sharding {
     part
 }
 
+/// Where no layout of a reshape follows from its operand: the way to one of the result, by a layout of the operand from which one follows.
+pub struct Detour {
+    /// How the operand lies then.
+    pub operand: Sharding,
+    /// What moves, of the operand and of the result, in words.
+    pub note: String,
+    /// Bytes that the device receives which receives most.
+    pub cost: f64,
+}
+
+/// More layouts than these are not tried.
+const MAX_DETOURS: usize = 64;
+
+/// The cheapest way to `out`.
+pub fn around_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Detour> {
+    let from = Type { sharding: on_explicit(&from.sharding, mesh), ..from.clone() };
+    let out = on_explicit(out, mesh);
+    let detour = |dims: Vec<DimSharding>| {
+        let layout = Sharding { dims, ..from.sharding.clone() };
+        let operand = before_reshape(&from, result, &layout, mesh)?;
+        let there = cost_of_move(&from, &operand.close(), mesh);
+        let reshaped = Type { array: result.clone(), sharding: layout, varying: from.varying };
+        let on = cost_of_move(&reshaped, &out, mesh);
+        let note = in_turn([there.0.as_str(), on.0.as_str()].into_iter());
+        Some(Detour { operand, note, cost: there.1 + on.1 })
+    };
+    let tried = std::iter::once(out.dims.clone()).chain(dealt_out(&from.sharding, result.rank()));
+    tried.filter_map(detour).min_by(|a, b| a.cost.total_cmp(&b.cost))
+}
+
+/// Layouts in which the axes of each dimension of an operand split one of `rank` dimensions, or none.
+fn dealt_out(operand: &Sharding, rank: usize) -> Vec<Vec<DimSharding>> {
+    let mut groups: Vec<&[u8]> =
+        operand.dims.iter().map(|dim| dim.axes.as_slice()).filter(|axes| !axes.is_empty()).collect();
+    let all = groups.concat();
+    let too_many = u32::try_from(groups.len()).ok().and_then(|count| (rank + 1).checked_pow(count));
+    if too_many.is_none_or(|count| count > MAX_DETOURS) {
+        groups = vec![&all];
+    }
+    let mut layouts = vec![vec![DimSharding::closed(Vec::new()); rank]];
+    for group in groups {
+        let with = |layout: &Vec<DimSharding>, dim: usize| {
+            let mut layout = layout.clone();
+            layout[dim].axes.extend(group);
+            layout
+        };
+        let more = layouts.iter().flat_map(|layout| (0..rank).map(move |dim| with(layout, dim)));
+        layouts = layouts.iter().cloned().chain(more).collect();
+    }
+    layouts
+}
+
 /// The layouts that the result of a reshape may have, where none follows: all axes of the operand on one dimension each way, or none.
 fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice> {
-    let from = Type { sharding: on_explicit(&from.sharding, mesh), ..from.clone() };
-    let axes: Vec<u8> = from.sharding.dims.iter().flat_map(|dim| dim.axes.clone()).collect();
-    let unreduced = from.sharding.unreduced;
-    let mut outs = vec![vec![Vec::new(); result.rank()]];
+    let own = on_explicit(&from.sharding, mesh);
+    let axes: Vec<u8> = own.dims.iter().flat_map(|dim| dim.axes.clone()).collect();
+    let whole = vec![DimSharding::closed(Vec::new()); result.rank()];
+    let mut outs = vec![whole.clone()];
     for dim in 0..result.rank() {
-        let mut dims = vec![Vec::new(); result.rank()];
-        dims[dim].clone_from(&axes);
+        let mut dims = whole.clone();
+        dims[dim].axes.clone_from(&axes);
         outs.push(dims);
     }
-    let mut choices = Vec::new();
-    for dims in outs {
-        let dims = dims.into_iter().map(DimSharding::closed).collect();
-        let out = Sharding { dims, unreduced, combine: ReduceOp::Sum };
-        if let Some(to) = before_reshape(&from, result, &out, mesh) {
-            let (note, cost) = cost_of_move(&from, &to.close(), mesh);
-            choices.push(Choice { edit: Edit::Out(out), note, cost });
-        }
-    }
-    choices
+    let outs = outs.into_iter().map(|dims| Sharding { dims, ..own.clone() });
+    let choice = |out: Sharding| {
+        before_reshape(from, result, &out, mesh)?;
+        let Detour { note, cost, .. } = around_reshape(from, result, &out, mesh)?;
+        Some(Choice { edit: Edit::Out(out), note, cost })
+    };
+    outs.filter_map(choice).collect()
 }
 
 fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {

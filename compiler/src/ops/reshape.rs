@@ -242,8 +242,8 @@ impl Call for Reshape {
         let before = |build: &Builder, out: &Sharding| {
             let from = build.ty(value);
             let result = ArrayType { shape: to.clone(), ..from.array.clone() };
-            let out = complete(out.clone(), to.len(), span).ok()?;
-            explicit::before_reshape(from, &result, &out, &build.mesh)
+            let out = complete(out.clone(), to.len(), span)?;
+            Ok(explicit::around_reshape(from, &result, &out, &build.mesh).map(|detour| detour.operand))
         };
         made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
     }

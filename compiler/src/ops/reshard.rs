@@ -12,7 +12,7 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::{Lowering, Side, layout_of};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
-use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
@@ -197,40 +197,28 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Re
     Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
 }
 
-/// As [`with_layout`], for a value that `make` computes of an operand. Where the operand's layout leaves none to the result, it is brought
-/// to the one that `before` knows to lead to `out=`; if there is none, the result is made of the whole operand.
+/// As [`with_layout`], for a value that `make` computes of an operand. Where the operand's layout leaves none to the result, the operand
+/// is first brought to the one that `before` knows for `out=`.
 pub fn made_with_layout(
     args: &mut Args<'_>,
     build: &mut Builder,
     operand: Value,
     make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
-    before: impl Fn(&Builder, &Sharding) -> Option<Sharding>,
+    before: impl Fn(&Builder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
 ) -> Result<Term, Diagnostic> {
-    let value = match make(build, operand) {
-        Err(_) if build.conflict.is_some() && args.rest.iter().any(|arg| arg.name.as_deref() == Some("out")) => {
-            build.conflict = None;
-            let out = args.rest.iter().find_map(|arg| match &arg.term {
-                Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(&given.sharding),
-                _ => None,
-            });
-            let to = out.and_then(|out| before(build, out));
-            let laid_out = match to {
-                Some(to) => build.emit1(Reshard::request(to), &[operand])?,
-                None => whole(build, operand)?,
-            };
+    let given = args.rest.iter().find_map(|arg| match &arg.term {
+        Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(given.sharding.clone()),
+        _ => None,
+    });
+    let value = match (make(build, operand), given) {
+        (Err(ambiguous), Some(out)) if build.conflict.take().is_some() => {
+            let to = before(build, &out)?.ok_or(ambiguous)?;
+            let laid_out = build.emit1(Reshard::request(to), &[operand])?;
             make(build, laid_out)?
         }
-        made => made?,
+        (made, _) => made?,
     };
     with_layout(args, build, value)
-}
-
-/// A value that is whole along explicit axes; partial sums stay what they are.
-fn whole(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
-    let explicit = build.mesh.of_kind(AxisKind::Explicit);
-    let mut to = build.ty(value).sharding.clone();
-    to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| !explicit.contains(usize::from(axis))));
-    build.emit1(Reshard::request(to), &[value])
 }
 
 /// A sharding for a value of this rank: dimensions that it does not mention are not split.

@@ -67,17 +67,18 @@ impl Refined {
             }
             axes.extend(axes_of(axis, &sizes, module));
         }
-        let whole = mesh.of_kind(AxisKind::Auto) == mesh.all() && mesh.axes.iter().all(|axis| axis.part.is_none());
-        if !whole || axes.len() > MAX_AXES || !says_axes_in_layouts_only(&module.func.body) {
+        let are_whole = mesh.axes.iter().all(|axis| axis.part.is_none());
+        let are_ours = cuts.keys().all(|&axis| mesh.axes[axis as usize].kind == AxisKind::Auto);
+        if !are_whole || !are_ours || axes.len() > MAX_AXES || !says_axes_in_layouts_only(&module.func.body) {
             return None;
         }
         let mut refined = Refined { module: module.clone(), parts, origins };
         let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
-        func.body.walk_mut(&mut |stmt| {
-            if let Op::Reshard(op) = &mut stmt.op {
-                op.to = refined.sharding(&op.to);
-            }
+        func.body.walk_mut(&mut |stmt| match &mut stmt.op {
+            Op::Reshard(op) => op.to = refined.sharding(&op.to),
+            Op::Einsum(op) => op.out = op.out.as_ref().map(|out| refined.sharding(out)),
+            _ => {}
         });
         refined.module.func = func;
         refined.module.mesh = Mesh { axes };
@@ -170,7 +171,8 @@ fn says_axes_in_layouts_only(body: &Block) -> bool {
             op,
             Op::Manual(_) | Op::PVary(_) | Op::AxisIndex(_) | Op::ShowSharding(_) | Op::Combined(_) | Op::Halo(_)
         );
-        only &= !others && op.rules().group().is_none() && op.rules().out().is_none();
+        let is_known = op.rules().out().is_none() || matches!(op, Op::Einsum(_));
+        only &= !others && is_known && op.rules().group().is_none();
     });
     only
 }
@@ -185,6 +187,7 @@ impl Graph {
             for (tensor, &slot) in rule.operands.iter().chain(&rule.results).zip(&node.slots) {
                 for (factors, dim) in tensor.iter().zip(&self.slots[slot].dims) {
                     let cuts = node.projection.cuts(factors, &dim.axes, mesh);
+                    let cuts = cuts.filter(|(axis, _)| mesh.axes[*axis as usize].kind == AxisKind::Auto);
                     let cuts = cuts.map(|(axis, cuts)| BTreeMap::from([(axis, cuts)]));
                     found.extend(cuts.filter(|cuts| !found.contains(cuts)));
                 }
@@ -230,7 +233,8 @@ mod tests {
     fn what_names_axes_otherwise_is_not_cut() {
         let cut = |text: &str| refined(text, &[(0, &[2])]).is_some();
         assert!(cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { reshard(x, P(_)) }"));
-        assert!(!cut("mesh (Y = 4, X: explicit = 2);\nfn main(x: f32[8@Y]) { x }"));
+        assert!(cut("mesh (Y = 4, X: explicit = 2);\nfn main(x: f32[8@Y], y: f32[4@X]) { outer(x, y, out=P(Y, _)) }"));
+        assert!(!cut("mesh (Y: explicit = 4);\nfn main(x: f32[8@Y]) { x }"));
         assert!(!cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { show_sharding(x); x }"));
         assert!(!cut(
             "mesh (Y = 4);\nmanual(Y) fn f(x: f32[8@Y]) -> f32[8@Y] { 2 * x }\nfn main(x: f32[8@Y]) { f(x) }"
