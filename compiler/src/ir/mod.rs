@@ -12,6 +12,7 @@ pub mod eval;
 pub mod explicit;
 pub mod mesh;
 pub mod origin;
+pub mod parts;
 pub mod print;
 pub mod sharding;
 pub mod types;

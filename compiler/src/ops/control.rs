@@ -4,6 +4,7 @@ use super::factors::Factors;
 use super::{Mismatch, Rules};
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet};
 
@@ -50,7 +51,7 @@ pub struct ManualRegion {
 }
 
 macro_rules! structural {
-    ($($ty:ty = $name:literal)*) => { $(
+    ($($ty:ty = $name:literal $({ $($more:item)* })?)*) => { $(
         impl Rules for $ty {
             fn name(&self) -> &'static str {
                 $name
@@ -75,6 +76,8 @@ macro_rules! structural {
             fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
                 0
             }
+
+            $($($more)*)?
         }
     )* };
 }
@@ -83,5 +86,10 @@ structural! {
     ForLoop = "for"
     WhileLoop = "while"
     Branch = "if"
-    ManualRegion = "manual"
+    ManualRegion = "manual" {
+        fn name_parts(&mut self, parts: &Parts) {
+            self.axes = parts.set(self.axes);
+            self.inputs.iter_mut().chain(&mut self.outputs).for_each(|layout| *layout = parts.sharding(layout));
+        }
+    }
 }

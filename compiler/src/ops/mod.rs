@@ -51,6 +51,7 @@ use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::window::WindowMap;
@@ -185,6 +186,11 @@ pub trait Rules {
         None
     }
 
+    /// Axes have been cut: puts their parts wherever the op itself names axes.
+    fn name_parts(&mut self, parts: &Parts) {
+        let _ = parts;
+    }
+
     /// Along which manual axes the results vary, given where some operand does.
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands
@@ -218,6 +224,10 @@ macro_rules! ops {
 
         impl Op {
             pub fn rules(&self) -> &dyn Rules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+
+            pub fn rules_mut(&mut self) -> &mut dyn Rules {
                 match self { $(Op::$variant(op) => op,)* }
             }
         }

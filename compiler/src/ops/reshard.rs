@@ -13,6 +13,7 @@ use crate::codegen::lower::{Lowering, Side, layout_of};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
@@ -145,6 +146,10 @@ impl Rules for Reshard {
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
         let Step::Collective(kind) = self.step else { return None };
         Some(reshard::traffic(kind, args[0], results[0], mesh))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.to = parts.sharding(&self.to);
     }
 
     fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {

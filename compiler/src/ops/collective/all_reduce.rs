@@ -10,6 +10,7 @@ use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::constant::{Constant, float_bits};
 use crate::ops::elementwise::{Binary, BinaryOp};
@@ -99,6 +100,10 @@ impl Rules for PAllReduce {
 
     fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
         Some((CollectiveKind::AllReduce, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
     }
 
     fn group(&self) -> Option<&dyn Collective> {

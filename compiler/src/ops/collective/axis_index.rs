@@ -9,6 +9,7 @@ use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, DType};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
@@ -56,6 +57,10 @@ impl Rules for AxisIndex {
 
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
     }
 
     fn group(&self) -> Option<&dyn Collective> {

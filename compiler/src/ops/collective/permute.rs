@@ -10,6 +10,7 @@ use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
@@ -58,6 +59,10 @@ impl Rules for PPermute {
 
     fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
         Some((CollectiveKind::CollectivePermute, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
     }
 
     fn group(&self) -> Option<&dyn Collective> {

@@ -9,6 +9,7 @@ use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
@@ -50,6 +51,10 @@ impl Rules for PVary {
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         kernel.operand(stmt.args[0], index)
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
     }
 
     fn varying(&self, operands: AxisSet) -> AxisSet {

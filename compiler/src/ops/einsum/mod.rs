@@ -21,6 +21,7 @@ use crate::codegen::loops::{Affine, Combine};
 use crate::codegen::lower::{Lowering, Product, ProductDim};
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
+use crate::ir::parts;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Func, Stmt};
@@ -185,6 +186,10 @@ impl Rules for Einsum {
         let labels = if operand == 0 { &self.lhs } else { &self.rhs };
         let repeated = self.result.chars().any(|label| !labels.contains(label));
         if repeated { Reads::Often } else { Reads::Once }
+    }
+
+    fn name_parts(&mut self, parts: &parts::Parts) {
+        self.out = self.out.as_ref().map(|out| parts.sharding(out));
     }
 
     fn out(&self) -> Option<&Sharding> {

@@ -12,9 +12,10 @@ use super::{Borders, Edge, Graph};
 use crate::check::is_builtin;
 use crate::check::meshes::MAX_AXES;
 use crate::ir::mesh::{Axis, AxisKind, Mesh, Part};
-use crate::ir::sharding::{DimSharding, Sharding};
-use crate::ir::types::{AxisSet, Type};
-use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ir::parts::Parts;
+use crate::ir::sharding::DimSharding;
+use crate::ir::types::Type;
+use crate::ir::{Func, Module, Stmt, Value};
 use crate::ops::Op;
 use std::collections::BTreeMap;
 
@@ -41,14 +42,13 @@ pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
 /// A program whose axes are cut.
 pub struct Refined {
     pub module: Module,
-    /// For each axis of the mesh as it was, its parts.
-    parts: Vec<Vec<u8>>,
+    parts: Parts,
     /// For each part, its axis, and how many parts of the size of all before it would make that.
     origins: Vec<(u8, usize)>,
 }
 
 impl Refined {
-    /// None where the program says something of axes that parts cannot say, or a cut does not divide.
+    /// None where the program prints something of axes that parts cannot say, or a cut does not divide.
     pub fn new(module: &Module, cuts: &Cuts) -> Option<Refined> {
         let mesh = &module.mesh;
         let (mut axes, mut parts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
@@ -69,17 +69,13 @@ impl Refined {
         }
         let are_whole = mesh.axes.iter().all(|axis| axis.part.is_none());
         let are_ours = cuts.keys().all(|&axis| mesh.axes[axis as usize].kind == AxisKind::Auto);
-        if !are_whole || !are_ours || axes.len() > MAX_AXES || !says_axes_in_layouts_only(&module.func.body) {
+        if !are_whole || !are_ours || axes.len() > MAX_AXES || prints_places(&module.func) {
             return None;
         }
-        let mut refined = Refined { module: module.clone(), parts, origins };
+        let mut refined = Refined { module: module.clone(), parts: Parts(parts), origins };
         let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
-        func.body.walk_mut(&mut |stmt| match &mut stmt.op {
-            Op::Reshard(op) => op.to = refined.sharding(&op.to),
-            Op::Einsum(op) => op.out = op.out.as_ref().map(|out| refined.sharding(out)),
-            _ => {}
-        });
+        func.body.walk_mut(&mut |stmt| stmt.op.rules_mut().name_parts(&refined.parts));
         refined.module.func = func;
         refined.module.mesh = Mesh { axes };
         Some(refined)
@@ -96,7 +92,7 @@ impl Refined {
             let found = &parts.func.ty(*cut).sharding;
             match found.dims.iter().all(is_whole) {
                 true => found.clone(),
-                false => self.sharding(&whole.func.ty(*value).sharding),
+                false => self.parts.sharding(&whole.func.ty(*value).sharding),
             }
         };
         let all = |values: &[Value], cut: &[Value]| values.iter().zip(cut).map(layout).collect();
@@ -125,24 +121,9 @@ impl Refined {
         found
     }
 
-    fn axes(&self, axes: &[u8]) -> Vec<u8> {
-        axes.iter().flat_map(|&axis| &self.parts[axis as usize]).copied().collect()
-    }
-
-    fn set(&self, axes: AxisSet) -> AxisSet {
-        axes.iter().flat_map(|axis| &self.parts[axis]).map(|&part| part as usize).collect()
-    }
-
-    fn sharding(&self, sharding: &Sharding) -> Sharding {
-        let mut cut = sharding.clone();
-        cut.dims.iter_mut().for_each(|dim| dim.axes = self.axes(&dim.axes));
-        cut.unreduced = self.set(cut.unreduced);
-        cut
-    }
-
     fn cut_type(&self, ty: &mut Type) {
-        ty.sharding = self.sharding(&ty.sharding);
-        ty.varying = self.set(ty.varying);
+        ty.sharding = self.parts.sharding(&ty.sharding);
+        ty.varying = self.parts.set(ty.varying);
     }
 }
 
@@ -164,17 +145,13 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
     parts.map(|(at, &size)| Axis { name: name(&between, at), size, kind: axis.kind, part: part(at) }).collect()
 }
 
-fn says_axes_in_layouts_only(body: &Block) -> bool {
-    let mut only = true;
-    body.walk(&mut |Stmt { op, .. }| {
-        let others = matches!(
-            op,
-            Op::Manual(_) | Op::PVary(_) | Op::AxisIndex(_) | Op::ShowSharding(_) | Op::Combined(_) | Op::Halo(_)
-        );
-        let is_known = op.rules().out().is_none() || matches!(op, Op::Einsum(_));
-        only &= !others && is_known && op.rules().group().is_none();
+/// Whether the text that a program prints speaks of coordinates: for what varies, it does.
+fn prints_places(func: &Func) -> bool {
+    let mut found = false;
+    func.body.walk(&mut |Stmt { op, args, .. }| {
+        found |= matches!(op, Op::Print(_)) && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
     });
-    only
+    found
 }
 
 impl Graph {
@@ -230,15 +207,17 @@ mod tests {
     }
 
     #[test]
-    fn what_names_axes_otherwise_is_not_cut() {
+    fn explicit_axes_and_printed_places_are_not_cut() {
         let cut = |text: &str| refined(text, &[(0, &[2])]).is_some();
         assert!(cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { reshard(x, P(_)) }"));
         assert!(cut("mesh (Y = 4, X: explicit = 2);\nfn main(x: f32[8@Y], y: f32[4@X]) { outer(x, y, out=P(Y, _)) }"));
         assert!(!cut("mesh (Y: explicit = 4);\nfn main(x: f32[8@Y]) { x }"));
-        assert!(!cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { show_sharding(x); x }"));
-        assert!(!cut(
-            "mesh (Y = 4);\nmanual(Y) fn f(x: f32[8@Y]) -> f32[8@Y] { 2 * x }\nfn main(x: f32[8@Y]) { f(x) }"
-        ));
+        assert!(cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { show_sharding(x); x }"));
+        let manual = |body: &str| {
+            format!("mesh (Y = 4);\nmanual fn f(x: f32[8@Y]) {{ {body} }}\nfn main(x: f32[8@Y]) {{ f(x) }}")
+        };
+        assert!(cut(&manual("psum(x * f32(axis_index(Y)), Y)")));
+        assert!(!cut(&manual("print(x); psum(x, Y)")));
         assert!(!cut("mesh (Y = 5);\nfn main(x: f32[8@Y]) { x }"));
     }
 
