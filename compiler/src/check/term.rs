@@ -60,6 +60,14 @@ pub struct ShardingTerm {
 }
 
 impl Term {
+    /// What a call gives whose op has these results: an array, or a tuple of them.
+    pub fn of_results(values: &[Value]) -> Term {
+        match values {
+            [value] => Term::Array(*value),
+            _ => Term::Tuple(values.iter().copied().map(Term::Array).collect()),
+        }
+    }
+
     /// For messages: "a tuple", "an array".
     pub fn describe(&self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use crate::ops::number;
 use spmdc_runtime::abi::{LayoutDim, Scalar};
 use std::ops::Range;
 
@@ -184,6 +185,17 @@ impl<'a> KernelBuilder<'a> {
         local.plus(&start)
     }
 
+    /// An index into this device's block, from one into the whole dimension. Where that is split, `tests` gets whether the device has
+    /// the element.
+    pub fn index_in_block(&mut self, ty: &Type, dim: usize, place: &Affine, tests: &mut Vec<Elem>) -> Affine {
+        let start = self.scalar_affine(self.context.block_start(ty, dim));
+        if !ty.sharding.dims[dim].axes.is_empty() {
+            let end = self.scalar_affine(self.context.of_block(ty, dim, |block| block.end));
+            tests.push(self.in_range(place.clone(), start.clone(), end));
+        }
+        place.plus(&start.times(-1))
+    }
+
     fn scalar(&mut self, scalar: Scalar) -> usize {
         if let Some(slot) = self.kernel.scalars.iter().position(|known| *known == scalar) {
             return slot;
@@ -215,6 +227,16 @@ impl<'a> KernelBuilder<'a> {
         };
         self.computed.push((value, index.to_vec(), elem));
         elem
+    }
+
+    /// As [`KernelBuilder::operand`] if all tests hold; else what adds nothing.
+    pub fn operand_if(&mut self, value: Value, index: &[Affine], tests: &[Elem]) -> Elem {
+        let dtype = self.context.ty(value).dtype();
+        let elem = self.operand(value, index);
+        tests.iter().fold(elem, |elem, &test| {
+            let nothing = self.constant(dtype, number::nothing_added(dtype));
+            self.select(dtype, test, elem, nothing)
+        })
     }
 
     /// A checked dynamic index: the i64 scalar that lies in `value`'s buffer, read once.

@@ -64,7 +64,7 @@ impl Builder {
     pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         let op = op.into();
         self.check_reached(&op)?;
-        let types: Vec<&Type> = args.iter().map(|&arg| self.func.ty(arg)).collect();
+        let types = self.func.types(args);
         let inferred = match self.exact {
             true => typing::shapes(&op, &types, &self.mesh),
             false => typing::result_types(&op, &types, &self.mesh),

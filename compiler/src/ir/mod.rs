@@ -22,11 +22,13 @@ pub mod walk;
 pub mod window;
 
 use crate::ops::Op;
+use crate::ops::factors::Factors;
 use mesh::Mesh;
 use origin::Origin;
 use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::CollectiveKind;
 use std::fmt;
-use types::Type;
+use types::{ArrayType, AxisSet, Type};
 
 /// A value, by number; it prints as its name in dumps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +143,29 @@ impl Func {
 
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value.0 as usize].ty
+    }
+
+    pub fn types(&self, values: &[Value]) -> Vec<&Type> {
+        values.iter().map(|&value| self.ty(value)).collect()
+    }
+
+    pub fn arrays(&self, values: &[Value]) -> Vec<&ArrayType> {
+        values.iter().map(|&value| &self.ty(value).array).collect()
+    }
+
+    /// The factor rule of a statement that is not control flow.
+    pub fn factors(&self, stmt: &Stmt) -> Factors {
+        stmt.op.rules().factors(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
+    }
+
+    /// How many operations a statement is as a whole; those that it holds do not count.
+    pub fn flops(&self, stmt: &Stmt) -> u64 {
+        stmt.op.rules().flops(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
+    }
+
+    /// What a statement communicates itself, if it does: the kind, and the axes of its groups.
+    pub fn collective(&self, stmt: &Stmt, mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        stmt.op.rules().collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh)
     }
 
     pub fn info(&self, value: Value) -> &ValueInfo {

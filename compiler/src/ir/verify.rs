@@ -21,7 +21,7 @@ use crate::ops::control::ManualRegion;
 use crate::ops::reshard::Step;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::insert_reshards::{frames_of, kept_sums, natural, needed};
-use crate::passes::propagate::{Assignment, Projection, factors_of};
+use crate::passes::propagate::{Assignment, Projection};
 
 /// Every violation, each with its statement; a module that has any is a defect of the compiler.
 pub fn verify(module: &Module) -> Result<(), Vec<String>> {
@@ -284,7 +284,7 @@ impl Verifier<'_> {
             return;
         }
         self.expect(stmt.blocks.is_empty(), |_| "holds blocks".to_string());
-        let args: Vec<&Type> = stmt.args.iter().map(|&arg| self.func.ty(arg)).collect();
+        let args = self.func.types(&stmt.args);
         let inferred = match crate::ir::typing::shapes(op, &args, self.mesh) {
             Ok(inferred) => inferred,
             Err(mismatch) => return self.violation(mismatch.message),
@@ -360,7 +360,7 @@ impl Verifier<'_> {
 
     /// The op runs on blocks: operands are split alike along every factor, and the results follow.
     fn local(&mut self, stmt: &Stmt) {
-        let projection = Projection::new(factors_of(self.func, stmt));
+        let projection = Projection::new(self.func.factors(stmt));
         let mut assignment: Assignment = vec![Vec::new(); projection.rule.factors.len()];
         let mut tensors = Vec::new();
         let sums = kept_sums(self.func, stmt);

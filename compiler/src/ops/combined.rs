@@ -150,11 +150,7 @@ pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut Builder) -> R
     if to.len() != layouts.len() {
         return Err(Diagnostic::error(Code::E0210, given.span, "there are more layouts than operands"));
     }
-    let values = build.emit(Combined { kind, to }, &operands)?;
-    match values.as_slice() {
-        [value] => Ok(Term::Array(*value)),
-        _ => Ok(Term::Tuple(values.into_iter().map(Term::Array).collect())),
-    }
+    Ok(Term::of_results(&build.emit(Combined { kind, to }, &operands)?))
 }
 
 #[cfg(test)]

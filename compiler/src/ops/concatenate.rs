@@ -129,8 +129,7 @@ pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result
     if values.len() == 1 {
         return Ok(values[0]);
     }
-    let types: Vec<&ArrayType> = values.iter().map(|&value| &build.ty(value).array).collect();
-    Concatenate { axis }.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?;
+    Concatenate { axis }.infer(&build.func.arrays(values)).map_err(|mismatch| build.mismatch(mismatch))?;
     let filled: Vec<Value> = values.iter().copied().filter(|&value| build.ty(value).shape()[axis] > 0).collect();
     match filled.as_slice() {
         [] => Ok(values[0]),

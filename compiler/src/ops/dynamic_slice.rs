@@ -11,7 +11,7 @@ use super::index::are_checked;
 use super::promote::cast;
 use super::slice::{Range, slice};
 use super::update::{Places, Update, assigned};
-use super::{Call, Mismatch, Reads, Rules, number, shape};
+use super::{Call, Mismatch, Reads, Rules, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
@@ -106,27 +106,17 @@ impl Rules for DynamicSlice {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
+        let (from, to) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
         let (mut own, mut tests) = (Vec::new(), Vec::new());
         for (dim, at) in index.iter().enumerate() {
             let Some(cut) = self.cut(dim) else {
                 own.push(at.clone());
                 continue;
             };
-            let place = kernel.global_index(&to, dim, at).plus(&kernel.dynamic_index(stmt.args[1 + cut]));
-            let start = kernel.scalar_affine(kernel.context.block_start(&from, dim));
-            if !from.sharding.dims[dim].axes.is_empty() {
-                let end = kernel.scalar_affine(kernel.context.of_block(&from, dim, |block| block.end));
-                tests.push(kernel.in_range(place.clone(), start.clone(), end));
-            }
-            own.push(place.plus(&start.times(-1)));
+            let place = kernel.global_index(to, dim, at).plus(&kernel.dynamic_index(stmt.args[1 + cut]));
+            own.push(kernel.index_in_block(from, dim, &place, &mut tests));
         }
-        let mut elem = kernel.operand(stmt.args[0], &own);
-        for test in tests {
-            let nothing = kernel.constant(to.dtype(), number::nothing_added(to.dtype()));
-            elem = kernel.select(to.dtype(), test, elem, nothing);
-        }
-        elem
+        kernel.operand_if(stmt.args[0], &own, &tests)
     }
 }
 

@@ -197,11 +197,7 @@ impl Call for Halo {
             let Some(part) = HaloPart::new(dims, &ty.sharding, &to, &build.mesh) else { return Err(malformed()) };
             parts.push(part);
         }
-        let values = build.emit(Halo { parts }, &operands)?;
-        match values.as_slice() {
-            [value] => Ok(Term::Array(*value)),
-            _ => Ok(Term::Tuple(values.into_iter().map(Term::Array).collect())),
-        }
+        Ok(Term::of_results(&build.emit(Halo { parts }, &operands)?))
     }
 }
 

@@ -303,7 +303,7 @@ impl Rules for Index {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let ty = kernel.context.ty(stmt.args[0]).clone();
+        let ty = kernel.context.ty(stmt.args[0]);
         let mut kept = index.iter().cloned();
         let mut own = Vec::new();
         let mut tests = Vec::new();
@@ -311,22 +311,12 @@ impl Rules for Index {
             own.push(match self.dims.iter().position(|&indexed| indexed == dim) {
                 Some(at) => {
                     let place = kernel.dynamic_index(stmt.args[1 + at]);
-                    let start = kernel.scalar_affine(kernel.context.block_start(&ty, dim));
-                    if !ty.sharding.dims[dim].axes.is_empty() {
-                        let end = kernel.scalar_affine(kernel.context.of_block(&ty, dim, |block| block.end));
-                        tests.push(kernel.in_range(place.clone(), start.clone(), end));
-                    }
-                    place.plus(&start.times(-1))
+                    kernel.index_in_block(ty, dim, &place, &mut tests)
                 }
                 None => kept.next().unwrap_or_default(),
             });
         }
-        let mut elem = kernel.operand(stmt.args[0], &own);
-        for test in tests {
-            let nothing = kernel.constant(ty.dtype(), number::nothing_added(ty.dtype()));
-            elem = kernel.select(ty.dtype(), test, elem, nothing);
-        }
-        elem
+        kernel.operand_if(stmt.args[0], &own, &tests)
     }
 }
 

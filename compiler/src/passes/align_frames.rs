@@ -23,7 +23,7 @@ use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use crate::passes::exchange_halos::window_of;
-use crate::passes::propagate::{Projection, factors_of};
+use crate::passes::propagate::Projection;
 use std::collections::BTreeMap;
 
 /// More suggestions than this are not tried for one group.
@@ -191,7 +191,7 @@ impl<'a> Graph<'a> {
         if !knows_frames {
             return values().for_each(|&value| self.fix(value));
         }
-        let projection = Projection::new(factors_of(self.func, stmt));
+        let projection = Projection::new(self.func.factors(stmt));
         let rule = &projection.rule;
         let mut of_factor: Vec<Option<Node>> = vec![None; rule.factors.len()];
         let tensors = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));

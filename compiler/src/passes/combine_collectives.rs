@@ -13,7 +13,6 @@
 
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
-use crate::ir::types::Type;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::combined::{Combined, Common};
@@ -112,12 +111,11 @@ impl Combiner<'_> {
 
     /// Whether a statement is never moved behind others.
     fn stays(&self, stmt: &Stmt) -> bool {
-        let types = |values: &[Value]| values.iter().map(|&value| self.func.ty(value)).collect::<Vec<&Type>>();
         let rules = stmt.op.rules();
         !stmt.blocks.is_empty()
             || rules.has_effect()
             || rules.group().is_some_and(|group| group.communicates())
-            || rules.collective(&types(&stmt.args), &types(&stmt.results), self.mesh).is_some()
+            || self.func.collective(stmt, self.mesh).is_some()
     }
 
     /// What a collective that may be combined has in common with others, and the bytes of its operand or its result.

@@ -12,7 +12,6 @@
 //! halos become one later, by `cse`.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::types::ArrayType;
 use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
@@ -30,8 +29,7 @@ pub fn exchange_halos(mut module: Module) -> Module {
 
 /// The window that a statement is, if it is one.
 pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
-    let arrays: Vec<&ArrayType> = stmt.args.iter().map(|&arg| &func.ty(arg).array).collect();
-    stmt.op.rules().window(&arrays)
+    stmt.op.rules().window(&func.arrays(&stmt.args))
 }
 
 /// Windows that need no halos: other views of values in memory.

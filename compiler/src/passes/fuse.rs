@@ -40,7 +40,6 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         bodies: Vec::new(),
         sites: vec![Sites::None; func.values.len()],
         scalar_sizes: vec![0; func.values.len()],
-        gathered: Vec::new(),
     };
     fuser.collect(&func.body, &mut 0);
     fuser.bodies = vec![1; fuser.stmts.len()];
@@ -88,8 +87,6 @@ struct Fuser<'a> {
     bodies: Vec<usize>,
     /// For each value where it would be computed.
     sites: Vec<Sites>,
-    /// What is never put together in memory.
-    gathered: Vec<Value>,
     /// For scalars, the operations it takes to compute them from what is not pointwise.
     scalar_sizes: Vec<usize>,
 }
@@ -123,7 +120,7 @@ impl<'a> Fuser<'a> {
             && self.is_scalar(*result)
         {
             let operands: usize = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]).sum();
-            let own = usize::from(operations(self.func, stmt) > 0);
+            let own = usize::from(self.func.flops(stmt) > 0);
             self.scalar_sizes[result.0 as usize] = own.saturating_add(operands);
         }
     }
@@ -137,7 +134,7 @@ impl<'a> Fuser<'a> {
         }
         let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
         let free = stmt.args.is_empty()
-            || operations(self.func, stmt) == 0
+            || self.func.flops(stmt) == 0
             || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= MAX_SCALAR_BODY;
         let alone = matches!(sites, Sites::One { root, .. } if !repeats && self.stmts[root].1 == block);
         if !free && !alone || roots.iter().any(|&root| self.bodies[root] >= MAX_BODY) {
@@ -155,13 +152,11 @@ impl<'a> Fuser<'a> {
         let (&[value], true) = (gather.results.as_slice(), is_gather(gather)) else { return };
         let &[Use::Operand(user, operand)] = self.uses[value.0 as usize].as_slice() else { return };
         let (stmt, its_block) = self.stmts[user];
-        let taken = |&other: &Value| other != value && self.fused[other.0 as usize] && self.gathered.contains(&other);
         if block == its_block
-            && !stmt.args.iter().any(taken)
+            && !stmt.args.iter().any(|arg| self.fused[arg.0 as usize])
             && stmt.op.rules().streams(operand, gather, stmt, self.func, self.mesh)
         {
             self.fused[value.0 as usize] = true;
-            self.gathered.push(value);
         }
     }
 
@@ -177,12 +172,11 @@ impl<'a> Fuser<'a> {
             if !stmt.blocks.is_empty() {
                 return None;
             }
-            let arrays = |values: &[Value]| values.iter().map(|&value| &self.func.ty(value).array).collect::<Vec<_>>();
             let rules = stmt.op.rules();
             if rules.has_effect() || rules.group().is_some_and(|group| group.communicates()) {
                 return None;
             }
-            match rules.reads(operand, &arrays(&stmt.args)) {
+            match rules.reads(operand, &self.func.arrays(&stmt.args)) {
                 Reads::Buffer => return None,
                 Reads::Often => repeats = true,
                 Reads::Once => {}
@@ -191,8 +185,7 @@ impl<'a> Fuser<'a> {
             if rules.is_pointwise() {
                 repeats |= stmt.results.iter().any(|&result| self.elements(result) > self.elements(value));
             }
-            let aligned = !rules.is_pointwise()
-                || is_aligned(&rules.factors(&arrays(&stmt.args), &arrays(&stmt.results)), operand);
+            let aligned = !rules.is_pointwise() || is_aligned(&self.func.factors(stmt), operand);
             let here = match fused.map(|result| self.sites[result.0 as usize]) {
                 None => Sites::One { root: user, aligned },
                 Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
@@ -213,13 +206,8 @@ impl<'a> Fuser<'a> {
 }
 
 /// Blocks of an array are put together.
-pub fn is_gather(stmt: &Stmt) -> bool {
+fn is_gather(stmt: &Stmt) -> bool {
     matches!(&stmt.op, Op::Reshard(op) if op.step == Step::Collective(CollectiveKind::AllGather))
-}
-
-fn operations(func: &Func, stmt: &Stmt) -> u64 {
-    let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
-    stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results))
 }
 
 /// Whether element `i` of the result needs element `i` of the operand: each dimension of both is the same factor.

@@ -12,8 +12,7 @@
 //! leaves a branch, which may not be taken, nor a loop that is known never to run; and nothing with an effect moves.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::types::Type;
-use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ir::{Block, Func, Module, Stmt};
 use crate::ops::Op;
 
 /// Does so from the innermost loop outwards. The module stays at its stage.
@@ -76,7 +75,7 @@ impl Hoister<'_> {
         let mut needed = Vec::new();
         for (at, stmt) in body.stmts.iter().enumerate().rev() {
             let is_needed = stmt.results.iter().any(|result| needed.contains(result));
-            same[at] &= is_needed || self.communicates(stmt);
+            same[at] &= is_needed || self.func.collective(stmt, self.mesh).is_some();
             match same[at] {
                 true => needed.extend(&stmt.args),
                 false => stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = true),
@@ -87,11 +86,6 @@ impl Hoister<'_> {
         }
         let mut at = same.into_iter();
         body.stmts.extract_if(.., |_| at.next() == Some(true)).collect()
-    }
-
-    fn communicates(&self, stmt: &Stmt) -> bool {
-        let types = |values: &[Value]| values.iter().map(|&value| self.func.ty(value)).collect::<Vec<&Type>>();
-        stmt.op.rules().collective(&types(&stmt.args), &types(&stmt.results), self.mesh).is_some()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
 use crate::ops::slice::Slice;
 use crate::passes::exchange_halos::window_of;
-use crate::passes::propagate::{Assignment, Projection, factors_of};
+use crate::passes::propagate::{Assignment, Projection};
 use crate::passes::reshard::Planner;
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
@@ -345,7 +345,7 @@ impl Inserter<'_> {
     }
 
     fn ordinary(&mut self, mut stmt: Stmt) {
-        let projection = Projection::new(factors_of(&self.func, &stmt));
+        let projection = Projection::new(self.func.factors(&stmt));
         let assignment = self.choose(&projection, &stmt);
         let sums = kept_sums(&self.func, &stmt);
         let name = stmt.op.rules().name();
@@ -465,7 +465,7 @@ fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
 
 /// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so.
 pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
-    let args: Vec<&Type> = stmt.args.iter().map(|&arg| func.ty(arg)).collect();
+    let args = func.types(&stmt.args);
     let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
     let wanted = match stmt.op {
         Op::ShowSharding(_) => all,
@@ -606,9 +606,7 @@ impl Costs<'_> {
         if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
             return None;
         }
-        let func = &self.inserter.func;
-        let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
-        let operations = self.stmt.op.rules().flops(&arrays(&self.stmt.args), &arrays(&self.stmt.results));
+        let operations = self.inserter.func.flops(self.stmt);
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
         // An operand is moved where it is defined, however often the op runs.
         let inserter = self.inserter;

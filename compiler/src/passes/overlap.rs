@@ -15,7 +15,6 @@
 //! Statements with an effect stay in order; nothing moves that may stop the program, nor into a loop or branch or out of one.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::types::Type;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 
 /// Bytes per device that may be held longer for one collective.
@@ -31,22 +30,21 @@ const WINDOW: usize = 32;
 pub fn overlap(mut module: Module) -> Module {
     let mut body = std::mem::take(&mut module.func.body);
     let mut maker = vec![usize::MAX; module.func.values.len()];
-    block(&mut body, &module.func, &module.mesh, &mut maker);
+    reorder(&mut body, &module.func, &module.mesh, &mut maker);
     module.func.body = body;
     module
 }
 
-fn block(block_: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
-    for stmt in &mut block_.stmts {
-        stmt.blocks.iter_mut().for_each(|inner| block(inner, func, mesh, maker));
+fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
+    for stmt in &mut block.stmts {
+        stmt.blocks.iter_mut().for_each(|inner| reorder(inner, func, mesh, maker));
     }
-    let communicates = |stmt: &Stmt| Order::communicates(func, mesh, stmt);
-    if !block_.stmts.iter().any(communicates) {
+    if !block.stmts.iter().any(|stmt| func.collective(stmt, mesh).is_some()) {
         return;
     }
-    let order = Order::new(block_, func, mesh, maker).run();
-    let mut stmts: Vec<Option<Stmt>> = std::mem::take(&mut block_.stmts).into_iter().map(Some).collect();
-    block_.stmts = order.into_iter().filter_map(|at| stmts[at].take()).collect();
+    let order = Order::new(block, func, mesh, maker).run();
+    let mut stmts: Vec<Option<Stmt>> = std::mem::take(&mut block.stmts).into_iter().map(Some).collect();
+    block.stmts = order.into_iter().filter_map(|at| stmts[at].take()).collect();
 }
 
 /// The new order of a block's statements, by their old positions.
@@ -119,13 +117,8 @@ impl<'a> Order<'a> {
         self.order.push(at);
     }
 
-    fn types(func: &'a Func, values: &[Value]) -> Vec<&'a Type> {
-        values.iter().map(|&value| func.ty(value)).collect()
-    }
-
-    fn communicates(func: &'a Func, mesh: &Mesh, stmt: &Stmt) -> bool {
-        let (args, results) = (Self::types(func, &stmt.args), Self::types(func, &stmt.results));
-        stmt.op.rules().collective(&args, &results, mesh).is_some()
+    fn communicates(&self, stmt: &Stmt) -> bool {
+        self.func.collective(stmt, self.mesh).is_some()
     }
 
     fn bytes(&self, values: &[Value]) -> usize {
@@ -135,9 +128,7 @@ impl<'a> Order<'a> {
     /// A collective that may stand later.
     fn may_wait(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
-        !is_fixed(stmt)
-            && Self::communicates(self.func, self.mesh, stmt)
-            && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD
+        !is_fixed(stmt) && self.communicates(stmt) && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD
     }
 
     /// The next piece of work that needs no collective which is waiting now, with what it needs itself.
@@ -152,11 +143,9 @@ impl<'a> Order<'a> {
         if self.placed[at] || stmt.op.rules().is_pointwise() || stmt.op.rules().aliases() {
             return false;
         }
-        let arrays = |values: &[Value]| values.iter().map(|&value| &self.func.ty(value).array).collect::<Vec<_>>();
-        let operations = stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results));
         let ty = self.func.ty(*result);
         let blocks = self.mesh.size_of_set(ty.distinct_axes()).max(1) as u64;
-        operations / blocks >= WORTHWHILE
+        self.func.flops(stmt) / blocks >= WORTHWHILE
     }
 
     /// The statement and what it needs, in order, if all of this may stand before `user`.
@@ -168,7 +157,7 @@ impl<'a> Order<'a> {
             let stmt = &self.stmts[at];
             let may_stop = stmt.op.rules().is_pointwise()
                 && stmt.results.iter().any(|&result| self.func.ty(result).dtype().is_integer());
-            if is_fixed(stmt) || may_stop || Self::communicates(self.func, self.mesh, stmt) {
+            if is_fixed(stmt) || may_stop || self.communicates(stmt) {
                 return None;
             }
             for &need in self.needs[at].iter().filter(|&&need| !self.placed[need]) {

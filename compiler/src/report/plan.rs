@@ -3,7 +3,7 @@
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::ASKED;
 use crate::ir::types::{AxisSet, DType};
-use crate::ir::{Block, Func, Module, Stmt, Value};
+use crate::ir::{Block, Func, Module, Stmt};
 use crate::ops::Op;
 use crate::passes::reshard::Traffic;
 use spmdc_grammar::span::Span;
@@ -105,15 +105,11 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
 }
 
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Option<Collective> {
-    if !stmt.blocks.is_empty() {
-        return None;
-    }
-    let types = |values: &[Value]| values.iter().map(|&value| func.ty(value)).collect::<Vec<_>>();
-    let (kind, group) = stmt.op.rules().collective(&types(&stmt.args), &types(&stmt.results), mesh)?;
+    let (kind, group) = func.collective(stmt, mesh)?;
     let operand = func.ty(*stmt.args.first()?);
     let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
     let group_size = mesh.size_of_set(group);
-    let traffic = stmt.op.rules().traffic(&types(&stmt.args), &types(&stmt.results), mesh);
+    let traffic = stmt.op.rules().traffic(&func.types(&stmt.args), &func.types(&stmt.results), mesh);
     let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
     Some(Collective {
         kind,
@@ -137,14 +133,9 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
 pub fn flops_per_device(module: &Module) -> u64 {
     let mut sum = 0u64;
     each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
-        if !stmt.blocks.is_empty() {
-            return;
-        }
         let values = || stmt.args.iter().chain(&stmt.results);
         let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
-        let arrays = |values: &[Value]| values.iter().map(|&value| &module.func.ty(value).array).collect::<Vec<_>>();
-        let whole = stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results));
-        let own = whole.div_ceil(module.mesh.size_of_set(split) as u64);
+        let own = module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64);
         sum = sum.saturating_add(own.saturating_mul(trips.unwrap_or(1)));
     });
     sum

@@ -24,7 +24,7 @@ use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
-use crate::ops::{Call, Mismatch, Rules, number, promote, shape};
+use crate::ops::{Call, Mismatch, Rules, promote, shape};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_runtime::abi::{ReduceOp, Scalar};
@@ -83,8 +83,7 @@ impl Diagonal {
     /// The element at places of the result's block and of the summed dimensions; `part` has, for each operand dimension that is
     /// summed over, the place in this device's block.
     fn element(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine], part: &[Option<Affine>]) -> Elem {
-        let ty = kernel.context.ty(stmt.args[0]).clone();
-        let result = kernel.context.ty(stmt.results[0]).clone();
+        let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
         let kept = self.kept();
         let mut tests = Vec::new();
         let mut own = Vec::new();
@@ -98,20 +97,10 @@ impl Diagonal {
                 own.push(index[at].clone());
                 continue;
             }
-            let place = kernel.global_index(&result, at, &index[at]);
-            let start = kernel.scalar_affine(kernel.context.block_start(&ty, dim));
-            if !ty.sharding.dims[dim].axes.is_empty() {
-                let end = kernel.scalar_affine(kernel.context.of_block(&ty, dim, |block| block.end));
-                tests.push(kernel.in_range(place.clone(), start.clone(), end));
-            }
-            own.push(place.plus(&start.times(-1)));
+            let place = kernel.global_index(result, at, &index[at]);
+            own.push(kernel.index_in_block(ty, dim, &place, &mut tests));
         }
-        let mut elem = kernel.operand(stmt.args[0], &own);
-        for test in tests {
-            let nothing = kernel.constant(ty.dtype(), number::nothing_added(ty.dtype()));
-            elem = kernel.select(ty.dtype(), test, elem, nothing);
-        }
-        elem
+        kernel.operand_if(stmt.args[0], &own, &tests)
     }
 }
 

@@ -44,7 +44,7 @@ use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use crate::ops::number::to_float;
 use crate::ops::reshard::Reshard;
-use crate::passes::propagate::{Assignment, Projection, factors_of};
+use crate::passes::propagate::{Assignment, Projection};
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -240,7 +240,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         if let Some((bounds, ..)) = loop_of(stmt) {
             return each(bounds);
         }
-        let args: Vec<&Type> = stmt.args.iter().map(|&arg| self.inserter.func.ty(arg)).collect();
+        let args = self.inserter.func.types(&stmt.args);
         let mut sets = match &stmt.op {
             // Products of partial operands repeat work.
             Op::Einsum(_) | Op::Branch(_) | Op::Manual(_) => return Vec::new(),
@@ -301,7 +301,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         if children.iter().all(Option::is_none) && !is_base {
             return None;
         }
-        let projection = Projection::new(factors_of(&self.inserter.func, stmt));
+        let projection = Projection::new(self.inserter.func.factors(stmt));
         let wanted = self.layout(result);
         let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
         let whole: f64 = whole.sum();
@@ -502,11 +502,8 @@ impl<'a, 'b> Sums<'a, 'b> {
 
     /// What computing takes on a device, as bytes.
     fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
-        let func = &self.inserter.func;
-        let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
-        let operations = stmt.op.rules().flops(&arrays(&stmt.args), &arrays(&stmt.results));
         let blocks = self.inserter.mesh.size_of_set(result.used_axes());
-        operations as f64 / blocks as f64 * BYTES_PER_OPERATION
+        self.inserter.func.flops(stmt) as f64 / blocks as f64 * BYTES_PER_OPERATION
     }
 }
 

@@ -86,10 +86,7 @@ impl<'a> Emitter<'a> {
 
     fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, list: &mut List) {
         for (at, task) in tasks.iter().enumerate() {
-            match task {
-                Task::Work(work) => self.work(work, &tasks[at + 1..], pending, list),
-                Task::For { .. } | Task::While { .. } | Task::If { .. } => self.control(task, pending, list),
-            }
+            self.task(task, &tasks[at + 1..], pending, list);
         }
     }
 
@@ -101,9 +98,10 @@ impl<'a> Emitter<'a> {
         list.steps
     }
 
-    fn control(&mut self, task: &Task, pending: &mut Pending, list: &mut List) {
+    /// One task, and what comes behind it in its list.
+    fn task(&mut self, task: &Task, behind: &[Task], pending: &mut Pending, list: &mut List) {
         match task {
-            Task::Work(_) => {}
+            Task::Work(work) => self.work(work, behind, pending, list),
             Task::For { counter, start, end, body, origin, .. } => {
                 let site = (self.site)(origin.span);
                 let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();

@@ -233,10 +233,10 @@ impl Graph {
 
     /// The edge of an ordinary op.
     fn op(&mut self, func: &Func, stmt: &Stmt) {
-        let rule = factors_of(func, stmt);
+        let projection = Projection::new(func.factors(stmt));
         let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
         let (span, op) = (stmt.origin.span, stmt.op.rules().name());
-        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
+        self.edges.push(Edge::Op(Node { projection, slots, span, op }));
     }
 
     /// Data flows from each of `sources` into `target`, which may have one dimension more in front.
@@ -327,12 +327,6 @@ impl Graph {
             }
         }
     }
-}
-
-/// The factor rule of a statement that is not control flow.
-pub fn factors_of(func: &Func, stmt: &Stmt) -> Factors {
-    let arrays = |values: &[Value]| values.iter().map(|&value| &func.ty(value).array).collect::<Vec<_>>();
-    stmt.op.rules().factors(&arrays(&stmt.args), &arrays(&stmt.results))
 }
 
 /// Dimensions that the type closes stay as they are.
