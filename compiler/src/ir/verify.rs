@@ -368,10 +368,10 @@ impl Verifier<'_> {
             let layout = &self.func.ty(arg).sharding;
             let is_whole = layout.unreduced.is_subset_of(sums);
             self.expect(is_whole, |it| format!("{} is a partial value", it.display(arg)));
-            let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
-            for (factor, axes) in projection.factors_of(dims, &axes, self.mesh).into_iter().enumerate() {
+            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
+            for (factor, axes) in lists.into_iter().enumerate() {
                 if let Some(axes) = axes.filter(|axes| !axes.is_empty()) {
-                    assignment[factor] = axes;
+                    assignment[factor] = axes.to_vec();
                 }
             }
             tensors.push(arg);
@@ -379,11 +379,11 @@ impl Verifier<'_> {
         // A factor that no operand has is split as the result is: each device makes its own part.
         for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
             let layout = &self.func.ty(result).sharding;
-            let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
             let of_operands = |factor: usize| projection.rule.operands.iter().flatten().flatten().any(|&f| f == factor);
-            for (factor, axes) in projection.factors_of(dims, &axes, self.mesh).into_iter().enumerate() {
+            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
+            for (factor, axes) in lists.into_iter().enumerate() {
                 if let Some(axes) = axes.filter(|_| !of_operands(factor)) {
-                    assignment[factor] = axes;
+                    assignment[factor] = axes.to_vec();
                 }
             }
         }

@@ -423,14 +423,14 @@ impl Inserter<'_> {
     }
 
     /// Per tensor, operands first: the axes of each factor now, or as wanted.
-    fn tensors(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Option<Vec<u8>>>> {
+    fn tensors(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Option<&[u8]>>> {
         let rules = projection.rule.operands.iter().chain(&projection.rule.results);
         let values = stmt.args.iter().chain(&stmt.results);
-        let pairs = rules.zip(values).map(|(dims, &value)| {
-            let axes: Vec<Vec<u8>> = self.func.ty(value).sharding.dims.iter().map(|dim| dim.axes.clone()).collect();
-            projection.factors_of(dims, &axes, self.mesh)
+        let tensors = rules.zip(values).map(|(dims, &value)| {
+            let layout = &self.func.ty(value).sharding;
+            projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh)
         });
-        pairs.collect()
+        tensors.collect()
     }
 }
 
@@ -548,10 +548,10 @@ pub fn natural(
 }
 
 /// The lists that tensors have for a factor, and all that these begin with.
-fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<Vec<u8>>>]) -> Vec<Vec<u8>> {
+fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8]>>]) -> Vec<Vec<u8>> {
     let mut lists: Vec<Vec<u8>> = Vec::new();
     if !projection.whole[factor] {
-        for axes in tensors.iter().filter_map(|lists| lists[factor].as_ref()) {
+        for axes in tensors.iter().filter_map(|lists| lists[factor]) {
             for end in (1..=axes.len()).rev() {
                 if !lists.iter().any(|known| *known == axes[..end]) {
                     lists.push(axes[..end].to_vec());
@@ -564,20 +564,20 @@ fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<Vec<
 }
 
 /// The assignment that all tensors have already, if they do and nothing is summed over devices.
-fn agreed(projection: &Projection, tensors: &[Vec<Option<Vec<u8>>>], mesh: &Mesh) -> Option<Assignment> {
+fn agreed(projection: &Projection, tensors: &[Vec<Option<&[u8]>>], mesh: &Mesh) -> Option<Assignment> {
     let mut assignment = vec![Vec::new(); projection.rule.factors.len()];
     let rules = projection.rule.operands.iter().chain(&projection.rule.results);
     for (factor, agreed) in assignment.iter_mut().enumerate() {
         let mut lists =
             tensors.iter().zip(rules.clone()).filter(|(_, dims)| dims.iter().flatten().any(|&f| f == factor));
-        let first = lists.next().map(|(lists, _)| lists[factor].clone()).unwrap_or(Some(Vec::new()))?;
-        if lists.any(|(lists, _)| lists[factor].as_ref() != Some(&first)) {
+        let first = lists.next().map_or(Some([].as_slice()), |(lists, _)| lists[factor])?;
+        if lists.any(|(lists, _)| lists[factor] != Some(first)) {
             return None;
         }
         if matches!(projection.rule.factors[factor].kind, FactorKind::Reduce(_)) && !first.is_empty() {
             return None;
         }
-        *agreed = first;
+        *agreed = first.to_vec();
     }
     projection.is_valid(&assignment, mesh).then_some(assignment)
 }

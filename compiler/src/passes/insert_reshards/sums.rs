@@ -465,13 +465,13 @@ impl<'a, 'b> Sums<'a, 'b> {
         layout: &Sharding,
     ) -> Option<(Sharding, Vec<Sharding>)> {
         let rule = &projection.rule;
-        let axes: Vec<Vec<u8>> = layout.dims.iter().map(|dim| dim.axes.clone()).collect();
-        let lists = projection.factors_of(&rule.operands[at], &axes, self.inserter.mesh);
-        let assignment: Assignment = lists.into_iter().map(Option::unwrap_or_default).collect();
+        let lists = projection.factors_of(&rule.operands[at], |dim| &layout.dims[dim].axes, self.inserter.mesh);
+        let assignment: Assignment = lists.into_iter().map(|axes| axes.unwrap_or_default().to_vec()).collect();
         let is_used = assignment.iter().flatten().any(|&axis| layout.unreduced.contains(axis.into()));
         let mut factors = rule.factors.iter().zip(&assignment);
         let moves = factors.any(|(factor, axes)| factor.kind == FactorKind::Window && !axes.is_empty());
-        let fits = projection.dims_of(&rule.operands[at], &assignment) == axes
+        let axes = layout.dims.iter().map(|dim| &dim.axes);
+        let fits = projection.dims_of(&rule.operands[at], &assignment).iter().eq(axes)
             && projection.is_valid(&assignment, self.inserter.mesh)
             && !is_used
             && !moves;

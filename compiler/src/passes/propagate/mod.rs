@@ -88,11 +88,19 @@ enum Edge {
     Op(Node),
     /// An operand or result of a `manual` region, outside and inside: outside, each dimension is split over `manual` first.
     Border {
-        outside: usize,
-        inside: usize,
+        slots: [usize; 2],
         manual: Vec<Vec<u8>>,
         span: Span,
     },
+}
+
+impl Edge {
+    fn slots(&self) -> &[usize] {
+        match self {
+            Edge::Op(node) => &node.slots,
+            Edge::Border { slots, .. } => slots,
+        }
+    }
 }
 
 struct Graph {
@@ -102,13 +110,20 @@ struct Graph {
     edges: Vec<Edge>,
     chosen: Choices,
     open: Choices,
+    /// How often an edge has changed something.
+    changes: usize,
+    /// For each slot the number of the last change around it.
+    changed: Vec<usize>,
+    /// For each edge the number of the last change before it had nothing to do.
+    settled: Vec<Option<usize>>,
 }
 
 impl Graph {
     fn new(module: &Module, chosen: Choices) -> Graph {
         let func = &module.func;
         let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
-        let mut graph = Graph { slots, slot_of, edges, chosen, open: Choices::NONE };
+        let (changes, changed, settled) = (0, Vec::new(), Vec::new());
+        let mut graph = Graph { slots, slot_of, edges, chosen, open: Choices::NONE, changes, changed, settled };
         let auto = module.mesh.of_kind(AxisKind::Auto);
         for &param in &func.body.params {
             graph.define(func, param, auto);
@@ -255,7 +270,7 @@ impl Graph {
 
     fn border(&mut self, outside: Value, inside: Value, manual: &Sharding, span: Span) {
         let manual = manual.dims.iter().map(|dim| dim.axes.clone()).collect();
-        self.edges.push(Edge::Border { outside: self.slot(outside), inside: self.slot(inside), manual, span });
+        self.edges.push(Edge::Border { slots: [outside, inside].map(|value| self.slot(value)), manual, span });
     }
 
     /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
@@ -296,7 +311,9 @@ impl Graph {
     }
 
     fn settle(&mut self, mesh: &Mesh) {
+        self.changed = vec![0; self.slots.len()];
         for stage in [step::Stage::Carry, step::Stage::Pass, step::Stage::All] {
+            self.settled = vec![None; self.edges.len()];
             self.settle_stage(mesh, stage);
         }
         // Each on its own: what one gives may already be all that another needs.
@@ -305,27 +322,44 @@ impl Graph {
                 && (node.exchange(&mut self.slots, mesh)
                     || node.pass_on(&mut self.slots, mesh, self.chosen, &mut self.open))
             {
+                self.note(edge);
                 self.settle_stage(mesh, step::Stage::All);
             }
         }
     }
 
     fn settle_stage(&mut self, mesh: &Mesh, stage: step::Stage) {
-        let Graph { slots, edges, chosen, open, .. } = self;
         loop {
-            let mut changed = false;
-            for edge in edges.iter().chain(edges.iter().rev()) {
-                changed |= match edge {
-                    Edge::Op(node) => node.step(slots, mesh, stage, *chosen, open),
-                    Edge::Border { outside, inside, manual, span } => {
-                        cross(slots, (*outside, *inside), manual, *span, mesh)
-                    }
-                };
-            }
-            if !changed {
+            let before = self.changes;
+            let edges = 0..self.edges.len();
+            edges.clone().chain(edges.rev()).for_each(|edge| self.step(edge, mesh, stage));
+            if self.changes == before {
                 break;
             }
         }
+    }
+
+    /// One step, unless nothing has changed around the edge since it had nothing to do.
+    fn step(&mut self, edge: usize, mesh: &Mesh, stage: step::Stage) {
+        let same = |settled| self.edges[edge].slots().iter().all(|&slot| self.changed[slot] <= settled);
+        if self.settled[edge].is_some_and(same) {
+            return;
+        }
+        let slots = &mut self.slots;
+        let changed = match &self.edges[edge] {
+            Edge::Op(node) => node.step(slots, mesh, stage, self.chosen, &mut self.open),
+            Edge::Border { slots: border, manual, span } => cross(slots, *border, manual, *span, mesh),
+        };
+        match changed {
+            true => self.note(edge),
+            false => self.settled[edge] = Some(self.changes),
+        }
+    }
+
+    /// An edge has changed something.
+    fn note(&mut self, edge: usize) {
+        self.changes += 1;
+        self.edges[edge].slots().iter().for_each(|&slot| self.changed[slot] = self.changes);
     }
 }
 
@@ -337,7 +371,7 @@ fn pin(slot: &mut Slot, ty: &Type) {
 }
 
 /// Axes pass the border of a `manual` region where the manual axes stand first.
-fn cross(slots: &mut [Slot], (outside, inside): (usize, usize), manual: &[Vec<u8>], span: Span, mesh: &Mesh) -> bool {
+fn cross(slots: &mut [Slot], [outside, inside]: [usize; 2], manual: &[Vec<u8>], span: Span, mesh: &Mesh) -> bool {
     let mut changed = false;
     let cause = |from| Cause { from, span, op: "manual" };
     for (dim, manual) in manual.iter().enumerate() {

@@ -41,51 +41,60 @@ impl Projection {
         Projection { rule, whole, even }
     }
 
-    /// The axes of each factor of a tensor; None where the tensor does not have the factor, or has it in a dimension that is
-    /// split in a way that no factors can say.
-    pub fn factors_of(&self, tensor: &[DimFactors], dims: &[Vec<u8>], mesh: &Mesh) -> Vec<Option<Vec<u8>>> {
-        let mut assignment = vec![None; self.rule.factors.len()];
-        for (dim, axes) in tensor.iter().zip(dims) {
-            if let Some(parts) = self.split_dim(dim, axes, mesh) {
-                for (&factor, part) in dim.iter().zip(parts) {
-                    assignment[factor] = Some(part);
-                }
-            }
-        }
-        assignment
+    /// The axes that split a factor of a tensor whose dimensions have `axes`; None where the tensor does not have the factor, or has it
+    /// in a dimension that is split in a way that no factors can say.
+    pub fn axes_of<'a>(
+        &self,
+        tensor: &[DimFactors],
+        factor: usize,
+        axes: impl Fn(usize) -> &'a [u8],
+        mesh: &Mesh,
+    ) -> Option<&'a [u8]> {
+        tensor.iter().enumerate().rev().find_map(|(dim, factors)| {
+            let position = factors.iter().rposition(|&other| other == factor)?;
+            self.part(factors, position, axes(dim), mesh)
+        })
     }
 
-    /// The axes of one dimension, dealt out to its factors.
-    fn split_dim(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
-        let mut parts = vec![Vec::new(); dim.len()];
-        let several = significant(&self.rule, dim).count() > 1;
-        let mut at = 0;
-        let mut left = 1;
-        // The first factor that is larger than 1 takes axes first; if there is none, the first.
-        let skip = |at: usize| {
-            (at..dim.len()).find(|&position| self.rule.factors[dim[position]].size != 1).unwrap_or(dim.len())
-        };
-        if !dim.is_empty() {
-            at = skip(0).min(dim.len() - 1);
-            left = self.rule.factors[dim[at]].size;
+    /// The same of every factor.
+    pub fn factors_of<'a>(
+        &self,
+        tensor: &[DimFactors],
+        axes: impl Fn(usize) -> &'a [u8],
+        mesh: &Mesh,
+    ) -> Vec<Option<&'a [u8]>> {
+        (0..self.rule.factors.len()).map(|factor| self.axes_of(tensor, factor, &axes, mesh)).collect()
+    }
+
+    /// Of the axes of a dimension, dealt out to its factors, those that the one at `position` gets.
+    fn part<'a>(&self, dim: &DimFactors, position: usize, axes: &'a [u8], mesh: &Mesh) -> Option<&'a [u8]> {
+        let size = |at: usize| self.rule.factors[dim[at]].size;
+        // Factors that are larger than 1 take axes one after the other; if there are none, the last does.
+        let mut takers = (0..dim.len()).filter(|&at| size(at) != 1);
+        let mut at = takers.next().unwrap_or(dim.len() - 1);
+        if takers.clone().next().is_none() {
+            return Some(if at == position { axes } else { &[] });
         }
-        for &axis in axes {
-            let size = mesh.axes[axis as usize].size;
-            if !several {
-                parts.get_mut(at)?.push(axis);
-                continue;
+        let mut left = size(at);
+        let (mut begin, mut end) = (0, 0);
+        for (place, &axis) in axes.iter().enumerate() {
+            let blocks = mesh.axes[axis as usize].size;
+            if left == 1 && blocks > 1 {
+                at = takers.next()?;
+                left = size(at);
             }
-            if left == 1 && size > 1 {
-                at = skip(at + 1);
-                left = self.rule.factors[*dim.get(at)?].size;
-            }
-            if left % size != 0 {
+            if !left.is_multiple_of(blocks) {
                 return None;
             }
-            left /= size;
-            parts[at].push(axis);
+            left /= blocks;
+            if at < position {
+                begin = place + 1;
+            }
+            if at <= position {
+                end = place + 1;
+            }
         }
-        Some(parts)
+        Some(&axes[begin..end])
     }
 
     /// The first axis of a dimension whose blocks straddle factors, and where to cut it for its parts to split one factor each, as far
@@ -189,7 +198,8 @@ mod tests {
         let mesh = mesh();
         let factors = |a, b, axes: &[u8]| {
             let projection = merge(a, b);
-            projection.factors_of(&projection.rule.results[0].clone(), &[axes.to_vec()], &mesh)
+            let parts = projection.factors_of(&projection.rule.results[0], |_| axes, &mesh);
+            parts.into_iter().map(|part| part.map(<[u8]>::to_vec)).collect::<Vec<_>>()
         };
         assert_eq!(factors(2, 8, &[0, 1]), [Some(vec![0]), Some(vec![1])]);
         assert_eq!(factors(8, 2, &[0, 1]), [Some(vec![0, 1]), Some(vec![])]);
@@ -235,6 +245,6 @@ mod tests {
         let rule = Factors::elementwise(&[&[10]], &[10]);
         let projection = Projection::new(rule);
         assert!(projection.is_valid(&vec![vec![1]], &mesh()));
-        assert_eq!(projection.factors_of(&[vec![0]], &[vec![0, 1]], &mesh()), [Some(vec![0, 1])]);
+        assert_eq!(projection.factors_of(&[vec![0]], |_| &[0, 1], &mesh()), [Some([0, 1].as_slice())]);
     }
 }

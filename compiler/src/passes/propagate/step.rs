@@ -48,10 +48,6 @@ pub struct Dim {
 }
 
 impl Slot {
-    pub fn axes(&self) -> Vec<Vec<u8>> {
-        self.dims.iter().map(|dim| dim.axes.clone()).collect()
-    }
-
     fn used(&self) -> AxisSet {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
     }
@@ -150,8 +146,10 @@ impl Node {
         }
     }
 
-    fn factors_of(&self, tensor: usize, slots: &[Slot], mesh: &Mesh) -> Vec<Option<Vec<u8>>> {
-        self.projection.factors_of(self.tensor(tensor), &slots[self.slots[tensor]].axes(), mesh)
+    /// The axes of a factor of a tensor.
+    fn axes<'s>(&self, tensor: usize, factor: usize, slots: &'s [Slot], mesh: &Mesh) -> Option<&'s [u8]> {
+        let slot = &slots[self.slots[tensor]];
+        self.projection.axes_of(self.tensor(tensor), factor, |dim| &slot.dims[dim].axes, mesh)
     }
 
     /// One step; whether anything changed. Notes in `open` where it would have mattered to choose otherwise.
@@ -173,15 +171,9 @@ impl Node {
                 if !self.tensor(tensor).iter().flatten().any(|&factor| factor == wish.factor) {
                     continue;
                 }
-                let results = operands..self.slots.len();
-                let in_result = results.clone().find_map(|result| {
-                    let axes = if tensor < operands {
-                        self.factors_of(result, slots, mesh)[wish.factor].clone()
-                    } else {
-                        None
-                    };
-                    Some((result, axes?))
-                });
+                let mut results = (operands..self.slots.len()).filter(|_| tensor < operands);
+                let in_result =
+                    results.find_map(|result| Some((result, self.axes(result, wish.factor, slots, mesh)?.to_vec())));
                 let (from, wanted) = in_result.unwrap_or_else(|| (wish.tensor, wish.axes.clone()));
                 changed |= self.take(tensor, wish.factor, &wanted, from, slots, mesh);
                 if stage == Stage::All && wish.forked && tensor >= operands {
@@ -193,8 +185,6 @@ impl Node {
     }
 
     fn wishes(&self, slots: &[Slot], mesh: &Mesh, stage: Stage) -> Vec<Wish> {
-        let tensors: Vec<Vec<Option<Vec<u8>>>> =
-            (0..self.slots.len()).map(|tensor| self.factors_of(tensor, slots, mesh)).collect();
         let mut wishes = Vec::new();
         for (factor, info) in self.projection.rule.factors.iter().enumerate() {
             let takes_part = match info.kind {
@@ -206,17 +196,17 @@ impl Node {
                 continue;
             }
             let mut wish = Wish { factor, axes: Vec::new(), forked: false, bytes: 0, tensor: 0 };
-            for (tensor, lists) in tensors.iter().enumerate() {
-                let Some(axes) = &lists[factor] else { continue };
+            for tensor in 0..self.slots.len() {
+                let Some(axes) = self.axes(tensor, factor, slots, mesh) else { continue };
                 let slot = &slots[self.slots[tensor]];
                 if extends(&wish.axes, axes, slot.allowed) {
                     if wish.forked {
                         continue;
                     }
-                    if *axes != wish.axes || wish.bytes < slot.bytes {
+                    if axes != wish.axes || wish.bytes < slot.bytes {
                         (wish.bytes, wish.tensor) = (slot.bytes, tensor);
+                        wish.axes = axes.to_vec();
                     }
-                    wish.axes = axes.clone();
                 } else if !extends(axes, &wish.axes, slot.allowed) {
                     wish.axes.truncate(common_prefix(axes, &wish.axes));
                     wish.forked = true;
@@ -245,7 +235,10 @@ impl Node {
     fn take(&self, tensor: usize, factor: usize, wanted: &[u8], from: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         let rule = self.tensor(tensor);
         let Some(dim) = rule.iter().position(|dim| dim.contains(&factor)) else { return false };
-        let assignment = self.factors_of(tensor, slots, mesh);
+        // What begins as the axes that it has splits nothing further.
+        if self.axes(tensor, factor, slots, mesh).is_some_and(|axes| axes.starts_with(wanted)) {
+            return false;
+        }
         for end in (1..=wanted.len()).rev() {
             let wanted = &wanted[..end];
             if self.projection.even[factor]
@@ -254,12 +247,12 @@ impl Node {
                 continue;
             }
             // The axes of the whole dimension with this factor split so.
-            let mut next = vec![Vec::new(); assignment.len()];
+            let mut next = vec![Vec::new(); self.projection.rule.factors.len()];
             let mut known = true;
             for &other in &rule[dim] {
-                match &assignment[other] {
+                match self.axes(tensor, other, slots, mesh) {
                     _ if other == factor => next[other] = wanted.to_vec(),
-                    Some(axes) => next[other] = axes.clone(),
+                    Some(axes) => next[other] = axes.to_vec(),
                     None => known = false,
                 }
             }
@@ -283,17 +276,17 @@ impl Node {
         let ([_], [_], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true)) else {
             return false;
         };
-        let lists = self.factors_of(0, slots, mesh);
         let mut changed = false;
         for (dim, factors) in rule.results[0].iter().enumerate() {
             let Some(&front) = factors.iter().find(|&&factor| rule.factors[factor].size != 1) else { continue };
-            let split = factors.iter().find_map(|&factor| lists[factor].as_ref().filter(|axes| !axes.is_empty()));
+            let mut lists = factors.iter().filter_map(|&factor| self.axes(0, factor, slots, mesh));
+            let split = lists.find(|axes| !axes.is_empty()).map(<[u8]>::to_vec);
             let (Some(axes), true) = (split, slots[self.slots[1]].dims[dim].axes.is_empty()) else { continue };
             if rule.factors[front].kind == FactorKind::Pass
-                && rule.factors[front].size.is_multiple_of(mesh.size_of(axes))
+                && rule.factors[front].size.is_multiple_of(mesh.size_of(&axes))
             {
                 let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
-                changed |= slots[self.slots[1]].extend(dim, axes, AxisSet::EMPTY, cause, mesh);
+                changed |= slots[self.slots[1]].extend(dim, &axes, AxisSet::EMPTY, cause, mesh);
             }
         }
         changed
@@ -342,18 +335,19 @@ impl Node {
 
     /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
     fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
-        if self.factors_of(result, slots, mesh)[factor].as_ref().is_none_or(|axes| !axes.is_empty()) {
+        if self.axes(result, factor, slots, mesh).is_none_or(|axes| !axes.is_empty()) {
             return false;
         }
-        let mut best: Option<(usize, usize, usize, Vec<u8>)> = None;
+        let mut best: Option<(usize, usize, usize, &[u8])> = None;
         for tensor in 0..self.projection.rule.operands.len() {
-            let Some(Some(axes)) = self.factors_of(tensor, slots, mesh).get(factor).cloned() else { continue };
-            let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(&axes));
+            let Some(axes) = self.axes(tensor, factor, slots, mesh) else { continue };
+            let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(axes));
             if best.as_ref().is_none_or(|(bytes, blocks, ..)| rank > (*bytes, *blocks)) {
                 best = Some((rank.0, rank.1, tensor, axes));
             }
         }
-        best.is_some_and(|(_, _, from, axes)| self.take(result, factor, &axes, from, slots, mesh))
+        let best = best.map(|(_, _, from, axes)| (from, axes.to_vec()));
+        best.is_some_and(|(from, axes)| self.take(result, factor, &axes, from, slots, mesh))
     }
 }
 
