@@ -33,6 +33,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_runtime::abi::{Program, Site};
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 /// What is to be compiled, and how far.
@@ -105,21 +106,26 @@ impl Run<'_> {
 
     /// The passes from module to module; None if they were stopped.
     fn stages(&mut self, mut m: Module) -> Result<Option<Module>, Vec<Diagnostic>> {
+        let mut compared = None;
         if m.stage <= Stage::Typed {
             if self.done(&m)? {
                 return Ok(None);
             }
             m = commute_reshapes(dce(cse(simplify(m))));
             self.time("simplify");
-            let Propagated { module, provenance, .. } = cheapest(m);
-            (m, self.out.provenance) = (module, provenance);
+            let Way { propagated, partitioned } = cheapest(m);
+            (m, self.out.provenance) = (propagated.module, propagated.provenance);
+            compared = partitioned.into_inner();
             self.time("propagate");
         }
         if m.stage <= Stage::Propagated {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = partitioned(m, &mut |what| self.time(what));
+            m = match compared {
+                Some((partitioned, _)) => partitioned,
+                None => partitioned(m, &mut |what| self.time(what)),
+            };
         }
         if m.stage <= Stage::Partitioned {
             if self.done(&m)? {
@@ -168,44 +174,56 @@ fn partitioned(mut m: Module, after: &mut dyn FnMut(&'static str)) -> Module {
 /// So many ways to cut axes are tried.
 const MAX_REFINED: usize = 3;
 
+/// A way to lay out the whole program.
+struct Way {
+    propagated: Propagated,
+    /// The program at `partitioned`, and what it costs; made where ways are compared.
+    partitioned: OnceCell<(Module, f64)>,
+}
+
+impl Way {
+    fn new(propagated: Propagated) -> Way {
+        Way { propagated, partitioned: OnceCell::new() }
+    }
+
+    fn cost(&self) -> f64 {
+        let partition = || {
+            let module = partitioned(self.propagated.module.clone(), &mut |_| {});
+            let cost = cost(&module);
+            (module, cost)
+        };
+        self.partitioned.get_or_init(partition).1
+    }
+}
+
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
 /// less stays: first what order gives, then each other choice, with the better ones of those before, at last axes in parts.
-fn cheapest(m: Module) -> Propagated {
-    let mut best = propagate(m.clone(), Choices::NONE, None);
+fn cheapest(m: Module) -> Way {
+    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None));
     let mut chosen = Choices::NONE;
-    let mut least = None;
-    let (open, cuts) = (best.open, std::mem::take(&mut best.cuts));
+    let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     for (later_first, cuts_pass) in [(open.later_first, false), (false, open.cuts_pass)] {
         if !later_first && !cuts_pass {
             continue;
         }
-        let before = *least.get_or_insert_with(|| cost(&best.module));
         let later_first = later_first || chosen.later_first;
         let other = Choices { later_first, cuts_pass: cuts_pass || chosen.cuts_pass };
-        let propagated = propagate(m.clone(), other, None);
-        let after = cost(&propagated.module);
-        if after < before {
-            (best, chosen, least) = (propagated, other, Some(after));
+        let way = Way::new(propagate(m.clone(), other, None));
+        if way.cost() < best.cost() {
+            (best, chosen) = (way, other);
         }
     }
-    if cuts.is_empty() { best } else { cheapest_in_parts(&m, best, least, chosen, cuts) }
+    if cuts.is_empty() { best } else { cheapest_in_parts(&m, best, chosen, cuts) }
 }
 
-/// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without, and costs
-/// `least` if that is known. Parameters and results are laid out over whole axes.
-fn cheapest_in_parts(
-    m: &Module,
-    whole: Propagated,
-    least: Option<f64>,
-    chosen: Choices,
-    mut cuts: Vec<Cuts>,
-) -> Propagated {
+/// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without. Parameters and results are laid
+/// out over whole axes.
+fn cheapest_in_parts(m: &Module, whole: Way, chosen: Choices, mut cuts: Vec<Cuts>) -> Way {
     if cuts.len() > 1 {
         // What a program cuts in one reshape it may cut in the next one, too.
         cuts.push(cuts.iter().fold(Cuts::new(), |all, more| both(&all, more)));
     }
-    let mut best = None;
-    let mut least = least.unwrap_or_else(|| cost(&whole.module));
+    let mut best: Option<Way> = None;
     let mut tried: Vec<Cuts> = Vec::new();
     while let Some(next) = cuts.pop() {
         if tried.len() == MAX_REFINED {
@@ -213,28 +231,28 @@ fn cheapest_in_parts(
         }
         let Some(refined) = (!tried.contains(&next)).then(|| Refined::new(m, &next)).flatten() else { continue };
         let free = propagate(refined.module.clone(), chosen, None);
-        let borders = refined.borders(&whole.module, &free.module);
+        let borders = refined.borders(&whole.propagated.module, &free.module);
         let mut propagated = propagate(refined.module.clone(), chosen, Some(&borders));
-        let known = vec![(whole.provenance.clone(), refined.wholes()), (free.provenance, refined.same())];
+        let known = vec![(whole.propagated.provenance.clone(), refined.wholes()), (free.provenance, refined.same())];
         propagated.provenance = propagated.provenance.behind(known);
         // Parts that a later reshape would have to cut again.
         cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
-        let after = cost(&propagated.module);
-        if after < least {
-            (best, least) = (Some(propagated), after);
+        let way = Way::new(propagated);
+        if way.cost() < best.as_ref().unwrap_or(&whole).cost() {
+            best = Some(way);
         }
         tried.push(next);
     }
     best.unwrap_or(whole)
 }
 
-/// Bytes that a device receives in a program, and its operations as bytes. What runs an unknown number of times is taken to run often.
-fn cost(propagated: &Module) -> f64 {
-    let module = partitioned(propagated.clone(), &mut |_| {});
-    let moved = collectives(&module).into_iter();
+/// Bytes that a device receives in a partitioned program, and its operations as bytes. What runs an unknown number of times is taken
+/// to run often.
+fn cost(partitioned: &Module) -> f64 {
+    let moved = collectives(partitioned).into_iter();
     let moved: f64 =
         moved.map(|step| (step.received + STEP) as f64 * step.trips.map_or(MANY_TRIPS, |trips| trips as f64)).sum();
-    moved + flops_per_device(&module) as f64 * BYTES_PER_OPERATION
+    moved + flops_per_device(partitioned) as f64 * BYTES_PER_OPERATION
 }
 
 /// Where a span is, for the runtime.
