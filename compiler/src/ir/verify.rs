@@ -34,7 +34,7 @@ pub fn verify(module: &Module) -> Result<(), Vec<String>> {
         manual: AxisSet::EMPTY,
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
-        place: "the function".to_string(),
+        place: Place::Function,
     };
     let func = &module.func;
     if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
@@ -53,13 +53,25 @@ struct Verifier<'a> {
     manual: AxisSet,
     conditions: AxisSet,
     violations: Vec<String>,
-    /// The statement that is being looked at.
-    place: String,
+    place: Place<'a>,
 }
 
-impl Verifier<'_> {
+/// What is being looked at.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Function,
+    Stmt(&'a Stmt),
+    Results,
+}
+
+impl<'a> Verifier<'a> {
     fn violation(&mut self, text: impl Into<String>) {
-        self.violations.push(format!("{}: {}", self.place, text.into()));
+        let place = match self.place {
+            Place::Function => "the function".to_string(),
+            Place::Stmt(stmt) => describe(stmt, self.func, self.mesh),
+            Place::Results => "the results of a block".to_string(),
+        };
+        self.violations.push(format!("{place}: {}", text.into()));
     }
 
     fn expect(&mut self, holds: bool, text: impl FnOnce(&Self) -> String) {
@@ -74,17 +86,17 @@ impl Verifier<'_> {
     }
 
     /// Statements and results; what the block defines is visible in it only.
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &'a Block) {
         let outer = self.visible.clone();
         block.params.iter().for_each(|&param| self.define(param));
         for stmt in &block.stmts {
-            self.place = describe(stmt, self.func, self.mesh);
+            self.place = Place::Stmt(stmt);
             stmt.args.iter().for_each(|&arg| self.used(arg));
             self.stmt(stmt);
-            self.place = describe(stmt, self.func, self.mesh);
+            self.place = Place::Stmt(stmt);
             stmt.results.iter().for_each(|&result| self.define(result));
         }
-        self.place = "the results of a block".to_string();
+        self.place = Place::Results;
         block.results.iter().for_each(|&result| self.used(result));
         self.visible = outer;
     }
@@ -110,23 +122,24 @@ impl Verifier<'_> {
 
     fn layout(&mut self, value: Value) {
         let ty = self.func.ty(value);
-        let shown = self.display(value);
         if ty.sharding.rank() != ty.rank() {
-            self.violation(format!("the layout of {shown} has another rank"));
-            return;
+            return self.violation(format!("the layout of {} has another rank", self.display(value)));
         }
         let axes = ty.sharding.used_axes().union(ty.sharding.unreduced);
         let known = axes.union(ty.varying).is_subset_of(self.mesh.all());
-        self.expect(known, |_| format!("{shown} has an axis that the mesh does not have"));
-        self.expect(ty.sharding.repeated_axis().is_none(), |_| format!("{shown} has an axis twice"));
+        self.expect(known, |it| format!("{} has an axis that the mesh does not have", it.display(value)));
+        let once = ty.sharding.repeated_axis().is_none();
+        self.expect(once, |it| format!("{} has an axis twice", it.display(value)));
         let manual = self.manual;
-        self.expect(axes.intersect(manual).is_empty(), |_| format!("the layout of {shown} names a manual axis"));
-        self.expect(ty.varying.is_subset_of(manual), |_| format!("{shown} varies over an axis that is not manual"));
+        let auto = axes.intersect(manual).is_empty();
+        self.expect(auto, |it| format!("the layout of {} names a manual axis", it.display(value)));
+        let varies = ty.varying.is_subset_of(manual);
+        self.expect(varies, |it| format!("{} varies over an axis that is not manual", it.display(value)));
         let decided = self.stage < Stage::Propagated || ty.sharding.is_closed();
-        self.expect(decided, |_| format!("{shown} is still open"));
+        self.expect(decided, |it| format!("{} is still open", it.display(value)));
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
+    fn stmt(&mut self, stmt: &'a Stmt) {
         match &stmt.op {
             Op::For(op) => {
                 let (bounds, inits) = stmt.args.split_at(op.bounds().min(stmt.args.len()));
@@ -219,7 +232,7 @@ impl Verifier<'_> {
         self.expect(same, |it| format!("{} is handed on as {}", it.display(from), it.display(to)));
     }
 
-    fn region(&mut self, op: &ManualRegion, stmt: &Stmt) {
+    fn region(&mut self, op: &ManualRegion, stmt: &'a Stmt) {
         let [block] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
         let fits = block.params.len() == stmt.args.len()
             && op.inputs.len() == stmt.args.len()

@@ -355,6 +355,9 @@ impl Inserter<'_> {
             let kept = ty.sharding.unreduced.intersect(sums);
             let wanted = needed(&projection, (i, ty.shape()), &assignment, &frames, self.mesh);
             let wanted = wanted.with_unreduced(kept, ReduceOp::Sum);
+            if ty.sharding == wanted {
+                continue;
+            }
             let why = self.reason(name, &projection, i, stmt.args[i], &wanted);
             stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
         }
@@ -402,13 +405,14 @@ impl Inserter<'_> {
     /// One list of axes for each factor.
     fn choose(&self, projection: &Projection, stmt: &Stmt) -> Assignment {
         let tensors = self.tensors(projection, stmt);
-        let candidates: Vec<Vec<Vec<u8>>> =
-            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors)).collect();
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
             return agreed;
         }
+        let candidates: Vec<Vec<Vec<u8>>> =
+            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors)).collect();
         let sums = kept_sums(&self.func, stmt);
-        let mut costs = Costs { inserter: self, projection, stmt, sums, known: BTreeMap::new() };
+        let operations = self.func.flops(stmt);
+        let mut costs = Costs { inserter: self, projection, stmt, operations, sums, known: BTreeMap::new() };
         let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
         if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
             costs.cheapest_of_all(&candidates)
@@ -587,6 +591,7 @@ struct Costs<'a> {
     inserter: &'a Inserter<'a>,
     projection: &'a Projection,
     stmt: &'a Stmt,
+    operations: u64,
     /// What stays partial.
     sums: AxisSet,
     known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), f64>,
@@ -606,38 +611,37 @@ impl Costs<'_> {
         if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
             return None;
         }
-        let operations = self.inserter.func.flops(self.stmt);
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
         // An operand is moved where it is defined, however often the op runs.
         let inserter = self.inserter;
         let here = inserter.weight(inserter.frames.len() - 1);
-        let mut sum = operations as f64 / blocks as f64 * BYTES_PER_OPERATION * here;
+        let mut sum = self.operations as f64 / blocks as f64 * BYTES_PER_OPERATION * here;
         // What a loop would exchange alike in every trip leaves it (`hoist`).
         let defined = self.stmt.args.iter().map(|&arg| inserter.reach(arg)).max();
         let made = defined.filter(|_| !self.stmt.op.rules().has_effect()).map_or(here, |depth| inserter.weight(depth));
+        let frames = frames_of(&inserter.func, self.projection, self.stmt, assignment);
         for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
             let weight = self.stmt.args.get(tensor).map_or(made, |&arg| inserter.weight(inserter.reach(arg)));
-            sum += self.tensor(tensor, assignment) * weight;
+            sum += self.tensor(tensor, assignment, &frames) * weight;
         }
         Some(sum)
     }
 
     /// Moving an operand to where the op needs it, or a result to where it is wanted.
-    fn tensor(&mut self, tensor: usize, assignment: &Assignment) -> f64 {
+    fn tensor(&mut self, tensor: usize, assignment: &Assignment, frames: &Frames) -> f64 {
         let rule = &self.projection.rule;
         let (func, mesh, planner) = (&self.inserter.func, self.inserter.mesh, &self.inserter.planner);
-        let frames = frames_of(func, self.projection, self.stmt, assignment);
         let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
             None => {
                 let value = self.stmt.args[tensor];
                 let from = func.ty(value).sharding.clone();
-                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, &frames, mesh);
+                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, frames, mesh);
                 let kept = from.unreduced.intersect(self.sums);
                 (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
             }
             Some(result) => {
                 let value = self.stmt.results[result];
-                let made = natural(self.projection, &rule.results[result], assignment, &frames, self.sums);
+                let made = natural(self.projection, &rule.results[result], assignment, frames, self.sums);
                 (made, func.ty(value).sharding.clone(), value)
             }
         };
