@@ -49,6 +49,16 @@ const PROGRAMS: &[(&str, usize)] = &[
     ("fn main(a: f32[8@X, 6@Y], b: f32[6@Y, 5], c: f32[5, 7]) { einsum(\"ij,jk,kl->il\", a, b, c) }", 4),
     ("fn main(a: f32[4@X, 8, 6], b: f32[4@Y, 6, 8]) { a @ b }", 2),
     ("fn main(a: f32[8, 4@X], b: f32[4@X, 8]) { cos(matmul(a, b, out=P(unreduced=X))) }", 1),
+    ("fn main(a: f32[4, 8@X], b: f32[8@X, 4], g: f32[4, 4]) { g - matmul(a, b, out=P(_, _, unreduced=X)) }", 2),
+    (
+        "fn main(a: f32[4, 8@X], b: f32[8@X, 4], g: f32[4, 4]) { concatenate([g, matmul(a, b, out=P(unreduced=X)), g]) }",
+        2,
+    ),
+    (
+        "fn main(a: f32[4, 8@X], b: f32[8@X, 4]) { let mut g = zeros(f32[4, 4]);
+        for i in 0..3 { g += matmul(a, b, out=P(_, _, unreduced=X)); } reshard(g, P()) }",
+        2,
+    ),
     ("fn main(c: bool, x: f32[8@X, 16], y: f32[8@Y, 16]) { if c { x } else { y } }", 2),
     ("fn main(c: bool, x: f32[8@X, 16], y: f32[8, 16]) { if c { x } else { let z = y + 1; sin(z) } }", 2),
     ("fn main(i: i32, x: f32[8@X], y: f32[8@Y]) { if i > 0 { x } else if i < 0 { -x } else { y } }", 2),

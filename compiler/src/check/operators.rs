@@ -70,10 +70,11 @@ impl Checker<'_> {
         let is_index = matches!(written, Written::Index);
         let place = |operand: usize| {
             let value = operands.get(operand)?;
-            let same = arrays.iter().find(|(array, _)| array == value);
-            // A value that the call converted, or cut first.
-            let by_position = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
-            same.or(by_position).copied()
+            let in_place = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
+            // One value may be given twice; and the call may have converted or cut what was given.
+            let itself = in_place.filter(|(array, _)| array == value);
+            let elsewhere = || arrays.iter().find(|(array, _)| array == value);
+            itself.or_else(elsewhere).or(in_place).copied()
         };
         let mut ways = Vec::new();
         for mut choice in choices {

@@ -443,9 +443,16 @@ impl Context<'_> {
         let axes = self.mesh.display_set(sets[first]);
         let message =
             format!("{} needs the whole sum, but `{}` is partial sums over {axes}", self.name(), self.display(first));
-        let whole = Sharding { unreduced: AxisSet::EMPTY, ..self.args[first].sharding.close() };
-        let choice = self.reshard(first, whole);
-        Err(Mismatch::new(Code::E0306, message).choices(vec![choice]))
+        let with = |at: usize, unreduced: AxisSet| Sharding { unreduced, ..self.args[at].sharding.close() };
+        let mut choices = vec![self.reshard(first, with(first, AxisSet::EMPTY))];
+        // Where all operands may be partial alike, the others become so: the first device along the axes keeps all of them.
+        let are_whole =
+            |&at: &usize| sets[at].union(self.args[at].sharding.used_axes().intersect(sets[first])).is_empty();
+        let others: Vec<usize> = (0..sets.len()).filter(|&at| sets[at] != sets[first]).collect();
+        if others.iter().all(are_whole) && passes_sums(self.op, self.args, &vec![sets[first]; sets.len()]) {
+            choices.push(self.reshards(others.into_iter().map(|at| (at, with(at, sets[first]))).collect()));
+        }
+        Err(Mismatch::new(Code::E0306, message).choices(choices))
     }
 }
 
