@@ -166,8 +166,9 @@ impl Checker<'_> {
         // A function that is expanded twice tells its mistakes twice.
         let mut seen = BTreeSet::new();
         self.diagnostics.retain(|diagnostic| {
-            // What has no place differs by its words.
-            let words = if diagnostic.span == Span::default() { diagnostic.message.clone() } else { String::new() };
+            // What has no place differs by its words, and what is wrong with several variables of a loop or an `if`.
+            let by_words = diagnostic.span == Span::default() || matches!(diagnostic.code, Code::E0212 | Code::E0213);
+            let words = if by_words { diagnostic.message.clone() } else { String::new() };
             seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error, words))
         });
         self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));

@@ -131,6 +131,13 @@ fn branches_join() {
     assert!(printed.contains("let (z, y): (f32, f32[4]) = if c {"), "{printed}");
     assert_errors("fn main(c: bool, x: f32[4]) -> f32 { if x { 1.0 } else { 2.0 } }", &["E0214 1"]);
     assert_errors("fn main(c: bool, x: f32[4]) -> f32[4] { if c { x } else { 2.0 } }", &["E0213 1"]);
+    let text = "
+        mesh (X: explicit = 2);
+        fn main(x: f32[4@X]) {
+          let mut (u, v) = (zeros(f32[4]), ones(f32[4]));
+          for i in 0..3 { u += x; v *= x; }
+        }";
+    assert_errors(text, &["E0212 5: `u` is `f32[4]` before", "E0212 5: `v` is `f32[4]` before"]);
 }
 
 #[test]
