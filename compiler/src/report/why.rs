@@ -7,6 +7,7 @@ use super::plan::{Collective, collectives};
 use crate::check::sources::{NoSources, SourceSet};
 use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Module, Stage, Value};
+use crate::passes::propagate::ANNOTATION;
 use crate::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::ast::{
     Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
@@ -162,6 +163,9 @@ fn shown(module: &Module, value: Value) -> String {
         }
     });
     match made_by {
+        // An annotation makes a statement of its own.
+        Some("pin") if func.body.results.contains(&value) => format!("the result `{ty}`"),
+        Some("pin") => format!("the annotated `{ty}`"),
         Some(op) => format!("the `{ty}` that `{op}` gives"),
         None => format!("an `{ty}`"),
     }
@@ -172,6 +176,8 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     let links = compilation.provenance.chain(value, axis);
     for (i, link) in links.iter().enumerate() {
         match (link.by, links.get(i + 1)) {
+            // What is annotated comes next.
+            (Some((ANNOTATION, _)), Some(_)) => {}
             (Some((op, span)), Some(next)) => {
                 steps.push((format!("`{op}` hands it on from {}", shown(module, next.value)), span));
             }
@@ -416,6 +422,22 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         assert_eq!((found[0].value.as_str(), found[0].axes[0].axis.as_str()), ("parameter `y: f32[16@Y,4]`", "Y"));
         let last = found[0].axes[0].steps.last().unwrap().0.clone();
         assert_eq!(last, "the program says so of parameter `x: f32[16@Y,4]`");
+    }
+
+    #[test]
+    fn what_is_annotated_is_said_in_one_step() {
+        let text = "mesh (X = 2);\nfn main(x: f32[8, 4]) -> f32[8@X, 4] {\n  let y: f32[8@X, 4] = cos(x);\n  let z = sin(y);\n  z * 2\n}";
+        let (_, compilation) = compiled(text);
+        let steps = |name| layouts(&compilation, Some(name), &|_| true)[0].axes[0].steps.clone();
+        let words = |name| steps(name).into_iter().map(|(words, _)| words).collect::<Vec<_>>();
+        assert_eq!(words("y"), ["the program says so of `y: f32[8@X,4]`"]);
+        assert_eq!(words("z").last().unwrap(), "the program says so of `y: f32[8@X,4]`");
+        let text = text.replace("f32[8@X, 4] = cos", "f32[8, 4] = cos");
+        let (_, compilation) = compiled(&text);
+        let found = layouts(&compilation, Some("z"), &|_| true);
+        let words: Vec<&str> = found[0].axes[0].steps.iter().map(|(words, _)| words.as_str()).collect();
+        let expected = "`mul` hands it on from the `f32[8@X,4]` that `mul` gives";
+        assert_eq!(words, [expected, "the program says so of the result `f32[8@X,4]`"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
 use refine::Cuts;
 use spmdc_grammar::span::Span;
-pub use step::Choices;
+pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
 
 /// What came of propagation.
@@ -284,7 +284,7 @@ impl Graph {
                 && op.to.unreduced.is_empty()
             {
                 let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
-                let cause = Cause { from: result, span: stmt.origin.span, op: "annotation" };
+                let cause = Cause { from: result, span: stmt.origin.span, op: ANNOTATION };
                 let (operand, result) = self.two(operand, result);
                 // Axes that types decide stay as they are.
                 let decided = |slot: &Slot| -> Vec<Vec<u8>> {

@@ -27,6 +27,9 @@ pub struct Slot {
     pub causes: Vec<(u8, Cause)>,
 }
 
+/// The op of a [`Cause`] where an operand is laid out as its annotation says at once.
+pub const ANNOTATION: &str = "annotation";
+
 /// Why propagation split a value over an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cause {
