@@ -408,8 +408,9 @@ impl Inserter<'_> {
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
             return agreed;
         }
+        let stuck = if matches!(stmt.op, Op::Reshape(_)) { self.stuck(projection, stmt, &tensors) } else { Vec::new() };
         let candidates: Vec<Vec<Vec<u8>>> =
-            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors)).collect();
+            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
         let sums = kept_sums(&self.func, stmt);
         let operations = self.func.flops(stmt);
         let mut costs = Costs { inserter: self, projection, stmt, operations, sums, known: BTreeMap::new() };
@@ -419,6 +420,23 @@ impl Inserter<'_> {
         } else {
             costs.cheapest_in_turn(&candidates)
         }
+    }
+
+    /// The axes of dimensions that are split in a way that their factors cannot say. While such a reshape runs they may split something
+    /// else: two exchanges of parts of blocks can be cheaper than one gather.
+    fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<Vec<u8>> {
+        let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+        let values = stmt.args.iter().chain(&stmt.results);
+        let mut stuck: Vec<Vec<u8>> = Vec::new();
+        for ((dims, &value), lists) in rules.zip(values).zip(tensors) {
+            for (factors, dim) in dims.iter().zip(&self.func.ty(value).sharding.dims) {
+                let is_stuck = !dim.axes.is_empty() && factors.iter().any(|&factor| lists[factor].is_none());
+                if is_stuck && !stuck.contains(&dim.axes) {
+                    stuck.push(dim.axes.clone());
+                }
+            }
+        }
+        stuck
     }
 
     /// Per factor the blocks that it is cut into: those of a result or operand that is split as chosen.
@@ -551,8 +569,13 @@ pub fn natural(
     framed(projection, dims, assignment, frames).with_unreduced(partial, combine)
 }
 
-/// The lists that tensors have for a factor, and all that these begin with.
-fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8]>>]) -> Vec<Vec<u8>> {
+/// The lists that tensors have for a factor, and all that these begin with; and with them what is `stuck` elsewhere.
+fn candidates(
+    projection: &Projection,
+    factor: usize,
+    tensors: &[Vec<Option<&[u8]>>],
+    stuck: &[Vec<u8>],
+) -> Vec<Vec<u8>> {
     let mut lists: Vec<Vec<u8>> = Vec::new();
     if !projection.whole[factor] {
         for axes in tensors.iter().filter_map(|lists| lists[factor]) {
@@ -564,6 +587,13 @@ fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8
         }
     }
     lists.push(Vec::new());
+    if !projection.whole[factor] {
+        for own in lists.clone() {
+            let others = stuck.iter().filter(|axes| axes.iter().all(|axis| !own.contains(axis)));
+            let joined: Vec<Vec<u8>> = others.map(|axes| [own.as_slice(), axes].concat()).collect();
+            lists.extend(joined.into_iter().filter(|list| !lists.contains(list)).collect::<Vec<_>>());
+        }
+    }
     lists
 }
 
