@@ -215,19 +215,16 @@ impl Checker<'_> {
         part: Part<'_>,
         values: [Value; 2],
     ) -> Diagnostic {
-        let types = values.map(|value| self.build.ty(value));
-        let ways = [true, false].map(|first| {
-            let (own, other) = if first { (types[0], types[1]) } else { (types[1], types[0]) };
-            let to = self.build.explicit_part(other);
-            let edit = match first {
-                true => self.at_end(written.then, part, &self.written(&to)),
-                false => self.at_end_of_else(written.then, written.otherwise, part, &self.written(&to)),
-            };
-            let at = if first { "at the end of the first branch" } else { "at the end of the second branch" };
-            self.way(edit, at, own, &to, None)
-        });
+        let [first, second] = values.map(|value| self.build.ty(value));
+        let [of_first, of_second] = [first, second].map(|ty| self.build.explicit_part(ty));
+        let in_then = self.at_end(written.then, part, &self.written(&of_second));
+        let in_else = self.at_end_of_else(written.then, written.otherwise, part, &self.written(&of_first));
+        let ways = [
+            self.way(in_then, "at the end of the first branch", first, &of_second, None),
+            self.way(in_else, "at the end of the second branch", second, &of_first, None),
+        ];
         let origins = values.map(|value| self.build.func.info(value).origin.span);
-        let diagnostic = self.with_types(diagnostic, [(types[0], origins[0]), (types[1], origins[1])]);
+        let diagnostic = self.build.with_types(diagnostic, [first, second].into_iter().zip(origins));
         choose(diagnostic, ways.into_iter().flatten().collect())
     }
 

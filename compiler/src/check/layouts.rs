@@ -95,16 +95,6 @@ impl Checker<'_> {
         spaced(&to.close(), &self.build.mesh)
     }
 
-    /// Where both types stand that do not agree.
-    pub(super) fn with_types(&self, mut diagnostic: Diagnostic, types: [(&Type, Span); 2]) -> Diagnostic {
-        for (ty, origin) in types {
-            if diagnostic.span != origin && diagnostic.labels.iter().all(|label| label.span != origin) {
-                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.build.display_closed(ty)));
-            }
-        }
-        diagnostic
-    }
-
     /// The edit that gives a part another layout where the condition of an `if` fails.
     pub(super) fn at_end_of_else(
         &self,

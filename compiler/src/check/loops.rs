@@ -234,8 +234,10 @@ impl Checker<'_> {
         state.leaves[differing.leaf].layout = Some(layouts[1].clone());
         let is_kept = self.settled(state, mark).is_some()
             && self.diagnostics.len() <= mistakes
-            && state.differing.iter().all(|other| all.iter().any(|known| known.leaf == other.leaf))
-            && state.differing.iter().all(|other| other.leaf != differing.leaf);
+            && state
+                .differing
+                .iter()
+                .all(|other| other.leaf != differing.leaf && all.iter().any(|known| known.leaf == other.leaf));
         let leaf = &mut state.leaves[differing.leaf];
         leaf.layout = None;
         let part = Part { variable: Some(&leaf.variable), path: &leaf.path };
@@ -251,9 +253,8 @@ impl Checker<'_> {
             ways.push(self.way(there, "in front of the loop", before, &layouts[1], None));
         }
         let shown = [before, after].map(|ty| self.build.display_closed(ty));
-        let name = format!("{}{}", part.variable.unwrap_or_default(), part.path);
-        let error = errors::carried_type(&name, &shown[0], &shown[1], state.span);
-        let error = self.with_types(error, [(before, differing.before.1), (after, differing.after.1)]);
+        let error = errors::carried_type(&leaf.name(), &shown[0], &shown[1], state.span);
+        let error = self.build.with_types(error, [(before, differing.before.1), (after, differing.after.1)]);
         choose(error, ways.into_iter().flatten().collect())
     }
 

@@ -124,16 +124,27 @@ impl Builder {
         diagnostic
     }
 
+    /// Where types come from that do not go together, as far as the message does not stand there itself.
+    pub fn with_types<'t>(
+        &self,
+        mut diagnostic: Diagnostic,
+        types: impl IntoIterator<Item = (&'t Type, Span)>,
+    ) -> Diagnostic {
+        for (ty, origin) in types {
+            if origin != diagnostic.span && diagnostic.labels.iter().all(|label| label.span != origin) {
+                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.display_closed(ty)));
+            }
+        }
+        diagnostic
+    }
+
     /// As [`Builder::mismatch`], with the places where the operands come from.
     fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
         let choices = std::mem::take(&mut mismatch.choices);
         let mut diagnostic = self.mismatch(mismatch);
-        for &arg in args {
-            let origin = self.func.info(arg).origin.span;
-            let is_new = origin != self.span && diagnostic.labels.iter().all(|label| label.span != origin);
-            if args.len() > 1 && is_new {
-                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.display_closed(self.ty(arg))));
-            }
+        if args.len() > 1 {
+            let types = args.iter().map(|&arg| (self.ty(arg), self.func.info(arg).origin.span));
+            diagnostic = self.with_types(diagnostic, types);
         }
         if !choices.is_empty() {
             let list = |choice: &Choice| format!("`{}`: {}", choice.text(None, &self.mesh), choice.note);
@@ -156,7 +167,7 @@ impl Builder {
     /// The type of a value, without what annotations say of auto axes: they speak of that value only.
     pub fn carried_type(&self, value: Value) -> Type {
         let ty = self.ty(value);
-        Type { sharding: typing::explicit_part(ty, &self.mesh), ..ty.clone() }
+        Type { sharding: typing::explicit_part(&ty.sharding, &self.mesh), ..ty.clone() }
     }
 
     /// The type of `trips` values of one type along a new first dimension.
@@ -169,7 +180,7 @@ impl Builder {
 
     /// The layout of a value as far as its type decides it.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
-        typing::explicit_part(ty, &self.mesh)
+        typing::explicit_part(&ty.sharding, &self.mesh)
     }
 
     /// A type as messages show it: without what is still open.

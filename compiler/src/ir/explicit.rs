@@ -10,6 +10,7 @@
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
+use crate::ir::typing::explicit_part;
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshape::Reshape;
@@ -85,13 +86,9 @@ fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) 
     (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
 }
 
-/// The part of a layout that the types decide.
+/// The part of a layout that the types decide, nothing being open.
 fn on_explicit(sharding: &Sharding, mesh: &Mesh) -> Sharding {
-    let explicit = mesh.of_kind(AxisKind::Explicit);
-    let mut part = sharding.close();
-    part.dims.iter_mut().for_each(|dim| dim.axes.retain(|&axis| explicit.contains(usize::from(axis))));
-    part.unreduced = part.unreduced.intersect(explicit);
-    part
+    explicit_part(sharding, mesh).close()
 }
 
 /// Where no layout of a reshape follows from its operand: the way to one of the result, by a layout of the operand from which one follows.
@@ -117,8 +114,8 @@ pub fn around_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Me
         let there = cost_of_move(&from, &operand.close(), mesh);
         let reshaped = Type { array: result.clone(), sharding: layout, varying: from.varying };
         let on = cost_of_move(&reshaped, &out, mesh);
-        let note = in_turn([there.0.as_str(), on.0.as_str()].into_iter());
-        Some(Detour { operand, note, cost: there.1 + on.1 })
+        let (note, cost) = then(&there, &on);
+        Some(Detour { operand, note, cost })
     };
     let tried = std::iter::once(out.dims.clone()).chain(dealt_out(&from.sharding, result.rank()));
     tried.filter_map(detour).min_by(|a, b| a.cost.total_cmp(&b.cost))
@@ -490,8 +487,8 @@ impl Context<'_> {
             let partial = Type { array: results[0].clone(), sharding, varying: AxisSet::EMPTY };
             let operand = cost_of_move(self.args[moved], &without(moved), self.mesh);
             let sum = cost_of_move(&partial, &to, self.mesh);
-            let note = in_turn([operand.0.as_str(), sum.0.as_str()].into_iter());
-            Choice { edit: Edit::Out(to), note, cost: operand.1 + sum.1 }
+            let (note, cost) = then(&operand, &sum);
+            Choice { edit: Edit::Out(to), note, cost }
         });
         Mismatch::new(Code::E0302, message).choices(choices.collect())
     }
@@ -571,9 +568,7 @@ impl Context<'_> {
         let summed = shares.iter().flat_map(|share| rule.factors.iter().zip(share));
         let summed = summed.filter(|(info, _)| matches!(info.kind, FactorKind::Reduce(_)));
         let axes = summed.flat_map(|(_, axes)| axes).map(|&axis| usize::from(axis)).collect();
-        let (note, cost) = self.sum_over(axes, &layout);
-        choice.note = in_turn([choice.note.as_str(), note.as_str()].into_iter());
-        choice.cost += cost;
+        (choice.note, choice.cost) = then(&(choice.note, choice.cost), &self.sum_over(axes, &layout));
         (choice, Some(layout))
     }
 
@@ -594,7 +589,7 @@ impl Context<'_> {
             }
             let moved = cost_of_move(self.args[operand], &to, self.mesh);
             let sum = self.sum_over(wanted.iter().map(|&axis| usize::from(axis)).collect(), layout);
-            ways.push((in_turn([moved.0.as_str(), sum.0.as_str()].into_iter()), moved.1 + sum.1));
+            ways.push(then(&moved, &sum));
         }
         let (note, cost) = ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Choice { edit: Edit::Out(layout.clone()), note, cost })
@@ -699,6 +694,11 @@ impl Context<'_> {
 fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
     let notes: Vec<&str> = notes.filter(|note| *note != NOTHING_MOVES).collect();
     if notes.is_empty() { NOTHING_MOVES.to_string() } else { notes.join(", then ") }
+}
+
+/// One move behind another.
+fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
+    (in_turn([first.0.as_str(), second.0.as_str()].into_iter()), first.1 + second.1)
 }
 
 const NOTHING_MOVES: &str = "nothing moves";

@@ -46,14 +46,14 @@ pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
 }
 
 /// The part of a value's layout that its type decides: its explicit axes, all else being open.
-pub fn explicit_part(ty: &Type, mesh: &Mesh) -> Sharding {
+pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
     let explicit = mesh.of_kind(AxisKind::Explicit);
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
-    let dims = ty.sharding.dims.iter().map(|dim| {
+    let dims = layout.dims.iter().map(|dim| {
         let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
         DimSharding { axes, open, frame: None }
     });
-    let unreduced = ty.sharding.unreduced.intersect(explicit);
+    let unreduced = layout.unreduced.intersect(explicit);
     Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
-        .with_unreduced(unreduced, ty.sharding.combine)
+        .with_unreduced(unreduced, layout.combine)
 }

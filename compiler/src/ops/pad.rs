@@ -5,7 +5,7 @@ use super::broadcast::broadcast;
 use super::concatenate::concatenate;
 use super::factors::Factors;
 use super::shape::MAX_ELEMENTS;
-use super::slice::{Range, slice};
+use super::slice::{Range, slice_dim};
 use super::{Call, Mismatch, Rules, shape, window};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
@@ -208,11 +208,10 @@ fn extended(
         let mut parts = Vec::new();
         let whole = Range::all(sizes[dim]);
         for run in front.into_iter().chain([whole]).chain(back) {
-            let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
             let one = run.len == 1 || run.step == 0;
-            ranges[dim] =
+            let range =
                 Range { start: run.start, step: if one { 1 } else { run.step }, len: if one { 1 } else { run.len } };
-            let mut part = slice(build, value, &ranges)?;
+            let mut part = slice_dim(build, value, dim, range)?;
             if one && run.len > 1 {
                 let mut wider = sizes.clone();
                 wider[dim] = run.len;

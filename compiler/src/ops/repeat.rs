@@ -2,7 +2,7 @@
 
 use super::concatenate::concatenate;
 use super::pad::Pad;
-use super::slice::{Range, slice};
+use super::slice::{Range, slice_dim};
 use super::{Call, broadcast, reshape, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -38,9 +38,7 @@ fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bo
     let value = broadcast::broadcast(build, value, &wider)?;
     merged[dim] = filled * times;
     let value = reshape::reshape(build, value, &merged)?;
-    let mut ranges: Vec<Range> = merged.iter().map(|&size| Range::all(size)).collect();
-    ranges[dim] = Range::between(0, len);
-    slice(build, value, &ranges)
+    slice_dim(build, value, dim, Range::between(0, len))
 }
 
 /// More counts than this would make a program of as many statements.
@@ -68,9 +66,7 @@ fn repeated(
     }
     let mut parts = Vec::new();
     for (at, &times) in times.iter().enumerate() {
-        let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
-        ranges[dim] = Range::between(at, at + 1);
-        let part = slice(build, value, &ranges)?;
+        let part = slice_dim(build, value, dim, Range::between(at, at + 1))?;
         let mut wider = sizes.clone();
         wider[dim] = times;
         parts.push(broadcast::broadcast(build, part, &wider)?);

@@ -2,7 +2,7 @@
 
 use super::concatenate::concatenate;
 use super::factors::Factors;
-use super::slice::{Range, slice};
+use super::slice::{Range, slice_dim};
 use super::{Call, Mismatch, Rules, reshape, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -102,9 +102,7 @@ fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Resu
     let cut = sizes[last] - rest;
     let mut parts = Vec::new();
     for (from, to, places) in [(cut, sizes[last], places + 1), (0, cut, places)] {
-        let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
-        ranges[last] = Range::between(from, to);
-        let part = slice(build, value, &ranges)?;
+        let part = slice_dim(build, value, last, Range::between(from, to))?;
         parts.push(carried(build, part, places, last)?);
     }
     concatenate(build, &parts, last)

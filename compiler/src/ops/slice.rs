@@ -183,6 +183,13 @@ pub fn slice(build: &mut Builder, value: Value, ranges: &[Range]) -> Result<Valu
     build.emit1(Slice { ranges }, &[value])
 }
 
+/// A range of one dimension.
+pub fn slice_dim(build: &mut Builder, value: Value, dim: usize, range: Range) -> Result<Value, Diagnostic> {
+    let mut ranges: Vec<Range> = build.ty(value).shape().iter().map(|&size| Range::all(size)).collect();
+    ranges[dim] = range;
+    slice(build, value, &ranges)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

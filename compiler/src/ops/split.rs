@@ -1,6 +1,6 @@
 //! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple. No op of its own.
 
-use super::slice::{Range, slice};
+use super::slice::{Range, slice_dim};
 use super::{Call, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -48,9 +48,7 @@ impl Call for Split {
         let borders = borders(&parts.term, sizes[axis], args)?;
         let mut results = Vec::new();
         for ends in borders.windows(2) {
-            let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
-            ranges[axis] = Range::between(ends[0], ends[1]);
-            results.push(Term::Array(slice(build, value, &ranges)?));
+            results.push(Term::Array(slice_dim(build, value, axis, Range::between(ends[0], ends[1]))?));
         }
         Ok(Term::Tuple(results))
     }

@@ -424,15 +424,15 @@ impl Inserter<'_> {
 
     /// The axes of dimensions that are split in a way that their factors cannot say. While such a reshape runs they may split something
     /// else: two exchanges of parts of blocks can be cheaper than one gather.
-    fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<Vec<u8>> {
+    fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<&[u8]> {
         let rules = projection.rule.operands.iter().chain(&projection.rule.results);
         let values = stmt.args.iter().chain(&stmt.results);
-        let mut stuck: Vec<Vec<u8>> = Vec::new();
+        let mut stuck: Vec<&[u8]> = Vec::new();
         for ((dims, &value), lists) in rules.zip(values).zip(tensors) {
             for (factors, dim) in dims.iter().zip(&self.func.ty(value).sharding.dims) {
                 let is_stuck = !dim.axes.is_empty() && factors.iter().any(|&factor| lists[factor].is_none());
-                if is_stuck && !stuck.contains(&dim.axes) {
-                    stuck.push(dim.axes.clone());
+                if is_stuck && !stuck.contains(&dim.axes.as_slice()) {
+                    stuck.push(&dim.axes);
                 }
             }
         }
@@ -570,28 +570,25 @@ pub fn natural(
 }
 
 /// The lists that tensors have for a factor, and all that these begin with; and with them what is `stuck` elsewhere.
-fn candidates(
-    projection: &Projection,
-    factor: usize,
-    tensors: &[Vec<Option<&[u8]>>],
-    stuck: &[Vec<u8>],
-) -> Vec<Vec<u8>> {
+fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8]>>], stuck: &[&[u8]]) -> Vec<Vec<u8>> {
+    if projection.whole[factor] {
+        return vec![Vec::new()];
+    }
     let mut lists: Vec<Vec<u8>> = Vec::new();
-    if !projection.whole[factor] {
-        for axes in tensors.iter().filter_map(|lists| lists[factor]) {
-            for end in (1..=axes.len()).rev() {
-                if !lists.iter().any(|known| *known == axes[..end]) {
-                    lists.push(axes[..end].to_vec());
-                }
+    for axes in tensors.iter().filter_map(|lists| lists[factor]) {
+        for end in (1..=axes.len()).rev() {
+            if !lists.iter().any(|known| *known == axes[..end]) {
+                lists.push(axes[..end].to_vec());
             }
         }
     }
     lists.push(Vec::new());
-    if !projection.whole[factor] {
-        for own in lists.clone() {
-            let others = stuck.iter().filter(|axes| axes.iter().all(|axis| !own.contains(axis)));
-            let joined: Vec<Vec<u8>> = others.map(|axes| [own.as_slice(), axes].concat()).collect();
-            lists.extend(joined.into_iter().filter(|list| !lists.contains(list)).collect::<Vec<_>>());
+    for own in lists.clone() {
+        for axes in stuck.iter().filter(|axes| axes.iter().all(|axis| !own.contains(axis))) {
+            let joined = [own.as_slice(), axes].concat();
+            if !lists.contains(&joined) {
+                lists.push(joined);
+            }
         }
     }
     lists

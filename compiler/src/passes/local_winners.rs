@@ -100,9 +100,7 @@ impl Winners<'_> {
         let none = steps.number(stride);
         let place = steps.add(Select.into(), &[wins, place, none], places);
         let first = Reduce::new(ReduceOp::Min, axes, find.keepdims);
-        let mut found = steps.found;
-        found.push(Stmt { op: first.into(), args: vec![place], results: stmt.results.clone(), ..stmt.clone() });
-        found
+        steps.end(first.into(), place)
     }
 
     /// The winner of all elements as that of the flattened array.
@@ -116,14 +114,10 @@ impl Winners<'_> {
         let line = steps.add(Reshape::new(ty.shape(), line.shape()).into(), &[stmt.args[0]], line.clone());
         let winner = ArgReduce { axes: vec![0], keepdims: false, ..find.clone() };
         if kept.is_empty() {
-            let mut found = steps.found;
-            found.push(Stmt { op: winner.into(), args: vec![line], ..stmt.clone() });
-            return found;
+            return steps.end(winner.into(), line);
         }
         let winner = steps.add(winner.into(), &[line], place);
-        let mut found = steps.found;
-        found.push(Stmt { op: Reshape::new(&[], &kept).into(), args: vec![winner], ..stmt.clone() });
-        found
+        steps.end(Reshape::new(&[], &kept).into(), winner)
     }
 
     /// Whether two reductions of one element for each row move fewer bytes than gathering this dimension.
@@ -153,6 +147,12 @@ impl Steps<'_> {
         let result = self.func.new_value(ty, origin.clone());
         self.found.push(Stmt { op, args: args.to_vec(), results: vec![result], blocks: Vec::new(), origin });
         result
+    }
+
+    /// All of them, the last one giving what the one gave.
+    fn end(mut self, op: Op, arg: Value) -> Vec<Stmt> {
+        self.found.push(Stmt { op, args: vec![arg], ..self.stmt.clone() });
+        self.found
     }
 
     fn number(&mut self, number: usize) -> Value {
