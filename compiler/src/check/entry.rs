@@ -18,7 +18,8 @@ impl<'a> Checker<'a> {
     /// Expands the entry function, and then looks at what it did not reach.
     pub(super) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
         self.all_constants();
-        let name = entry.unwrap_or("main");
+        let name = entry.unwrap_or_else(|| self.default_entry());
+        self.build.func.name = name.to_string();
         let module = self.find_entry(name, entry.is_some()).map(|(id, function)| {
             if self.is_entry(function) {
                 self.entry_body(id, function);
@@ -30,6 +31,19 @@ impl<'a> Checker<'a> {
             self.expand_uncalled();
         }
         module
+    }
+
+    /// `main`. A dump of another entry has that one last, behind the manual functions that it calls.
+    fn default_entry(&self) -> &'a str {
+        let set: &'a SourceSet = self.set;
+        let mut functions = set.file(SourceSet::ROOT).program.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Fn(function) => Some(function.name.name.as_str()),
+            ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+        });
+        match self.exact {
+            Some(_) if functions.clone().all(|name| name != "main") => functions.next_back().unwrap_or("main"),
+            Some(_) | None => "main",
+        }
     }
 
     /// `chosen`: the command line names it.
@@ -64,7 +78,7 @@ impl<'a> Checker<'a> {
             .params
             .iter()
             .filter(|param| param.ty.is_none())
-            .map(|param| (pattern_name(param, 0), param.span))
+            .map(|param| (pattern_name(function, param, 0), param.span))
             .collect();
         for (param, span) in &untyped {
             self.report(items::untyped_entry(name, param, *span));
@@ -91,7 +105,7 @@ impl<'a> Checker<'a> {
             .zip(&tys)
             .enumerate()
             .map(|(position, (param, ty))| {
-                let name = pattern_name(param, position);
+                let name = pattern_name(function, param, position);
                 let ty = ty.as_ref().unwrap_or(&Ty::Poison);
                 (self.entry_parameter(&name, ty, function.manual.is_some(), param.span), param.span)
             })
@@ -164,12 +178,19 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The name of a parameter as an argument of the program; one that is a pattern goes by its position.
-fn pattern_name(param: &spmdc_grammar::ast::Param, position: usize) -> String {
-    match &param.pattern.kind {
-        PatternKind::Name(name) => name.clone(),
-        PatternKind::Wildcard | PatternKind::Tuple(_) | PatternKind::Struct(_) => format!("arg{position}"),
+/// The name of a parameter as an argument of the program; one that is a pattern goes by its position, as `arg0`.
+fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::Param, position: usize) -> String {
+    if let PatternKind::Name(name) = &param.pattern.kind {
+        return name.clone();
     }
+    let is_used = |name: &str| {
+        function.params.iter().any(|param| matches!(&param.pattern.kind, PatternKind::Name(used) if used == name))
+    };
+    let mut name = format!("arg{position}");
+    while is_used(&name) {
+        name.push('_');
+    }
+    name
 }
 
 fn tree_of(ty: &Ty, leaves: &mut impl Iterator<Item = Term>) -> Term {

@@ -86,7 +86,11 @@ impl Checker<'_> {
     }
 
     /// As [`Checker::name`], where a function is wanted: a variable `sum` does not hide the function.
+    /// The statements of a dump call shipped functions, whatever its own functions are called.
     pub(super) fn function_name(&mut self, name: &str, span: Span) -> Term {
+        if self.exact.is_some() && is_builtin(name) {
+            return Callable::Builtin(name.to_string()).into_term();
+        }
         let local = self.local(name).map(|binding| binding.term.clone());
         match local {
             Some(term @ (Term::Function(_) | Term::Poison)) => term,

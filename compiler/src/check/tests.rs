@@ -513,3 +513,19 @@ fn long_chains_and_deep_calls_do_not_overflow() {
     let calls = (0..150).map(|n| format!("fn g{n}_(x) {{ g{}_(x) + ((((((((x)))))))) }}", n + 1)).collect::<String>();
     typed(&format!("{calls} fn g150_(x) {{ x }} fn main(x: f32) -> f32 {{ g0_(x) }}"));
 }
+
+#[test]
+fn dumps_of_other_entries_read_back() {
+    let text = "
+        mesh (X = 2);
+        manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x }
+        manual(X) fn max(x: f32[4@X]) -> f32[4@X] { x }
+        fn sum((a, b): (f32[4@X], f32), arg0: f32[4@X]) -> f32[4@X] { max(main(a * b + cumsum(arg0))) }";
+    let load = |text: &str| SourceSet::load("test.spmd", text, &NoSources).0;
+    let entry = CheckOptions { entry: Some("sum".to_string()), ..options() };
+    let dump = print::module(&check(&load(text), &entry).unwrap().0);
+    assert!(dump.contains("fn sum(arg0_: (f32[4@X], f32), arg0: f32[4@X])"), "{dump}");
+    // Neither `main` nor `max` of the program: a dump begins with its last function.
+    assert!(dump.contains("fn main_2(") && dump.contains("fn max_2("), "{dump}");
+    assert_eq!(print::module(&check(&load(&dump), &options()).unwrap().0), dump);
+}

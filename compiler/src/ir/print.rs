@@ -288,7 +288,7 @@ impl<'a> Printer<'a> {
     }
 
     fn manual(&mut self, op: &ManualRegion, stmt: &Stmt) {
-        let name = self.unique(&op.name);
+        let name = self.function_name(&op.name);
         let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
         let line = format!("{}{name}({});{}", self.binding(&stmt.results), args.join(", "), self.comment(stmt));
         // The function has its own lines and its own names.
@@ -362,19 +362,28 @@ impl<'a> Printer<'a> {
         let wanted = self.func.info(value).name.as_ref().map(|name| name.replace('.', "_"));
         let name = match wanted {
             Some(name) if is_plain_name(&name) && self.taken.insert(name.clone()) => name,
-            Some(_) | None => {
-                self.next += 1;
-                format!("v{}", self.next - 1)
-            }
+            Some(_) | None => self.number_name(),
         };
         self.names.insert(value, name.clone());
         name
     }
 
-    fn unique(&mut self, wanted: &str) -> String {
+    /// The next number that is not the name of a parameter, an axis or a function.
+    fn number_name(&mut self) -> String {
+        loop {
+            let name = format!("v{}", self.next);
+            self.next += 1;
+            if !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    /// A name for a manual function. A dump calls shipped functions by their own names and begins with `main`.
+    fn function_name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_string();
         let mut count = 1;
-        while !self.taken.insert(name.clone()) {
+        while name == "main" || is_builtin(&name) || !self.taken.insert(name.clone()) {
             count += 1;
             name = format!("{wanted}_{count}");
         }

@@ -27,8 +27,52 @@ pub struct Writer {
     items: String,
     body: String,
     next: usize,
+    /// Names that no statement of the block may take, since they are assigned at its end.
+    kept: Vec<String>,
     skipped: u64,
 }
+
+/// Names that mean something elsewhere: numbers as a dump's own values have, words with a meaning in one place, shipped functions, axes.
+const NAMES: &[&str] = &[
+    "v0",
+    "v1",
+    "v2",
+    "v3",
+    "v7",
+    "c0",
+    "c1",
+    "arg0",
+    "i",
+    "k",
+    "x",
+    "main",
+    "as",
+    "auto",
+    "collect",
+    "devices",
+    "explicit",
+    "on",
+    "stage",
+    "P",
+    "T",
+    "X",
+    "Y",
+    "sum",
+    "max",
+    "roll",
+    "tanh",
+    "reshape",
+    "einsum",
+    "shard",
+    "all_reduce",
+    "window",
+    "undefined_0",
+    "_v0",
+    "__",
+];
+
+/// Functions that dumps call and that these programs do not, which a program may define anew.
+const FUNCTIONS: &[&str] = &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo"];
 
 /// The text of an expression, its type, and whether it is exact.
 type Made = (String, Array, bool);
@@ -41,10 +85,14 @@ impl Writer {
             let rank = draw.rank(1, 3);
             let shape: Vec<usize> = (0..rank).map(|_| draw.pick(&sizes)).collect();
             let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::I32]);
-            params.push(Variable { name: format!("p{number}"), array: Array::new(dtype, &shape), exact: true });
+            let name = draw.pick(NAMES);
+            let is_free = draw.chance(50) && params.iter().all(|param: &Variable| param.name != name);
+            let name = if is_free { name.to_string() } else { format!("p{number}") };
+            params.push(Variable { name, array: Array::new(dtype, &shape), exact: true });
         }
         let variables = params.clone();
-        Writer { draw, mesh, params, variables, items: String::new(), body: String::new(), next: 0, skipped: 0 }
+        let (items, body) = (String::new(), String::new());
+        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0 }
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
@@ -93,9 +141,24 @@ impl Writer {
         }
     }
 
+    /// A name for a new variable: its own, one that means something elsewhere, or that of a variable, which it hides.
     fn name(&mut self) -> String {
+        let name = match self.draw.below(10) {
+            0 | 1 => self.draw.pick(NAMES).to_string(),
+            2 => self.variables[self.draw.below(self.variables.len())].name.clone(),
+            _ => String::new(),
+        };
+        if !name.is_empty() && !self.kept.contains(&name) {
+            return name;
+        }
         self.next += 1;
-        format!("v{}", self.next)
+        format!("v{}", self.next + 9)
+    }
+
+    /// The variable is visible from here on, and hides the one that had its name.
+    fn add(&mut self, variable: Variable) {
+        self.variables.retain(|v| v.name != variable.name);
+        self.variables.push(variable);
     }
 
     fn define(&mut self, expr: String, array: Array, exact: bool) {
@@ -106,7 +169,7 @@ impl Writer {
             false => String::new(),
         };
         let _ = writeln!(self.body, "  let {name}{ty} = {expr};");
-        self.variables.push(Variable { name, array, exact });
+        self.add(Variable { name, array, exact });
     }
 
     fn any(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
@@ -149,7 +212,7 @@ impl Writer {
         if expr.starts_with("f32") {
             array.dtype = DType::F32;
         }
-        Some((expr.replace("exp", "\u{1}").replace('x', name).replace('\u{1}', "exp"), array, x.exact))
+        Some((filled(expr, name, ""), array, x.exact))
     }
 
     /// With another variable that broadcasts, or a number.
@@ -169,8 +232,7 @@ impl Writer {
             DType::I32 => self.draw.pick(&["(x + y) % 9", "x - y", "maximum(x, y)", "x * y % 11", "x & y"]),
             _ => self.draw.pick(&["(x + y) / 2", "(x - y) * 0.5", "maximum(x, y)", "sin(x * y)", "x / (1 + y * y)"]),
         };
-        let expr = expr.replace("maximum", "\u{1}").replace('x', &x.name).replace('y', &y.name);
-        Some((expr.replace('\u{1}', "maximum"), x.array.clone(), exact))
+        Some((filled(expr, &x.name, &y.name), x.array.clone(), exact))
     }
 
     fn product(&mut self, x: &Variable) -> Option<Made> {
@@ -318,7 +380,7 @@ impl Writer {
     /// Statements of a block, each on a line; variables that they define are gone afterwards.
     fn block(&mut self, count: usize, result: &Variable) -> (String, bool) {
         let outer = std::mem::take(&mut self.body);
-        let known = self.variables.len();
+        let known = self.variables.clone();
         let mut exact = result.exact;
         let mut last = result.name.clone();
         for _ in 0..count {
@@ -334,7 +396,7 @@ impl Writer {
             self.define(expr, array, is_exact);
             last = self.variables.last().map_or(last, |v| v.name.clone());
         }
-        self.variables.truncate(known);
+        self.variables = known;
         let inner = std::mem::replace(&mut self.body, outer);
         (format!("{inner}    {last}\n"), exact)
     }
@@ -342,11 +404,16 @@ impl Writer {
     fn for_loop(&mut self) {
         let Some(start) = self.any(|_| true) else { return };
         let name = self.name();
-        let carried = Variable { name: name.clone(), exact: start.exact, ..start.clone() };
         // The body sees the carried value, which is exact only if every trip leaves it so.
-        self.variables.push(Variable { exact: false, ..carried.clone() });
+        let carried = Variable { name: name.clone(), exact: false, ..start.clone() };
+        self.add(carried.clone());
+        let counter = self.draw.pick(NAMES);
+        let is_used = self.variables.iter().any(|variable| variable.name == counter);
+        let counter = if is_used { format!("{name}_i") } else { counter.to_string() };
+        self.kept.extend([name.clone(), counter.clone()]);
         let count = 1 + self.draw.below(4);
-        let (block, _) = self.block(count, &Variable { exact: false, ..carried });
+        let (block, _) = self.block(count, &carried);
+        self.kept.truncate(self.kept.len() - 2);
         let (statements, last) = block.trim_end().rsplit_once('\n').unwrap_or(("", block.trim()));
         let trips = 1 + self.draw.below(4);
         let _ = writeln!(self.body, "  let mut {name} = {};", start.name);
@@ -355,22 +422,25 @@ impl Writer {
                 let stack = self.name();
                 let array = [&[trips], start.array.shape.as_slice()].concat();
                 let array = Array::new(start.array.dtype, &array);
-                self.variables.push(Variable { name: stack.clone(), array, exact: false });
+                self.add(Variable { name: stack.clone(), array, exact: false });
                 let last = last.trim();
                 writeln!(
                     self.body,
-                    "  let {stack} = for k in 0..{trips} collect {{\n{statements}\n    {name} = {last};\n    {name} }};"
+                    "  let {stack} = for {counter} in 0..{trips} collect {{\n{statements}\n    {name} = {last};\n    {name} }};"
                 )
             }
             1 => {
-                let counter = self.name();
                 let last = last.trim();
                 writeln!(
                     self.body,
                     "  let mut {counter} = 0;\n  while {counter} < {trips} {{\n{statements}\n    {name} = {last};\n    {counter} = {counter} + 1;\n  }}"
                 )
             }
-            _ => writeln!(self.body, "  for k in 0..{trips} {{\n{statements}\n    {name} = {};\n  }}", last.trim()),
+            _ => writeln!(
+                self.body,
+                "  for {counter} in 0..{trips} {{\n{statements}\n    {name} = {};\n  }}",
+                last.trim()
+            ),
         };
     }
 
@@ -386,7 +456,7 @@ impl Writer {
             decides.name,
             self.draw.below(2)
         );
-        self.variables.push(Variable { name, array: x.array, exact: a && b });
+        self.add(Variable { name, array: x.array, exact: a && b });
     }
 
     fn assignment(&mut self) {
@@ -406,7 +476,7 @@ impl Writer {
         let name = self.name();
         let value = format!("{}[{}]", other.name, entries.join(", "));
         let _ = writeln!(self.body, "  let mut {name} = {};\n  {name}[{place}] = {value};", x.name);
-        self.variables.push(Variable { name, array: x.array.clone(), exact: x.exact && other.exact });
+        self.add(Variable { name, array: x.array.clone(), exact: x.exact && other.exact });
     }
 
     /// A `manual` function over one axis, on a value whose first dimension divides by every size that the axis may have.
@@ -414,6 +484,14 @@ impl Writer {
         let Some(x) = self.any(|v| v.array.shape.first() == Some(&12) && v.array.dtype == DType::F32) else { return };
         let (axis, _, _) = self.draw.pick(&self.mesh.axes.clone());
         let name = self.name();
+        let function = self.draw.pick(FUNCTIONS);
+        let is_free = self.draw.chance(50) && !self.items.contains(&format!("fn {function}("));
+        let function = if is_free {
+            function.to_string()
+        } else {
+            self.next += 1;
+            format!("local_{}", self.next)
+        };
         let rest: String = x.array.shape[1..].iter().map(|size| format!(", {size}")).collect();
         let split = format!("f32[12@{axis}{rest}]");
         let (result, body, shape) = match self.draw.below(4) {
@@ -429,8 +507,27 @@ impl Writer {
                 ),
             },
         };
-        let _ = writeln!(self.items, "manual({axis}) fn {name}_local(x: {split}) -> {result} {{ {body} }}");
-        let _ = writeln!(self.body, "  let {name} = {name}_local({});", x.name);
-        self.variables.push(Variable { name, array: Array::new(DType::F32, &shape), exact: false });
+        let _ = writeln!(self.items, "manual({axis}) fn {function}(x: {split}) -> {result} {{ {body} }}");
+        let _ = writeln!(self.body, "  let {name} = {function}({});", x.name);
+        self.add(Variable { name, array: Array::new(DType::F32, &shape), exact: false });
     }
+}
+
+/// The template with names for its variables `x` and `y`.
+fn filled(template: &str, x: &str, y: &str) -> String {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(start) = rest.find(word) {
+        let (before, from) = rest.split_at(start);
+        let (name, after) = from.split_at(from.find(|c| !word(c)).unwrap_or(from.len()));
+        text += before;
+        text += match name {
+            "x" => x,
+            "y" => y,
+            other => other,
+        };
+        rest = after;
+    }
+    text + rest
 }
