@@ -6,10 +6,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use spmdc_runtime::io::describe;
+use spmdc_runtime::io::temporary::{Temporary, while_written_by};
 use spmdc_runtime::trap::RunError;
 
 use crate::ar;
@@ -36,24 +37,28 @@ fn runtime() -> Result<Vec<u8>, RunError> {
 /// Writes an executable of the program whose object this is.
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
-    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
-    let at = |name: &str| folder.path().join(name);
-    fs::write(at("program.o"), object).map_err(failed)?;
-    fs::write(at("runtime.a"), runtime()?).map_err(failed)?;
+    let folder = Temporary::beside(output);
+    fs::create_dir(folder.path()).map_err(failed)?;
+    let [program, runtime_archive, linked] =
+        ["program.o", "runtime.a", "executable"].map(|name| Temporary::at(folder.path().join(name)));
+    fs::write(program.path(), object).map_err(failed)?;
+    fs::write(runtime_archive.path(), runtime()?).map_err(failed)?;
     let (mut linker, name) = linker();
-    linker.arg("-o").arg(at("executable")).arg(at("program.o")).arg(at("runtime.a"));
+    linker.arg("-o").args([&linked, &program, &runtime_archive].map(Temporary::path));
     linker.args(if cfg!(target_os = "macos") {
         ["-Wl,-dead_strip", "-lpthread", "-lm"].as_slice()
     } else {
         ["-static-libgcc", "-Wl,--gc-sections", "-s", "-lpthread", "-ldl", "-lm"].as_slice()
     });
-    let done = linker.output().map_err(|error| missing_linker(&name, &error))?;
+    linker.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let process = linker.spawn().map_err(|error| missing_linker(&name, &error))?;
+    let done = while_written_by(process.id(), || process.wait_with_output()).map_err(failed)?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
         let message = format!("`{name}` could not link `{}`:\n{}", output.display(), said.trim_end());
         return Err(RunError::new("E0704", message));
     }
-    fs::rename(at("executable"), output).map_err(failed)
+    fs::rename(linked.path(), output).map_err(failed)
 }
 
 /// Writes a static library of the runtime and the program whose object this is, which defines `function`.
@@ -69,10 +74,9 @@ pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunEr
 /// Writes a file under its name once it is complete.
 pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
-    let folder = tempfile::Builder::new().prefix(".spmdc-").tempdir_in(folder_of(output)).map_err(failed)?;
-    let temporary = folder.path().join("output");
-    fs::write(&temporary, content).map_err(failed)?;
-    fs::rename(&temporary, output).map_err(failed)
+    let temporary = Temporary::beside(output);
+    fs::write(temporary.path(), content).map_err(failed)?;
+    fs::rename(temporary.path(), output).map_err(failed)
 }
 
 /// The linker's command, and its name for messages. CC may hold options too: `ccache gcc`.
@@ -84,13 +88,6 @@ fn linker() -> (Command, String) {
     let mut command = Command::new(&name);
     command.args(words);
     (command, name)
-}
-
-fn folder_of(output: &Path) -> PathBuf {
-    match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
 }
 
 fn unwritable(output: &Path, error: &io::Error) -> RunError {

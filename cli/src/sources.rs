@@ -1,5 +1,8 @@
 //! The files of a program: read for the compiler, and kept for messages.
 
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use miette::NamedSource;
@@ -12,6 +15,9 @@ use spmdc_runtime::trap::RunError;
 
 use crate::Stop;
 use crate::options::ProgramOptions;
+
+/// No file of a program is larger.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// One file, named as the user named it.
 pub struct SourceText {
@@ -116,10 +122,38 @@ fn tidy(path: &Path) -> PathBuf {
     tidied
 }
 
-/// The text of a file, or why there is none.
+/// The text of a file, or why there is none. Only regular files are read: others may have no end, or nobody who writes.
 fn read(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::read(path).map_err(|error| describe(&error))?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())
+    let file_type = |metadata: Metadata| if metadata.is_file() { Ok(()) } else { Err(kind(&metadata).to_string()) };
+    std::fs::metadata(path).map_err(|error| describe(&error)).and_then(file_type)?;
+    let file = File::open(path).map_err(|error| describe(&error))?;
+    file.metadata().map_err(|error| describe(&error)).and_then(file_type)?;
+    read_text(file)
+}
+
+/// What a file is that is no regular one.
+fn kind(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() {
+        "it is a directory"
+    } else if metadata.file_type().is_fifo() {
+        "it is a pipe; `-` reads standard input"
+    } else {
+        "it is a device"
+    }
+}
+
+/// All of the text, without the mark that some editors put in front.
+fn read_text(from: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    from.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
 }
 
 /// Whether any of these makes the program wrong.

@@ -1,60 +1,12 @@
 //! The command as a user meets it: words in; standard output, standard error and exit status out.
 #![allow(clippy::unwrap_used)]
 
+mod folder;
+
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    /// A folder with these files.
-    fn with(files: &[(&str, &str)]) -> Folder {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Folder(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// `spmdc` with these words, in this folder.
-    fn spmdc(&self, words: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
-        Said::of(command.args(words).current_dir(self.path()).output().unwrap())
-    }
-}
-
-struct Said {
-    status: i32,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    fn of(output: Output) -> Said {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
-    }
-
-    #[track_caller]
-    fn expect(&self, status: i32, out: &str, err: &str) {
-        let as_expected = self.status == status && self.out.contains(out) && self.err.contains(err);
-        assert!(as_expected, "status {}\nstandard output:\n{}\nstandard error:\n{}", self.status, self.out, self.err);
-    }
-
-    /// Each line of standard error as JSON.
-    fn messages(&self) -> Vec<serde_json::Value> {
-        self.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
+use folder::{Folder, Said};
 
 #[test]
 fn a_wrong_command_line_is_status_2() {

@@ -73,6 +73,7 @@ impl RunArgs {
     pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<RunArgs, RunError> {
         let mut args = RunArgs::default();
         let mut words = words.into_iter().map(into_text);
+        let mut given = Vec::new();
         while let Some(word) = words.next() {
             let word = word?;
             let (name, value) = match word.split_once('=') {
@@ -83,9 +84,13 @@ impl RunArgs {
                 args.help = true;
                 continue;
             }
-            if !OPTIONS.iter().any(|option| option.name == name) {
+            let Some(option) = OPTIONS.iter().find(|option| option.name == name) else {
                 return Err(unknown_option(name));
+            };
+            if given.contains(&option.name) && !matches!(option.name, "--arg" | "--out") {
+                return Err(RunError::new("E0702", format!("`{name}` is given twice")));
             }
+            given.push(option.name);
             let value = match value {
                 Some(value) => value,
                 None => words.next().ok_or_else(|| RunError::new("E0702", format!("`{name}` needs a value")))??,
@@ -172,7 +177,6 @@ fn unknown_option(name: &str) -> RunError {
     }
 }
 
-/// `1048576`, `512K`, `1.5G`, `2GiB`: units are powers of 1024.
 /// `512M`, `1.5GiB`, `4096`; units are powers of 1024.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -234,5 +238,7 @@ mod tests {
             assert!(error.help.as_ref().is_some_and(|text| text.contains(help)), "{:?}", error.help);
         }
         assert!(parse(&["--arg"]).unwrap_err().message.contains("needs a value"));
+        assert_eq!(parse(&["--bench", "2", "--bench=3"]).unwrap_err().message, "`--bench` is given twice");
+        assert_eq!(parse(&["--out", "a=a.npy", "--out", "b=b.npy"]).unwrap().outputs.len(), 2);
     }
 }

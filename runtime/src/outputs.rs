@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::abi::Binding;
 use crate::array::HostArray;
-use crate::io::check_writable;
 use crate::io::npy::write_npy;
 use crate::io::npz::write_npz;
+use crate::io::{check_writable, resolve};
 use crate::show;
 use crate::suggest;
 use crate::trap::RunError;
@@ -40,9 +40,11 @@ impl Outputs {
         let mut files: Vec<OutputFile> = Vec::new();
         for request in requests {
             let file = OutputFile::plan(results, request)?;
-            if files.iter().any(|earlier| earlier.path == file.path) {
-                let path = file.path.display();
-                return Err(RunError::new("E0702", format!("`{path}` would be written twice")));
+            if let Some(earlier) = files.iter().find(|earlier| resolve(&earlier.path) == resolve(&file.path)) {
+                let (path, known) = (file.path.display(), earlier.path.display());
+                let also =
+                    if earlier.path == file.path { String::new() } else { format!(", which is also `{known}`,") };
+                return Err(RunError::new("E0702", format!("`{path}`{also} would be written twice")));
             }
             check_writable(&file.path)?;
             files.push(file);
@@ -218,6 +220,23 @@ mod tests {
             assert_eq!(error.code, code, "{request}");
             assert!(error.message.contains(part), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn one_file_is_written_once_however_it_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::create_dir(at("deep")).unwrap();
+        std::os::unix::fs::symlink("y.npy", at("link.npy")).unwrap();
+        std::fs::write(at("y.npy"), "").unwrap();
+        let two = results(&["loss", "n"]);
+        let both = |a: &str, b: &str| {
+            Outputs::plan(&two, &[format!("loss={}", at(a)), format!("n={}", at(b))]).err().map(|error| error.message)
+        };
+        for (a, b) in [("z.npy", "z.npy"), ("z.npy", "deep/../z.npy"), ("y.npy", "link.npy")] {
+            assert!(both(a, b).is_some_and(|message| message.ends_with("would be written twice")), "{a} {b}");
+        }
+        assert_eq!(both("z.npy", "deep/z.npy"), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `spmdc dump`: the program after a stage of the compiler.
 
+use clap::ValueEnum;
 use spmdc_compiler::check::sources::SourceSet;
 use spmdc_compiler::codegen::loops::Kernel;
 use spmdc_compiler::codegen::machine::{CodegenError, Destination, asm_text, clif_text};
@@ -16,7 +17,9 @@ use crate::sources::{SourceTexts, load};
 
 /// The text of the program after the stage.
 pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+    let is_json = command.format == MessageFormat::Json;
     let stage = match command.stage {
+        DumpStage::Ast | DumpStage::Clif | DumpStage::Asm if is_json => return Err(no_summary(command.stage).into()),
         DumpStage::Ast => {
             let loaded = load(&command.program, texts)?;
             return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
@@ -31,7 +34,6 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
         DumpStage::Optimized => Stage::Optimized,
     };
     // The summary has the memory that the whole program takes.
-    let is_json = command.format == MessageFormat::Json;
     let compilation = super::compile(&command.program, Some(stage).filter(|_| !is_json), reporter, texts)?;
     let module = compilation.stage(stage).ok_or_else(|| super::absent("such stage"))?;
     if is_json {
@@ -40,6 +42,13 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
         return Ok(json.map_err(|error| RunError::internal(error.to_string()))? + "\n");
     }
     Ok(module_with_places(module, &|span| texts.place(span)))
+}
+
+/// The summary is one of layouts and collectives, which these stages do not have, yet or any more.
+fn no_summary(stage: DumpStage) -> RunError {
+    let name = stage.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
+    RunError::new("E0702", format!("stage `{name}` has no summary in JSON"))
+        .with_help("`--format json` goes with the stages typed, propagated, partitioned and optimized")
 }
 
 /// The kernels in Cranelift's text form.

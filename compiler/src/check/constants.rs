@@ -95,8 +95,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Every `--set` names a constant of the program.
-    pub(super) fn check_sets(&mut self) {
+    /// Every `--set` names a constant of the program, and each of them one of its own.
+    pub(super) fn check_sets(&mut self, given: &[(String, String)]) {
+        for (i, (name, _)) in given.iter().enumerate() {
+            if given[..i].iter().any(|(earlier, _)| earlier == name) {
+                self.diagnostics.push(items::set_twice(name));
+            }
+        }
         let constants: Vec<&str> = self
             .set
             .files

@@ -38,7 +38,13 @@ impl MeshOverride {
                 }
                 Ok((name.to_string(), size(digits)?))
             });
-            return axes.collect::<Result<_, _>>().map(MeshOverride::Named);
+            let axes: Vec<(String, usize)> = axes.collect::<Result<_, _>>()?;
+            if let Some((_, (name, _))) =
+                axes.iter().enumerate().find(|(i, (name, _))| axes[..*i].iter().any(|(earlier, _)| earlier == name))
+            {
+                return Err(error(Span::default(), format!("--mesh {text}: axis `{name}` is given twice")));
+            }
+            return Ok(MeshOverride::Named(axes));
         }
         text.split(['x', 'X', ',']).map(size).collect::<Result<_, _>>().map(MeshOverride::Sizes)
     }

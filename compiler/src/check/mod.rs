@@ -103,7 +103,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
         Err(diagnostic) => checker.diagnostics.push(diagnostic),
     }
-    checker.check_sets();
+    checker.check_sets(&options.sets);
     let declared = meshes::declared(set, &mut checker.diagnostics);
     let mut mesh_errors = Vec::new();
     let mesh = meshes::build(declared, options.mesh.as_ref(), &mut |size| checker.mesh_size(size), &mut mesh_errors);

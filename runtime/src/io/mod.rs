@@ -1,87 +1,25 @@
-//! Files in and out: `.npy`, `.npz` and `.safetensors`, mapped into memory so that reading a block touches only its bytes.
+//! Files in and out: `.npy`, `.npz` and `.safetensors`. Reading a block of an array reads only its part of the file.
 //!
 //! A file that cannot be understood is an E0703 that says why. Files are untrusted: no field of theirs is used for an
-//! allocation or an address before it was checked against the length of the file.
+//! allocation or an address before it was checked against the length of the file, and of an array no more is read or decoded
+//! than its header before its type was compared with the parameter's.
 
+mod bytes;
 pub mod generated;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
+pub mod temporary;
 mod zip;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::ops::Range;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use memmap2::Mmap;
 
 use crate::trap::RunError;
 
-/// A part of a file's content; copies share the memory.
-#[derive(Clone)]
-pub(crate) struct Bytes {
-    content: Arc<Content>,
-    range: Range<usize>,
-}
-
-enum Content {
-    Mapped(Mmap),
-    Owned(Vec<u8>),
-}
-
-impl Bytes {
-    pub(crate) fn owned(content: Vec<u8>) -> Bytes {
-        let range = 0..content.len();
-        Bytes { content: Arc::new(Content::Owned(content)), range }
-    }
-
-    /// The whole content of a file: mapped, or read where that is impossible (a pipe).
-    pub(crate) fn open(path: &Path) -> Result<Bytes, RunError> {
-        let failed = |error: io::Error| unreadable(path, describe(&error));
-        let mut file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(unreadable(path, "it is a directory"));
-        }
-        if metadata.is_file() && metadata.len() > 0 {
-            // SAFETY: the map is only read. Another process that shortens the file while the program runs would make the
-            // system stop the program; like other users of maps, we ask for inputs that are left alone meanwhile.
-            let mapped = unsafe { Mmap::map(&file) };
-            if let Ok(map) = mapped {
-                let range = 0..map.len();
-                return Ok(Bytes { content: Arc::new(Content::Mapped(map)), range });
-            }
-        }
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).map_err(failed)?;
-        Ok(Bytes::owned(content))
-    }
-
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        let whole = match &*self.content {
-            Content::Mapped(map) => &map[..],
-            Content::Owned(content) => content,
-        };
-        &whole[self.range.clone()]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.range.len()
-    }
-
-    /// A part of this part, or `None` where it reaches past the end.
-    pub(crate) fn part(&self, start: u64, len: u64) -> Option<Bytes> {
-        let start = usize::try_from(start).ok()?;
-        let end = start.checked_add(usize::try_from(len).ok()?)?;
-        if end > self.len() {
-            return None;
-        }
-        let range = self.range.start + start..self.range.start + end;
-        Some(Bytes { content: Arc::clone(&self.content), range })
-    }
-}
+pub(crate) use bytes::{Bytes, Input, RowReader, next_of_pipe};
+use temporary::Temporary;
 
 /// An E0703 about this file.
 pub(crate) fn unreadable(name: impl AsRef<Path>, why: impl AsRef<str>) -> RunError {
@@ -111,10 +49,10 @@ pub fn check_writable(path: &Path) -> Result<(), RunError> {
     if is_special(path) {
         return Ok(());
     }
-    let temporary = temporary_path(&resolve(path));
-    let created = OpenOptions::new().write(true).create(true).truncate(true).open(&temporary);
+    let temporary = Temporary::beside(&resolve(path));
+    let created = OpenOptions::new().write(true).create(true).truncate(true).open(temporary.path());
     created.map_err(|error| unwritable(path, &error))?;
-    fs::remove_file(&temporary).map_err(|error| unwritable(path, &error))
+    fs::remove_file(temporary.path()).map_err(|error| unwritable(path, &error))
 }
 
 /// Writes a file that appears under its name only when it is complete.
@@ -125,18 +63,15 @@ pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io
         return content(&mut file).map_err(failed);
     }
     let target = resolve(path);
-    let temporary = temporary_path(&target);
-    let written = File::create(&temporary).and_then(|file| {
+    // Removed again, whatever happens, unless it has been renamed.
+    let temporary = Temporary::beside(&target);
+    let written = File::create(temporary.path()).and_then(|file| {
         let mut buffered = io::BufWriter::with_capacity(1 << 16, file);
         content(&mut buffered)?;
         buffered.flush()?;
-        fs::rename(&temporary, &target)
+        fs::rename(temporary.path(), &target)
     });
-    written.map_err(|error| {
-        // What matters is the first error; a leftover would only be in the way.
-        let _ = fs::remove_file(&temporary);
-        failed(error)
-    })
+    written.map_err(failed)
 }
 
 /// A device or a pipe, which must be written through and never be replaced.
@@ -144,13 +79,14 @@ fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Where a link leads, so that the link stays.
-fn resolve(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
-}
-
-/// A hidden name in the same folder, so that renaming it is a matter of the directory only.
-fn temporary_path(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+/// Where a link leads, so that the link stays; two ways to write one path give the same.
+pub(crate) fn resolve(path: &Path) -> PathBuf {
+    if let Ok(known) = fs::canonicalize(path) {
+        return known;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (fs::canonicalize(folder), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
 }

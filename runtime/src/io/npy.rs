@@ -3,55 +3,118 @@
 //! Versions 1 to 3 are read, in either byte order and either memory order. `ml_dtypes` stores a `bf16` as raw two-byte
 //! elements (`V2`); those are taken for `bf16`, and written so. A key is stored as two `u32`.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::abi::DType;
 use crate::array::{BlockSource, HostArray, for_each_row};
-use crate::io::{Bytes, unreadable, write_file};
+use crate::io::zip::Packed;
+use crate::io::{Bytes, Input, RowReader, next_of_pipe, unreadable, write_file};
 use crate::trap::RunError;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
+/// No header of an array is longer.
+const MOST_HEADER_BYTES: usize = 1 << 20;
+
 /// An array in a `.npy` file or in a member of an archive, read block by block.
 pub struct NpySource {
+    /// What messages call it.
+    name: PathBuf,
     dtype: DType,
     shape: Vec<usize>,
     /// The first dimension varies fastest.
     fortran_order: bool,
     /// The bytes of each element are in the other order than the machine's.
     swapped: bool,
-    elements: Bytes,
+    elements: Elements,
+}
+
+/// The elements' bytes, as far as they have been read. Before the first block is asked for, the type has been compared with
+/// that of the parameter: nothing larger is ever read or decoded.
+enum Elements {
+    Ready(Bytes),
+    /// In an archive, behind a header of this length.
+    Packed(Packed, usize),
+    /// To come out of a pipe.
+    Pipe(File),
 }
 
 impl NpySource {
     pub fn open(path: &Path) -> Result<NpySource, RunError> {
-        NpySource::from_bytes(Bytes::open(path)?, path.to_path_buf())
+        match Input::open(path)? {
+            Input::File(content) => NpySource::from_bytes(content, path.to_path_buf()),
+            Input::Pipe(pipe) => NpySource::of_pipe(pipe, path.to_path_buf()),
+        }
     }
 
     /// `name` is what messages call it.
-    pub(crate) fn from_bytes(content: Bytes, name: PathBuf) -> Result<NpySource, RunError> {
-        let malformed = |why: String| unreadable(&name, why);
-        let (header, data_start) = Header::parse(content.as_slice()).map_err(malformed)?;
-        let overflow = || unreadable(&name, format!("its shape {} is too large", show_shape(&header.shape)));
-        let count = header.shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
-        let bytes = count.and_then(|count| count.checked_mul(header.dtype.size())).ok_or_else(overflow)?;
+    fn from_bytes(content: Bytes, name: PathBuf) -> Result<NpySource, RunError> {
+        let (header, data_start) = Header::read(&mut |len| content.head(len)).map_err(|why| unreadable(&name, why))?;
+        let bytes = header.data_bytes().map_err(|why| unreadable(&name, why))?;
         let elements = content.part(data_start as u64, bytes as u64).ok_or_else(|| {
-            let there = content.len() - data_start;
-            let shape = show_shape(&header.shape);
-            unreadable(
-                &name,
-                format!("it is cut off: {}{shape} takes {bytes} bytes, {there} are there", header.dtype.name()),
-            )
+            let there = content.len().saturating_sub(data_start as u64);
+            unreadable(&name, format!("it is cut off: {} takes {bytes} bytes, {there} are there", header.ty()))
         })?;
-        let Header { dtype, shape, fortran_order, swapped } = header;
-        Ok(NpySource { dtype, shape, fortran_order, swapped, elements })
+        Ok(header.source(name, Elements::Ready(elements)))
+    }
+
+    /// An array in an archive, which must have exactly as many bytes as the archive says.
+    pub(crate) fn of_member(packed: Packed, name: PathBuf) -> Result<NpySource, RunError> {
+        let (header, data_start) = Header::read(&mut |len| packed.head(len)).map_err(|why| unreadable(&name, why))?;
+        let bytes = header.data_bytes().map_err(|why| unreadable(&name, why))?;
+        let needed = data_start as u64 + bytes as u64;
+        if packed.size != needed {
+            let (ty, said) = (header.ty(), packed.size);
+            let why = format!("its archive says that it has {said} bytes, but {ty} takes {needed}");
+            return Err(unreadable(&name, why));
+        }
+        Ok(header.source(name, Elements::Packed(packed, data_start)))
+    }
+
+    fn of_pipe(mut pipe: File, name: PathBuf) -> Result<NpySource, RunError> {
+        let mut begun = Vec::new();
+        let mut head = |len: usize| -> Result<Vec<u8>, String> {
+            begun.extend(next_of_pipe(&mut pipe, len.saturating_sub(begun.len()))?);
+            Ok(begun.clone())
+        };
+        let (header, _) = Header::read(&mut head).map_err(|why| unreadable(&name, why))?;
+        header.data_bytes().map_err(|why| unreadable(&name, why))?;
+        Ok(header.source(name, Elements::Pipe(pipe)))
     }
 
     /// Little-endian elements in row-major order, as many as the shape says.
-    pub(crate) fn in_place(dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
+    pub(crate) fn in_place(name: PathBuf, dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
         let swapped = cfg!(target_endian = "big") && dtype.size() > 1;
-        NpySource { dtype, shape, fortran_order: false, swapped, elements }
+        NpySource { name, dtype, shape, fortran_order: false, swapped, elements: Elements::Ready(elements) }
+    }
+
+    /// The bytes of all elements.
+    fn elements(&mut self) -> Result<&Bytes, String> {
+        let bytes = || self.shape.iter().product::<usize>() * self.dtype.size();
+        let ready = match &mut self.elements {
+            Elements::Ready(_) => None,
+            Elements::Packed(packed, data_start) => {
+                let content = packed.unpack()?;
+                let start = *data_start as u64;
+                Some(content.part(start, content.len().saturating_sub(start)).ok_or("it is cut off")?)
+            }
+            Elements::Pipe(pipe) => {
+                let content = next_of_pipe(pipe, bytes())?;
+                if content.len() < bytes() {
+                    return Err(format!("it is cut off after {} bytes of {}", content.len(), bytes()));
+                }
+                Some(Bytes::owned(content))
+            }
+        };
+        if let Some(ready) = ready {
+            self.elements = Elements::Ready(ready);
+        }
+        match &self.elements {
+            Elements::Ready(bytes) => Ok(bytes),
+            Elements::Packed(..) | Elements::Pipe(_) => Err("it was not read".to_string()),
+        }
     }
 
     /// The whole array.
@@ -73,15 +136,15 @@ impl BlockSource for NpySource {
     }
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
-        let size = self.dtype.size();
-        let elements = self.elements.as_slice();
-        if self.fortran_order {
-            gather_fortran(elements, size, &self.shape, start, len, out);
-        } else {
-            for_each_row(&self.shape, start, len, |whole, packed, count| {
-                out[packed * size..][..count * size].copy_from_slice(&elements[whole * size..][..count * size]);
-            });
-        }
+        let (size, fortran_order, shape) = (self.dtype.size(), self.fortran_order, self.shape.clone());
+        let read = self.elements().and_then(|elements| {
+            if fortran_order {
+                gather_fortran(elements, size, &shape, start, len, out)
+            } else {
+                read_rows(elements, size, &shape, start, len, out)
+            }
+        });
+        read.map_err(|why| unreadable(&self.name, why))?;
         if self.swapped {
             out.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
@@ -92,17 +155,46 @@ impl BlockSource for NpySource {
     }
 }
 
-/// Copies a block of an array whose first dimension varies fastest.
-fn gather_fortran(elements: &[u8], size: usize, shape: &[usize], start: &[usize], len: &[usize], out: &mut [u8]) {
-    let mut strides = vec![size; shape.len()];
-    for i in 1..shape.len() {
-        strides[i] = strides[i - 1] * shape[i - 1];
+/// Reads a block of a row-major array.
+fn read_rows(
+    elements: &Bytes,
+    size: usize,
+    shape: &[usize],
+    start: &[usize],
+    len: &[usize],
+    out: &mut [u8],
+) -> Result<(), String> {
+    let mut rows = RowReader::new(elements);
+    let mut done = Ok(());
+    for_each_row(shape, start, len, |whole, packed, count| {
+        if done.is_ok() {
+            done = rows.read((whole * size) as u64, &mut out[packed * size..][..count * size]);
+        }
+    });
+    done
+}
+
+/// Reads a block of an array whose first dimension varies fastest.
+fn gather_fortran(
+    elements: &Bytes,
+    size: usize,
+    shape: &[usize],
+    start: &[usize],
+    len: &[usize],
+    out: &mut [u8],
+) -> Result<(), String> {
+    // With the dimensions in reverse it is row-major.
+    let reversed = |sizes: &[usize]| sizes.iter().rev().copied().collect::<Vec<_>>();
+    let mut packed = vec![0; out.len()];
+    read_rows(elements, size, &reversed(shape), &reversed(start), &reversed(len), &mut packed)?;
+    let mut strides = vec![size; len.len()];
+    for i in 1..len.len() {
+        strides[i] = strides[i - 1] * len[i - 1];
     }
-    let first: usize = start.iter().zip(&strides).map(|(start, stride)| start * stride).sum();
     let mut index = vec![0; len.len()];
-    let mut from = first;
+    let mut from = 0;
     for element in out.chunks_exact_mut(size) {
-        element.copy_from_slice(&elements[from..from + size]);
+        element.copy_from_slice(&packed[from..from + size]);
         for i in (0..len.len()).rev() {
             index[i] += 1;
             from += strides[i];
@@ -113,6 +205,7 @@ fn gather_fortran(elements: &[u8], size: usize, shape: &[usize], start: &[usize]
             index[i] = 0;
         }
     }
+    Ok(())
 }
 
 fn show_shape(shape: &[usize]) -> String {
@@ -128,26 +221,51 @@ struct Header {
 }
 
 impl Header {
-    /// The header, and where the elements begin. The error says what is wrong with the file.
-    fn parse(content: &[u8]) -> Result<(Header, usize), String> {
+    /// The header, and where the elements begin. `head` gives the first bytes, as many as are asked for or all that there
+    /// are. The error says what is wrong with the file.
+    fn read(head: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Result<(Header, usize), String> {
+        let content = head(10)?;
         if !content.starts_with(MAGIC) || content.len() < 10 {
             return Err("it is not a .npy file".to_string());
         }
         let (prefix, len) = match (content[6], content[7]) {
             (1, 0) => (10, usize::from(u16::from_le_bytes([content[8], content[9]]))),
-            (2 | 3, 0) if content.len() >= 12 => {
-                (12, u32::from_le_bytes([content[8], content[9], content[10], content[11]]) as usize)
+            (2 | 3, 0) => {
+                let content = head(12)?;
+                let len = content.get(8..12).and_then(|bytes| bytes.try_into().ok());
+                (12, u32::from_le_bytes(len.ok_or("its header is cut off")?) as usize)
             }
-            (2 | 3, 0) => return Err("its header is cut off".to_string()),
             (major, minor) => return Err(format!("version {major}.{minor} of the .npy format is not known")),
         };
-        let text = content[prefix..].get(..len).ok_or("its header is cut off")?;
+        if len > MOST_HEADER_BYTES {
+            return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
+        }
+        let content = head(prefix + len)?;
+        let text = content.get(prefix..prefix + len).ok_or("its header is cut off")?;
         let text = std::str::from_utf8(text).map_err(|_| "its header is not text")?;
         let fields = HeaderText { rest: text }.fields()?;
         let (dtype, swapped) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
         let shape = fields.shape.ok_or("its header has no `shape`")?;
         let fortran_order = fields.fortran_order.ok_or("its header has no `fortran_order`")?;
         Ok((Header { dtype, shape, fortran_order, swapped }, prefix + len))
+    }
+
+    /// How many bytes the elements take.
+    fn data_bytes(&self) -> Result<usize, String> {
+        let count = self.shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        let bytes = count.and_then(|count| count.checked_mul(self.dtype.size()));
+        // A whole file is no larger either.
+        let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize);
+        bytes.ok_or_else(|| format!("its shape {} is too large", show_shape(&self.shape)))
+    }
+
+    fn ty(&self) -> String {
+        format!("{}{}", self.dtype.name(), show_shape(&self.shape))
+    }
+
+    fn source(self, name: PathBuf, elements: Elements) -> NpySource {
+        let Header { dtype, shape, fortran_order, swapped } = self;
+        NpySource { name, dtype, shape, fortran_order, swapped, elements }
     }
 }
 
@@ -391,7 +509,8 @@ mod tests {
             (Bytes::owned(Vec::new()), "not a .npy file"),
             (Bytes::owned(b"PK\x03\x04 and so on".to_vec()), "not a .npy file"),
             (Bytes::owned(b"\x93NUMPY\x09\x00\x00\x00".to_vec()), "version 9.0"),
-            (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{".to_vec()), "header is cut off"),
+            (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\x0f\x00{".to_vec()), "header is cut off"),
+            (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{".to_vec()), "header is longer than 1 MiB"),
             (file(&header("'<f4'", "(2, 2)"), &[0; 15]), "f32[2, 2] takes 16 bytes, 15 are there"),
             (file(&header("'<f4'", "(4294967296, 4294967296)"), &[]), "too large"),
             (file(&header("'<f4'", "(99999999999999999999,)"), &[]), "not a size"),
@@ -423,6 +542,38 @@ mod tests {
                 if let Ok(mut source) = open(Bytes::owned(changed)) {
                     source.read().unwrap();
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_made_shorter_meanwhile_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        write_npy(&path, &HostArray::zeros(DType::F32, &[1 << 20])).unwrap();
+        let mut source = NpySource::open(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(8192).unwrap();
+        let error = source.read().unwrap_err();
+        assert_eq!(error.code, "E0703");
+        assert!(error.message.ends_with("x.npy`: it was made shorter while it was read"), "{}", error.message);
+    }
+
+    #[test]
+    fn blocks_of_a_file_are_those_of_the_array() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        // Rows shorter and longer than what is read at a time.
+        for shape in [[3, 40_000], [900, 70], [64_000, 1]] {
+            let mut array = HostArray::zeros(DType::U16, &shape);
+            array.bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 7 / 3) as u8);
+            write_npy(&path, &array).unwrap();
+            let mut source = NpySource::open(&path).unwrap();
+            for (start, len) in [([0, 0], shape), ([1, 0], [2, 1]), ([shape[0] - 1, 0], [1, shape[1]])] {
+                let mut blocks = [vec![0; len[0] * len[1] * 2], vec![1; len[0] * len[1] * 2]];
+                source.read_block(&start, &len, &mut blocks[0]).unwrap();
+                array.read_block(&start, &len, &mut blocks[1]).unwrap();
+                assert!(blocks[0] == blocks[1], "{shape:?} {start:?} {len:?}");
             }
         }
     }

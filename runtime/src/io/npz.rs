@@ -1,7 +1,7 @@
 //! The `.npz` format: a zip archive of `.npy` files, one for each array.
 //!
 //! `numpy.savez` stores members as they are: those are read in place, like a `.npy` file. `numpy.savez_compressed` deflates
-//! them: such a member is decoded whole, once, when it is asked for.
+//! them: such a member is decoded whole, once, when its elements are asked for. The checksums of both are compared.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ impl NpzArchive {
     }
 
     fn from_bytes(content: Bytes, path: &Path) -> Result<NpzArchive, RunError> {
-        let members = zip::directory(content.as_slice()).map_err(|why| unreadable(path, why))?;
+        let members = zip::directory(&content).map_err(|why| unreadable(path, why))?;
         Ok(NpzArchive { path: path.to_path_buf(), content, members })
     }
 
@@ -37,8 +37,8 @@ impl NpzArchive {
             return Ok(None);
         };
         let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
-        let content = member.read(&self.content).map_err(|why| unreadable(&shown, why))?;
-        NpySource::from_bytes(content, shown).map(Some)
+        let packed = member.find(&self.content).map_err(|why| unreadable(&shown, why))?;
+        NpySource::of_member(packed, shown).map(Some)
     }
 }
 
@@ -58,6 +58,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::abi::DType;
+    use crate::array::BlockSource;
 
     /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` alike.
     const STORED: &[u8] = include_bytes!("../../tests/golden/stored.npz");
@@ -106,8 +107,10 @@ mod tests {
                     changed[i] = byte;
                     let Ok(archive) = open(&changed) else { continue };
                     for name in ["w", "layer.b"] {
-                        if let Ok(Some(mut source)) = archive.array(name) {
-                            source.read().unwrap();
+                        let Ok(Some(mut source)) = archive.array(name) else { continue };
+                        let intact = open(content).unwrap().array(name).unwrap().unwrap().read().unwrap();
+                        if let Ok(read) = source.read() {
+                            assert_eq!(read, intact, "byte {i} as {byte}");
                         }
                     }
                 }
@@ -121,6 +124,76 @@ mod tests {
         let entry = content.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
         content[entry + 24..entry + 28].copy_from_slice(&0xf000_0000u32.to_le_bytes());
         let error = open(&content).unwrap().array("w").err().unwrap();
-        assert!(error.message.contains("p.npz:w`: its compressed data is damaged"), "{}", error.message);
+        let words = "p.npz:w`: its archive says that it has 4026531840 bytes, but f32[3] takes 140";
+        assert!(error.message.contains(words), "{}", error.message);
+    }
+
+    #[test]
+    fn the_checksum_of_a_stored_member_is_compared() {
+        let mut content = STORED.to_vec();
+        let one = content.windows(4).position(|bytes| bytes == 1f32.to_le_bytes()).unwrap();
+        content[one] ^= 1;
+        let mut source = open(&content).unwrap().array("w").unwrap().unwrap();
+        let error = source.read().unwrap_err();
+        assert!(error.message.contains("p.npz:w`: its checksum is wrong"), "{}", error.message);
+    }
+
+    #[test]
+    fn two_members_of_one_name_are_refused() {
+        let mut content = Vec::new();
+        let array = HostArray::zeros(DType::F32, &[2]);
+        let mut archive = zip::Writer::new(&mut content);
+        for name in ["w.npy", "b.npy", "w.npy"] {
+            archive.member(name, &[&header_for(&array), &array.bytes]).unwrap();
+        }
+        archive.finish().unwrap();
+        let error = open(&content).err().unwrap();
+        assert!(error.message.contains("p.npz`: it has two members called `w.npy`"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_bomb_is_not_inflated() {
+        // 2 GiB of zeros, behind the header of a small array and behind that of an array of this size.
+        let (bytes, rows) = (2u64 << 30, 1u64 << 21);
+        let small = header_for(&HostArray::zeros(DType::U8, &[4]));
+        let large = String::from_utf8_lossy(&small[10..]).replace("(4,)", "(2097152, 1024)");
+        let mut large_header = small[..10].to_vec();
+        large_header.extend(large.as_bytes());
+        large_header[8..10].copy_from_slice(&(large.len() as u16).to_le_bytes());
+        assert_eq!(rows * 1024, bytes);
+        for (header, is_known) in [(&small, false), (&large_header, true)] {
+            let packed = deflated_zeros(header, bytes);
+            let archive = open(&packed).unwrap();
+            let begin = std::time::Instant::now();
+            let source = archive.array("w");
+            assert!(begin.elapsed().as_millis() < 500, "only the header is decoded");
+            match source {
+                Ok(source) => assert!(is_known && source.unwrap().shape() == [2_097_152, 1024]),
+                Err(error) => assert!(!is_known && error.message.contains("its archive says"), "{}", error.message),
+            }
+        }
+    }
+
+    /// An archive of one deflated member: a header and this many zeros.
+    fn deflated_zeros(header: &[u8], zeros: u64) -> Vec<u8> {
+        use miniz_oxide::deflate::core::{CompressorOxide, TDEFLFlush, compress, create_comp_flags_from_zip_params};
+        let mut state = CompressorOxide::new(create_comp_flags_from_zip_params(1, -15, 0));
+        let (mut packed, mut out, piece) = (Vec::new(), vec![0; 1 << 20], vec![0; 1 << 20]);
+        let mut pieces = std::iter::once(header).chain((0..zeros >> 20).map(|_| &piece[..]));
+        let mut rest: &[u8] = pieces.next().unwrap();
+        loop {
+            if rest.is_empty() {
+                rest = pieces.next().unwrap_or_default();
+            }
+            let flush = if rest.is_empty() { TDEFLFlush::Finish } else { TDEFLFlush::None };
+            let (status, read, written) = compress(&mut state, rest, &mut out, flush);
+            packed.extend(&out[..written]);
+            rest = &rest[read..];
+            if status == miniz_oxide::deflate::core::TDEFLStatus::Done {
+                break;
+            }
+        }
+        let size = header.len() as u64 + zeros;
+        zip::tests::archive_of_deflated("w.npy", &packed, u32::try_from(size).unwrap())
     }
 }

@@ -3,21 +3,26 @@
 //! The elements are little-endian and row-major, so they are read in place. The header is checked whole before anything is
 //! read: places that overlap, leave gaps or reach beyond the end of the file are errors.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, Metadata, SafeTensorError, SafeTensors, TensorInfo};
+use safetensors::tensor::{Dtype, TensorInfo};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::abi::DType;
 use crate::io::npy::NpySource;
 use crate::io::{Bytes, unreadable};
 use crate::trap::RunError;
 
+/// No header is longer: it is read whole, and takes several times as much memory as it has bytes.
+const MOST_HEADER_BYTES: u64 = 16 << 20;
+
 pub struct SafetensorsFile {
     path: PathBuf,
-    content: Bytes,
-    /// Where the elements begin.
-    data_start: usize,
-    metadata: Metadata,
+    /// The bytes behind the header.
+    elements: Bytes,
+    arrays: BTreeMap<String, TensorInfo>,
 }
 
 impl SafetensorsFile {
@@ -26,34 +31,101 @@ impl SafetensorsFile {
     }
 
     fn from_bytes(content: Bytes, path: &Path) -> Result<SafetensorsFile, RunError> {
-        let (header, metadata) =
-            SafeTensors::read_metadata(content.as_slice()).map_err(|error| unreadable(path, words(&error)))?;
-        Ok(SafetensorsFile { path: path.to_path_buf(), content, data_start: 8 + header, metadata })
+        let (arrays, elements) = read_header(&content).map_err(|why| unreadable(path, why))?;
+        Ok(SafetensorsFile { path: path.to_path_buf(), elements, arrays })
     }
 
     /// The names of the arrays, in the order in which they lie in the file.
     pub fn names(&self) -> Vec<String> {
-        let tensors = self.metadata.tensors();
-        // The order of a map is no order.
-        let mut names: Vec<(usize, String)> =
-            tensors.into_iter().map(|(name, info)| (info.data_offsets.0, name)).collect();
+        let mut names: Vec<(usize, &String)> =
+            self.arrays.iter().map(|(name, info)| (info.data_offsets.0, name)).collect();
         names.sort();
-        names.into_iter().map(|(_, name)| name).collect()
+        names.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
     /// The array of this name, or `None` where there is none.
     pub fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
-        let tensors = self.metadata.tensors();
-        let Some(TensorInfo { dtype, shape, data_offsets: (start, end) }) = tensors.get(name).copied() else {
+        let Some(TensorInfo { dtype, shape, data_offsets: (start, end) }) = self.arrays.get(name) else {
             return Ok(None);
         };
         let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
         let known = element_type(*dtype).ok_or_else(|| {
             unreadable(&shown, format!("its elements are of a kind that the language does not have ({dtype:?})"))
         })?;
-        let elements = self.content.part((self.data_start + start) as u64, (end - start) as u64);
+        let elements = self.elements.part(*start as u64, (end - start) as u64);
         let elements = elements.ok_or_else(|| unreadable(&shown, "it is cut off"))?;
-        Ok(Some(NpySource::in_place(known, shape.clone(), elements)))
+        Ok(Some(NpySource::in_place(shown, known, shape.clone(), elements)))
+    }
+}
+
+/// What the header says of each array, and the bytes behind it, which the arrays fill without gaps.
+fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes), String> {
+    let mut len = [0; 8];
+    content.read_at(0, &mut len).map_err(|_| "it is not a .safetensors file")?;
+    let len = u64::from_le_bytes(len);
+    if len > content.len() - 8 {
+        return Err("it is not a .safetensors file, or it is cut off in its header".to_string());
+    }
+    if len > MOST_HEADER_BYTES {
+        return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
+    }
+    let mut header = vec![0; len as usize];
+    content.read_at(8, &mut header)?;
+    let mut json = serde_json::Deserializer::from_slice(&header);
+    let arrays = json.deserialize_map(Arrays).and_then(|arrays| json.end().map(|()| arrays));
+    let arrays = arrays.map_err(|error| match error.to_string() {
+        twice if twice.starts_with(TWICE) => twice.split(" at line").next().unwrap_or_default().to_string(),
+        _ => "its header is malformed, or names an element type that is not known".to_string(),
+    })?;
+    let elements = content.part(8 + len, content.len() - 8 - len).ok_or("it is cut off")?;
+
+    let mut in_order: Vec<(&String, &TensorInfo)> = arrays.iter().collect();
+    in_order.sort_by_key(|(_, info)| info.data_offsets);
+    let mut end = 0;
+    for (name, TensorInfo { dtype, shape, data_offsets }) in in_order {
+        if data_offsets.0 != end || data_offsets.1 < end {
+            return Err(format!("the place of `{name}` leaves a gap or overlaps another"));
+        }
+        end = data_offsets.1;
+        let bytes = shape.iter().try_fold(dtype.size(), |bytes, &size| bytes.checked_mul(size));
+        let bytes = bytes.ok_or_else(|| format!("the shape of `{name}` is too large"))?;
+        if bytes != end - data_offsets.0 {
+            return Err(format!("`{name}` has another size than its shape says"));
+        }
+    }
+    if end as u64 != elements.len() {
+        return Err("it is cut off, or longer than its header says".to_string());
+    }
+    Ok((arrays, elements))
+}
+
+/// How the error about an array that is named twice begins.
+const TWICE: &str = "it has two arrays called ";
+
+/// Reads the header's JSON object.
+struct Arrays;
+
+impl<'de> Visitor<'de> for Arrays {
+    type Value = BTreeMap<String, TensorInfo>;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("the names of arrays")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut arrays = BTreeMap::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "__metadata__" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let info = map.next_value()?;
+            if arrays.contains_key(&name) {
+                return Err(A::Error::custom(format!("{TWICE}`{name}`")));
+            }
+            arrays.insert(name, info);
+        }
+        Ok(arrays)
     }
 }
 
@@ -74,26 +146,6 @@ fn element_type(dtype: Dtype) -> Option<DType> {
         Dtype::F64 => DType::F64,
         _ => return None,
     })
-}
-
-/// What is wrong with a file.
-fn words(error: &SafeTensorError) -> String {
-    match error {
-        SafeTensorError::HeaderTooSmall => "it is not a .safetensors file".to_string(),
-        SafeTensorError::HeaderTooLarge | SafeTensorError::InvalidHeaderLength => {
-            "it is not a .safetensors file, or it is cut off in its header".to_string()
-        }
-        SafeTensorError::InvalidHeader
-        | SafeTensorError::InvalidHeaderStart
-        | SafeTensorError::InvalidHeaderDeserialization => {
-            "its header is malformed, or names an element type that is not known".to_string()
-        }
-        SafeTensorError::MetadataIncompleteBuffer => "it is cut off, or longer than its header says".to_string(),
-        SafeTensorError::InvalidOffset(name) => format!("the place of `{name}` leaves a gap or overlaps another"),
-        SafeTensorError::TensorInvalidInfo => "an array has another size than its shape says".to_string(),
-        SafeTensorError::ValidationOverflow => "a shape is too large".to_string(),
-        other => format!("{other:?}"),
-    }
 }
 
 #[cfg(test)]
@@ -172,6 +224,15 @@ mod tests {
             (one("F32", "[4294967296,4294967296]", 4), "too large"),
             (one("F32", "[0]", 0), "longer than its header says"),
             (one("F8_E5M2", "[4]", 4), "of a kind that the language does not have"),
+            (
+                file(
+                    r#"{"w":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},
+                         "w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#,
+                    &[0; 4],
+                ),
+                "it has two arrays called `w`",
+            ),
+            (file(&" ".repeat((16 << 20) + 1), &[]), "its header is longer than 16 MiB"),
         ] {
             assert!(message(&content).contains(words), "{words}: {}", message(&content));
         }

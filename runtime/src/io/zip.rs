@@ -1,10 +1,13 @@
 //! As much of the zip format as `.npz` archives need: members stored or deflated, sizes beyond 4 GiB.
 //!
-//! The directory at the end of the file says where the members are. Stored members are used where they lie.
+//! The directory at the end of the file says where the members are. A member is decoded and its checksum compared when its
+//! content is asked for; only its beginning is looked at before.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use crate::io::Bytes;
 
@@ -18,6 +21,10 @@ const WIDE_EXTRA: u16 = 1;
 /// The value of a 32-bit field whose number is in the extra field.
 const IN_EXTRA: u32 = u32::MAX;
 
+/// No directory of arrays is larger.
+const MOST_DIRECTORY_BYTES: u64 = 64 << 20;
+
+#[derive(Clone)]
 pub(crate) struct Member {
     pub name: String,
     flags: u16,
@@ -29,36 +36,55 @@ pub(crate) struct Member {
 }
 
 /// The members of an archive in the order of its directory. Errors say what is wrong with the file.
-pub(crate) fn directory(content: &[u8]) -> Result<Vec<Member>, String> {
-    let end = find_end(content).ok_or("it is not a zip archive, or its end is missing")?;
-    let mut count = u64::from(u16_at(content, end + 10).ok_or("its end is missing")?);
-    let mut start = u64::from(u32_at(content, end + 16).ok_or("its end is missing")?);
-    let locator = end.checked_sub(20).filter(|&at| u32_at(content, at) == Some(WIDE_DIRECTORY_LOCATOR));
+pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
+    // The record that ends the archive, its comment and what may lie before it.
+    let tail_len = archive.len().min(u64::from(u16::MAX) + 22 + 20);
+    let tail_start = archive.len() - tail_len;
+    let mut tail = vec![0; tail_len as usize];
+    archive.read_at(tail_start, &mut tail)?;
+    let end = find_end(&tail).ok_or("it is not a zip archive, or its end is missing")?;
+    let mut count = u64::from(u16_at(&tail, end + 10).ok_or("its end is missing")?);
+    let mut start = u64::from(u32_at(&tail, end + 16).ok_or("its end is missing")?);
+    let mut directory_end = tail_start + end as u64;
+    let locator = end.checked_sub(20).filter(|&at| u32_at(&tail, at) == Some(WIDE_DIRECTORY_LOCATOR));
     if let Some(locator) = locator {
-        let wide = u64_at(content, locator + 8).and_then(|at| usize::try_from(at).ok()).unwrap_or(usize::MAX);
-        if u32_at(content, wide) != Some(WIDE_DIRECTORY_END) {
+        let wide_start = u64_at(&tail, locator + 8).ok_or("its end is missing")?;
+        let mut wide = [0; 56];
+        let read = archive.read_at(wide_start, &mut wide);
+        if read.is_err() || u32_at(&wide, 0) != Some(WIDE_DIRECTORY_END) {
             return Err("its directory cannot be found".to_string());
         }
-        count = u64_at(content, wide.saturating_add(32)).ok_or("its directory is cut off")?;
-        start = u64_at(content, wide.saturating_add(48)).ok_or("its directory is cut off")?;
+        count = u64_at(&wide, 32).ok_or("its directory is cut off")?;
+        start = u64_at(&wide, 48).ok_or("its directory is cut off")?;
+        directory_end = wide_start;
     }
-    let mut at = usize::try_from(start).map_err(|_| "its directory cannot be found")?;
+    let len = directory_end.checked_sub(start).ok_or("its directory cannot be found")?;
+    if len > MOST_DIRECTORY_BYTES {
+        return Err(format!("its directory is larger than {} MiB", MOST_DIRECTORY_BYTES >> 20));
+    }
+    let mut content = vec![0; len as usize];
+    archive.read_at(start, &mut content)?;
     let mut members = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut at = 0;
     for _ in 0..count {
-        let (member, next) = directory_entry(content, at).ok_or("its directory is cut off or damaged")?;
+        let (member, next) = directory_entry(&content, at).ok_or("its directory is cut off or damaged")?;
+        if !names.insert(member.name.clone()) {
+            return Err(format!("it has two members called `{}`", member.name));
+        }
         members.push(member);
         at = next;
     }
     Ok(members)
 }
 
-/// The record that ends the archive; a comment may follow it.
-fn find_end(content: &[u8]) -> Option<usize> {
-    let last = content.len().checked_sub(22)?;
+/// The record that ends the archive, in its last bytes; a comment may follow it.
+fn find_end(tail: &[u8]) -> Option<usize> {
+    let last = tail.len().checked_sub(22)?;
     let first = last.saturating_sub(usize::from(u16::MAX));
     (first..=last).rev().find(|&at| {
-        let comment = u16_at(content, at + 20).map(usize::from);
-        u32_at(content, at) == Some(DIRECTORY_END) && comment == Some(content.len() - at - 22)
+        let comment = u16_at(tail, at + 20).map(usize::from);
+        u32_at(tail, at) == Some(DIRECTORY_END) && comment == Some(tail.len() - at - 22)
     })
 }
 
@@ -96,42 +122,104 @@ fn wide_fields(mut extra: &[u8]) -> impl Iterator<Item = u64> + use<> {
 }
 
 impl Member {
-    /// The member's content: a part of the archive where it is stored, else decoded and checked.
-    pub(crate) fn read(&self, archive: &Bytes) -> Result<Bytes, String> {
+    /// The member as it lies in the archive.
+    pub(crate) fn find(&self, archive: &Bytes) -> Result<Packed, String> {
         if self.flags & 1 != 0 {
             return Err("it is encrypted".to_string());
         }
-        let packed = self.packed_bytes(archive).ok_or("it is cut off or damaged")?;
-        match self.method {
-            0 if self.size == self.packed => Ok(packed),
-            0 => Err("its sizes contradict each other".to_string()),
-            8 => self.inflate(packed.as_slice()).map(Bytes::owned),
-            method => Err(format!("its compression (method {method}) is not supported")),
-        }
+        let content = self.packed_bytes(archive).ok_or("it is cut off or damaged")?;
+        let is_deflated = match self.method {
+            0 if self.size == self.packed => false,
+            0 => return Err("its sizes contradict each other".to_string()),
+            8 => true,
+            method => return Err(format!("its compression (method {method}) is not supported")),
+        };
+        Ok(Packed { content, is_deflated, size: self.size, checksum: self.checksum })
     }
 
     fn packed_bytes(&self, archive: &Bytes) -> Option<Bytes> {
-        let header = archive.part(self.header_start, 30)?;
-        let header = header.as_slice();
-        if u32_at(header, 0)? != LOCAL_HEADER {
+        let mut header = [0; 30];
+        archive.read_at(self.header_start, &mut header).ok()?;
+        if u32_at(&header, 0)? != LOCAL_HEADER {
             return None;
         }
-        let skipped = 30 + u64::from(u16_at(header, 26)?) + u64::from(u16_at(header, 28)?);
+        let skipped = 30 + u64::from(u16_at(&header, 26)?) + u64::from(u16_at(&header, 28)?);
         archive.part(self.header_start.checked_add(skipped)?, self.packed)
     }
+}
 
-    fn inflate(&self, packed: &[u8]) -> Result<Vec<u8>, String> {
-        let damaged = || "its compressed data is damaged".to_string();
-        // No deflate stream grows by more than this, so a false size cannot make us allocate what the file does not justify.
-        let most = (packed.len() as u64).saturating_mul(1040).saturating_add(64);
-        let size = usize::try_from(self.size).ok().filter(|&size| size as u64 <= most).ok_or_else(damaged)?;
-        let mut content = vec![0; size];
-        let written = decompress_slice_iter_to_slice(&mut content, std::iter::once(packed), false, true);
-        if written != Ok(size) || crc32fast::hash(&content) != self.checksum {
+/// The content of a member, stored or deflated.
+pub(crate) struct Packed {
+    content: Bytes,
+    is_deflated: bool,
+    /// How many bytes it has, as the directory says.
+    pub size: u64,
+    checksum: u32,
+}
+
+impl Packed {
+    /// The first bytes: `len` of them, or all if there are fewer. They are not checked yet.
+    pub(crate) fn head(&self, len: usize) -> Result<Vec<u8>, String> {
+        if !self.is_deflated {
+            return self.content.head(len);
+        }
+        let mut head = vec![0; self.size.min(len as u64) as usize];
+        if self.inflate(&mut head)?.0 < head.len() {
             return Err(damaged());
         }
-        Ok(content)
+        Ok(head)
     }
+
+    /// The whole content, after its checksum has been compared: where it lies if it is stored, else decoded.
+    pub(crate) fn unpack(&self) -> Result<Bytes, String> {
+        if !self.is_deflated {
+            let mut checksum = crc32fast::Hasher::new();
+            self.content.for_each_piece(|piece| checksum.update(piece))?;
+            let is_intact = checksum.finalize() == self.checksum;
+            return if is_intact { Ok(self.content.clone()) } else { Err("its checksum is wrong".to_string()) };
+        }
+        // No deflate stream grows by more than this, so a false size cannot make us allocate what the file does not justify.
+        let most = self.content.len().saturating_mul(1040).saturating_add(64);
+        let size = usize::try_from(self.size).ok().filter(|&size| size as u64 <= most).ok_or_else(damaged)?;
+        let mut content = vec![0; size];
+        if self.inflate(&mut content)? != (size, true) || crc32fast::hash(&content) != self.checksum {
+            return Err(damaged());
+        }
+        Ok(Bytes::owned(content))
+    }
+
+    /// Decodes until `out` is full: gives how much there was, and whether it was all.
+    fn inflate(&self, out: &mut [u8]) -> Result<(usize, bool), String> {
+        let mut state = InflateState::new_boxed(DataFormat::Raw);
+        let mut input = vec![0; self.content.len().min(1 << 16) as usize];
+        let (mut at, mut unread, mut written) = (0, 0..0, 0);
+        // Where a stream may still say that it ends; one byte more shows that it does not.
+        let mut excess = [0];
+        loop {
+            if unread.is_empty() {
+                let len = (self.content.len() - at).min(input.len() as u64) as usize;
+                self.content.read_at(at, &mut input[..len])?;
+                (at, unread) = (at + len as u64, 0..len);
+            }
+            let is_full = written == out.len();
+            let target = if is_full { &mut excess[..] } else { &mut out[written..] };
+            let done = inflate(&mut state, &input[unread.clone()], target, MZFlush::None);
+            unread.start += done.bytes_consumed;
+            match done.status {
+                _ if is_full && done.bytes_written > 0 => return Ok((written, false)),
+                Ok(MZStatus::StreamEnd) => return Ok((written + done.bytes_written, true)),
+                Ok(MZStatus::Ok) | Err(MZError::Buf) if done.bytes_consumed + done.bytes_written > 0 => {
+                    written += done.bytes_written;
+                }
+                // Nothing moves although there is room: the stream is cut off.
+                Ok(_) | Err(_) => return Err(damaged()),
+            }
+        }
+    }
+}
+
+fn damaged() -> String {
+    "its compressed data is damaged".to_string()
 }
 
 /// Writes members, stored as they are, and at the end the directory.
@@ -263,4 +351,33 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     field_at(bytes, at).map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An archive of one deflated member; its checksum is 0.
+    pub(crate) fn archive_of_deflated(name: &str, packed: &[u8], size: u32) -> Vec<u8> {
+        let mut common = Vec::new();
+        for field in [20u16, 0, 8, 0, 0x21] {
+            common.extend(field.to_le_bytes());
+        }
+        for field in [0, packed.len() as u32, size] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend((name.len() as u16).to_le_bytes());
+        common.extend([0, 0]);
+        let mut content = [&LOCAL_HEADER.to_le_bytes(), &common[..], name.as_bytes(), packed].concat();
+        let start = content.len() as u32;
+        let entry = [&DIRECTORY_ENTRY.to_le_bytes()[..], &20u16.to_le_bytes(), &common[..], &[0; 14], name.as_bytes()];
+        let entry = entry.concat();
+        content.extend(&entry);
+        content.extend(DIRECTORY_END.to_le_bytes());
+        content.extend([0, 0, 0, 0, 1, 0, 1, 0]);
+        content.extend((entry.len() as u32).to_le_bytes());
+        content.extend(start.to_le_bytes());
+        content.extend([0, 0]);
+        content
+    }
 }

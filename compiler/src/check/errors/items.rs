@@ -84,6 +84,13 @@ pub fn unknown_constant(name: &str, constants: &[&str]) -> Diagnostic {
 }
 
 /// E0107
+pub fn set_twice(name: &str) -> Diagnostic {
+    Diagnostic::error(Code::E0107, Span::default(), format!("--set: `{name}` is given twice"))
+        .help(format!("write --set {name}=VALUE once"))
+        .of_command()
+}
+
+/// E0107
 pub fn set_does_not_fit(name: &str, value: &str, kind: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0107, span, format!("--set {name}={value}: `{value}` is not {kind}"))
         .here(format!("`{name}` is {kind} here"))

@@ -1,0 +1,127 @@
+//! Files that are not what they should be, and commands that are ended while they write.
+#![allow(clippy::unwrap_used)]
+
+mod folder;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use folder::Folder;
+
+const PROGRAM: &str = "const N = 4;\nmesh (X = 2);\nfn main(x: f32[N@X]) { (x, 2 * x) }\n";
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn only_files_that_end_are_read() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM), ("q.spmd", "import \"pipe.spmd\" as a;\nfn main() { 1 }\n")]);
+    make_pipe(&folder.path().join("pipe.spmd"));
+    make_pipe(&folder.path().join("pipe.npz"));
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=@/dev/zero"]).expect(2, "", "cannot read `/dev/zero`: it is a device");
+    folder.spmdc(&["check", "/dev/zero"]).expect(2, "", "it is a device");
+    folder.spmdc(&["check", "."]).expect(2, "", "it is a directory");
+    folder.spmdc(&["check", "pipe.spmd"]).expect(2, "", "it is a pipe");
+    folder.spmdc(&["check", "q.spmd"]).expect(1, "", "it is a pipe");
+    fs::write(folder.path().join("large.spmd"), " ".repeat((16 << 20) + 1)).unwrap();
+    folder.spmdc(&["check", "large.spmd"]).expect(2, "", "it is larger than 16 MiB");
+}
+
+#[test]
+fn an_array_may_come_out_of_a_pipe() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--out", "0=x.npy"]).expect(0, "", "");
+    let array = fs::read(folder.path().join("x.npy")).unwrap();
+    let piped = |bytes: &[u8], name: &str| {
+        make_pipe(&folder.path().join(name));
+        thread::scope(|scope| {
+            scope.spawn(|| fs::write(folder.path().join(name), bytes));
+            folder.spmdc(&["run", "p.spmd", "--arg", &format!("x=@{name}")])
+        })
+    };
+    piped(&array, "whole.npy").expect(0, "[0. 2. 4. 6.]", "");
+    piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
+}
+
+#[test]
+fn what_is_given_twice_is_refused() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    folder.spmdc(&["check", "p.spmd", "--mesh", "X=2,X=3"]).expect(2, "", "axis `X` is given twice");
+    folder.spmdc(&["check", "p.spmd", "--set", "N=8", "--set", "N=6"]).expect(2, "", "--set: `N` is given twice");
+    let words = ["run", "p.spmd", "--arg", "x=ones", "--out", "0=y.npy", "--out", "1=./y.npy"];
+    folder.spmdc(&words).expect(2, "", "`./y.npy`, which is also `y.npy`, would be written twice");
+}
+
+#[test]
+fn a_dump_is_json_or_an_error() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    for stage in ["ast", "typed", "propagated", "partitioned", "optimized", "clif", "asm"] {
+        let said = folder.spmdc(&["dump", "p.spmd", "--stage", stage, "--format", "json"]);
+        match said.status {
+            0 => assert!(serde_json::from_str::<serde_json::Value>(&said.out).is_ok(), "{}", said.out),
+            _ => said.expect(2, "", &format!("stage `{stage}` has no summary in JSON")),
+        }
+    }
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<OsString> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// Ends the process by a signal as soon as `begun`; says whether it was ended by it.
+fn ended(mut process: Child, signal: &str, begun: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !begun() && process.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is written");
+        thread::sleep(Duration::from_micros(200));
+    }
+    assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().is_ok());
+    let status = process.wait().unwrap();
+    status.signal().is_some()
+}
+
+#[test]
+fn a_command_that_is_ended_leaves_nothing_behind() {
+    let text = "fn main(x: f32) { broadcast_to(x, (4096, 16384)) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let at = |name: &OsString| folder.path().join(name);
+        let is_large = |name: &OsString| fs::metadata(at(name)).is_ok_and(|metadata| metadata.len() > 1 << 16);
+        let is_temporary = |name: &OsString| name.to_string_lossy().ends_with(".tmp");
+        // The file may be complete before the signal comes; then it comes too late to show anything.
+        let was_ended = (0..20).any(|_| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+            command.args(["run", "p.spmd", "--arg", "x=1", "--out", "y.npy"]).current_dir(folder.path());
+            let begun = || names(folder.path()).iter().any(|name| is_temporary(name) && is_large(name));
+            let was_ended = ended(command.spawn().unwrap(), signal, begun);
+            let left = names(folder.path());
+            assert!(!left.iter().any(is_temporary), "{signal}: {left:?}");
+            was_ended
+        });
+        assert!(was_ended, "{signal}");
+    }
+}
+
+#[test]
+fn a_link_that_is_ended_leaves_nothing_behind() {
+    let text = "fn main(x: f32[4]) { 2 * x }\n";
+    // Writes as a linker does, and takes its time.
+    let linker = "#!/bin/sh\ntouch \"$2\" begun\nexec sleep 20\n";
+    let folder = Folder::with(&[("p.spmd", text), ("slow", linker)]);
+    fs::set_permissions(folder.path().join("slow"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    command.args(["build", "p.spmd", "-o", "program"]).current_dir(folder.path()).stderr(Stdio::null());
+    let process = command.env("CC", folder.path().join("slow")).spawn().unwrap();
+    assert!(ended(process, "-TERM", || folder.path().join("begun").exists()));
+    let mut left = names(folder.path());
+    left.sort();
+    assert_eq!(left, ["begun", "p.spmd", "slow"]);
+}

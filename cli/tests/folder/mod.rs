@@ -1,0 +1,57 @@
+//! A folder with programs in it, and what the command says when it is called there.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+pub struct Folder(TempDir);
+
+impl Folder {
+    /// A folder with these files.
+    pub fn with(files: &[(&str, &str)]) -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Folder(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// `spmdc` with these words, in this folder.
+    pub fn spmdc(&self, words: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        Said::of(command.args(words).current_dir(self.path()).output().unwrap())
+    }
+}
+
+pub struct Said {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    pub fn of(output: Output) -> Said {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn expect(&self, status: i32, out: &str, err: &str) {
+        let as_expected = self.status == status && self.out.contains(out) && self.err.contains(err);
+        assert!(as_expected, "status {}\nstandard output:\n{}\nstandard error:\n{}", self.status, self.out, self.err);
+    }
+
+    /// Each line of standard error as JSON.
+    pub fn messages(&self) -> Vec<serde_json::Value> {
+        self.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! Content of input files, read part by part.
+//!
+//! Parts are read when they are needed and never mapped: where another process shortens a file meanwhile, a read says so,
+//! while an access to a map would end the program by a signal.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{describe, unreadable};
+use crate::trap::RunError;
+
+/// Rows shorter than this are not read one by one but several at a time, with what lies between them.
+const WINDOW: usize = 16 << 10;
+
+/// An input as it was opened.
+pub(crate) enum Input {
+    /// A regular file, of which any part can be read.
+    File(Bytes),
+    /// A pipe, which is read once and in order.
+    Pipe(File),
+}
+
+impl Input {
+    /// Devices are refused: `/dev/zero` has no end.
+    pub(crate) fn open(path: &Path) -> Result<Input, RunError> {
+        let failed = |error: io::Error| unreadable(path, describe(&error));
+        let refuse_device = |is_device| if is_device { Err(unreadable(path, "it is a device")) } else { Ok(()) };
+        // Before it is opened, too: opening some devices does something.
+        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        refuse_device(kind.is_char_device() || kind.is_block_device())?;
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
+        refuse_device(kind.is_char_device() || kind.is_block_device())?;
+        if metadata.is_dir() {
+            return Err(unreadable(path, "it is a directory"));
+        }
+        if !metadata.is_file() {
+            return Ok(Input::Pipe(file));
+        }
+        Ok(Input::File(Bytes { content: Arc::new(Content::File(file)), range: 0..metadata.len() }))
+    }
+}
+
+/// A part of a file's content; copies share the file.
+#[derive(Clone)]
+pub(crate) struct Bytes {
+    content: Arc<Content>,
+    range: Range<u64>,
+}
+
+enum Content {
+    File(File),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    pub(crate) fn owned(content: Vec<u8>) -> Bytes {
+        let range = 0..content.len() as u64;
+        Bytes { content: Arc::new(Content::Owned(content)), range }
+    }
+
+    /// The content of a regular file. Archives need one: their parts lie in any order.
+    pub(crate) fn open(path: &Path) -> Result<Bytes, RunError> {
+        match Input::open(path)? {
+            Input::File(bytes) => Ok(bytes),
+            Input::Pipe(_) => Err(unreadable(path, "it is a pipe; an archive is read from a file only")),
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// A part of this part, or `None` where it reaches past the end.
+    pub(crate) fn part(&self, start: u64, len: u64) -> Option<Bytes> {
+        let end = start.checked_add(len)?;
+        if end > self.len() {
+            return None;
+        }
+        let range = self.range.start + start..self.range.start + end;
+        Some(Bytes { content: Arc::clone(&self.content), range })
+    }
+
+    /// Fills `out` with the bytes from `start` on. The error says what is wrong with the file.
+    pub(crate) fn read_at(&self, start: u64, out: &mut [u8]) -> Result<(), String> {
+        let cut_off = || "it is cut off".to_string();
+        let part = self.part(start, out.len() as u64).ok_or_else(cut_off)?;
+        match &*self.content {
+            Content::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => "it was made shorter while it was read".to_string(),
+                _ => describe(&error),
+            }),
+            Content::Owned(content) => {
+                out.copy_from_slice(&content[part.range.start as usize..part.range.end as usize]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The first bytes: `len` of them, or all if there are fewer.
+    pub(crate) fn head(&self, len: usize) -> Result<Vec<u8>, String> {
+        let mut head = vec![0; self.len().min(len as u64) as usize];
+        self.read_at(0, &mut head)?;
+        Ok(head)
+    }
+
+    /// The whole content, piece by piece.
+    pub(crate) fn for_each_piece(&self, mut visit: impl FnMut(&[u8])) -> Result<(), String> {
+        let mut piece = vec![0; self.len().min(1 << 20) as usize];
+        let mut at = 0;
+        while at < self.len() {
+            let len = (self.len() - at).min(piece.len() as u64) as usize;
+            self.read_at(at, &mut piece[..len])?;
+            visit(&piece[..len]);
+            at += len as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Reads rows of an array in the order in which they lie in the file.
+pub(crate) struct RowReader<'a> {
+    bytes: &'a Bytes,
+    window: Vec<u8>,
+    /// Where the window begins.
+    at: u64,
+}
+
+impl<'a> RowReader<'a> {
+    pub(crate) fn new(bytes: &'a Bytes) -> RowReader<'a> {
+        RowReader { bytes, window: Vec::new(), at: 0 }
+    }
+
+    pub(crate) fn read(&mut self, start: u64, out: &mut [u8]) -> Result<(), String> {
+        if out.len() >= WINDOW {
+            return self.bytes.read_at(start, out);
+        }
+        let is_inside = start >= self.at && start + out.len() as u64 <= self.at + self.window.len() as u64;
+        if !is_inside {
+            let rest = self.bytes.len().saturating_sub(start);
+            self.window.resize(rest.min(WINDOW as u64) as usize, 0);
+            self.at = start;
+            self.bytes.read_at(start, &mut self.window)?;
+        }
+        let first = (start - self.at) as usize;
+        let row = self.window.get(first..first + out.len()).ok_or("it is cut off")?;
+        out.copy_from_slice(row);
+        Ok(())
+    }
+}
+
+/// The next bytes of a pipe: `len` of them, or all up to its end if there are fewer.
+pub(crate) fn next_of_pipe(pipe: &mut File, len: usize) -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    pipe.by_ref().take(len as u64).read_to_end(&mut content).map_err(|error| describe(&error))?;
+    Ok(content)
+}
