@@ -8,7 +8,7 @@ use crate::check::check;
 use crate::check::sources::SourceSet;
 use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;
-use crate::ir::verify::verify;
+use crate::ir::verify::{verify, verify_layouts};
 use crate::ir::{Module, Stage};
 use crate::passes::align_frames::align_frames;
 use crate::passes::combine_collectives::combine_collectives;
@@ -140,9 +140,8 @@ impl Run<'_> {
 
     /// Checks the module against its stage's contract and keeps it; whether to stop here.
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
-        if cfg!(debug_assertions)
-            && let Err(violations) = verify(module)
-        {
+        let verified = if cfg!(debug_assertions) { verify(module) } else { verify_layouts(module) };
+        if let Err(violations) = verified {
             let error = |text: String| {
                 let message = format!("the program at stage `{}` breaks its contract: {text}", module.stage.name());
                 Diagnostic::error(Code::E0999, Span::default(), message)

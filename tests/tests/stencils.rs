@@ -142,3 +142,63 @@ fn every_formulation_costs_thin_permutes() {
     }
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// What has ghost cells around a value `v` of 5 by 6: parts of itself, one after another.
+const GHOSTS: &[(&str, (usize, usize))] = &[
+    ("concatenate([v[:, 1:2], v], axis=1)", (5, 7)),
+    ("concatenate([v, v[:1]])", (6, 6)),
+    ("concatenate([v[-1:], v, v[:1]])", (7, 6)),
+    ("concatenate([v[:, -2:], v[:, 3:4], v], axis=1)", (5, 9)),
+    ("pad(v, 1, mode=\"wrap\")", (7, 8)),
+    ("pad(v, ((0, 1), (1, 0)), mode=\"edge\")", (6, 7)),
+    ("pad(v, ((1, 2), (0, 1)), mode=\"reflect\")", (8, 7)),
+    ("pad(v, ((1, 0), (2, 1)), mode=\"symmetric\")", (6, 9)),
+    ("pad(v[1:2], ((1, 1), (1, 1)), mode=\"wrap\")", (3, 8)),
+];
+
+/// Over which axes two dimensions can be split.
+const LAYOUTS: [(&str, &str); 11] = [
+    ("_", "_"),
+    ("X", "_"),
+    ("_", "X"),
+    ("Y", "_"),
+    ("_", "Y"),
+    ("X", "Y"),
+    ("Y", "X"),
+    ("(X, Y)", "_"),
+    ("_", "(X, Y)"),
+    ("(Y, X)", "_"),
+    ("_", "(Y, X)"),
+];
+
+#[test]
+fn ghost_cells_may_lie_in_any_layout() {
+    let mut wrong = Vec::new();
+    for (number, (ghosts, (height, width))) in GHOSTS.iter().enumerate() {
+        for (from, (a, b)) in LAYOUTS.iter().enumerate() {
+            for (to, (c, d)) in LAYOUTS.iter().enumerate() {
+                let mesh = ["2x2", "3x2"][(number + from + to) % 2];
+                let text = format!(
+                    "mesh (X = 2, Y = 2);\nfn main(v: i32[5@{a}, 6@{b}]) -> (i32[{height}@{c}, {width}@{d}], i32[5@{c}, 6@{d}]) {{
+  ({ghosts}, v * 2)\n}}\n"
+                );
+                if let Err(problem) = same(&text, mesh) {
+                    wrong.push(format!("on {mesh}: {problem}\n{text}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whether the devices of a mesh compute what the evaluator does.
+fn same(text: &str, mesh: &str) -> Result<(), String> {
+    let compilation = engine::compiled("ghosts.spmd", text, mesh, None).map_err(|failures| format!("{failures:?}"))?;
+    let inputs = engine::inputs(&compilation, &[], &root())?;
+    let expected =
+        engine::evaluated(text, &compilation.stages[0], &inputs).map_err(|failure| format!("{failure:?}"))?;
+    let outcome = engine::run(&compilation, &inputs, None).map_err(|failure| format!("{failure:?}"))?;
+    let pairs = expected.iter().zip(&outcome.results);
+    let found = pairs.filter_map(|(expected, actual)| difference(expected, actual, Tolerance::Exact)).next();
+    found.map_or(Ok(()), Err)
+}

@@ -14,7 +14,8 @@
 //! keep their own blocks.
 //!
 //! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for a single place
-//! that is cut out only to be put in elsewhere: it stays on the device where it is needed.
+//! that is cut out only to be put in elsewhere: it stays on the device where it is needed, if the axes are free that split what it is
+//! put into.
 
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::DimSharding;
@@ -70,6 +71,9 @@ struct Graph<'a> {
     parent: Vec<Node>,
     fixed: Vec<bool>,
     edges: Vec<Edge>,
+    /// When all groups are known: that of each node, and the nodes of each.
+    root: Vec<Node>,
+    members: BTreeMap<Node, Vec<Node>>,
     /// By group: how the dimensions lie that are split.
     layouts: BTreeMap<Node, DimSharding>,
 }
@@ -82,7 +86,18 @@ impl<'a> Graph<'a> {
             nodes.extend((0..info.ty.rank()).map(|dim| (Value(index as u32), dim)));
         }
         let (parent, fixed) = ((0..nodes.len()).collect(), vec![false; nodes.len()]);
-        let mut graph = Graph { func, mesh, first, nodes, parent, fixed, edges: Vec::new(), layouts: BTreeMap::new() };
+        let mut graph = Graph {
+            func,
+            mesh,
+            first,
+            nodes,
+            parent,
+            fixed,
+            edges: Vec::new(),
+            root: Vec::new(),
+            members: BTreeMap::new(),
+            layouts: BTreeMap::new(),
+        };
         func.body.params.iter().chain(&func.body.results).for_each(|&value| graph.fix(value));
         graph.block(&func.body, 1.0);
         graph.begin();
@@ -247,6 +262,8 @@ impl<'a> Graph<'a> {
             let (value, dim) = self.nodes[node];
             let layout = self.func.ty(value).sharding.dims[dim].clone();
             let group = self.group(node);
+            self.root.push(group);
+            self.members.entry(group).or_default().push(node);
             let known = self.layouts.entry(group).or_default();
             if known.axes.is_empty() {
                 *known = layout;
@@ -257,6 +274,12 @@ impl<'a> Graph<'a> {
         for at in 0..self.edges.len() {
             let (from, to) = (self.group(self.edges[at].from), self.group(self.edges[at].to));
             (self.edges[at].from, self.edges[at].to) = (from, to);
+        }
+        let groups: Vec<Node> = self.members.keys().copied().collect();
+        for group in groups {
+            if self.size(group) == 1 && !self.can_take(group, &self.layout(group).axes) {
+                self.fixed[group] = true;
+            }
         }
     }
 
@@ -271,12 +294,11 @@ impl<'a> Graph<'a> {
                 around.entry(group).or_default().push(at);
             }
         }
-        let members = self.members();
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
             for (&group, edges) in &around {
                 if !self.fixed[group] {
-                    changed |= self.choose(group, edges, members[&group] == 1);
+                    changed |= self.choose(group, edges);
                 }
             }
             if !changed {
@@ -285,26 +307,43 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// How many dimensions each group has.
-    fn members(&mut self) -> BTreeMap<Node, usize> {
-        let mut members = BTreeMap::new();
-        for node in 0..self.nodes.len() {
-            *members.entry(self.group(node)).or_default() += 1;
-        }
-        members
+    /// Whether a group of single places can be split over these axes: none of them splits another dimension of the same value.
+    fn can_take(&self, group: Node, axes: &[u8]) -> bool {
+        let is_free = |&node: &Node| {
+            let (value, own) = self.nodes[node];
+            let sharding = &self.func.ty(value).sharding;
+            let others = (0..sharding.rank()).filter(|&dim| dim != own).map(|dim| self.node(value, dim));
+            let taken = |axis: &u8| {
+                sharding.unreduced.contains(usize::from(*axis))
+                    || others.clone().any(|other| self.root[other] == group || self.given(other).axes.contains(axis))
+            };
+            !axes.iter().any(taken)
+        };
+        self.members[&group].iter().all(is_free)
+    }
+
+    /// How a dimension lies with the layouts that the groups have now. Only single places change their axes.
+    fn given(&self, node: Node) -> &DimSharding {
+        let (value, dim) = self.nodes[node];
+        let now = &self.func.ty(value).sharding.dims[dim];
+        let group = self.root[node];
+        let layout = self.layout(group);
+        let follows = !self.fixed[group] && (layout.axes == now.axes || self.size(node) == 1);
+        if follows { layout } else { now }
     }
 
     /// The best layout for a group, as things are around it; whether that is another one.
-    fn choose(&mut self, group: Node, edges: &[usize], is_alone: bool) -> bool {
+    fn choose(&mut self, group: Node, edges: &[usize]) -> bool {
         let size = self.size(group);
         let now = self.layout(group).clone();
+        let is_alone = self.members[&group].len() == 1;
         let single = size == 1 && is_alone && edges.iter().any(|&at| self.edges[at].is_part);
         if now.axes.is_empty() && !single {
             return false;
         }
         let mut suggestions = vec![now.clone()];
         let mut suggest = |layout: DimSharding| {
-            let is_possible = layout.axes == now.axes || single;
+            let is_possible = layout.axes == now.axes || single && self.can_take(group, &layout.axes);
             if is_possible && suggestions.len() < MAX_SUGGESTIONS && !suggestions.contains(&layout) {
                 suggestions.push(layout);
             }
@@ -372,18 +411,11 @@ impl<'a> Graph<'a> {
     }
 
     /// The dimensions that get another layout.
-    fn layouts(&mut self) -> Vec<(Value, usize, DimSharding)> {
-        let mut chosen = Vec::new();
-        for node in 0..self.nodes.len() {
-            let (value, dim) = self.nodes[node];
-            let group = self.group(node);
-            let now = &self.func.ty(value).sharding.dims[dim];
-            let layout = self.layout(group);
-            let is_moved = layout.frame.is_some() || layout.axes != now.axes;
-            if !self.fixed[group] && is_moved && (now.axes == layout.axes || self.size(node) == 1) {
-                chosen.push((value, dim, layout.clone()));
-            }
-        }
-        chosen
+    fn layouts(&self) -> Vec<(Value, usize, DimSharding)> {
+        let chosen = self.nodes.iter().enumerate().filter_map(|(node, &(value, dim))| {
+            let given = self.given(node);
+            (*given != self.func.ty(value).sharding.dims[dim]).then(|| (value, dim, given.clone()))
+        });
+        chosen.collect()
     }
 }

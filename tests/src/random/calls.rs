@@ -396,6 +396,27 @@ pub(super) fn sizes(shape: &[usize]) -> String {
     tuple(shape.iter().map(|&size| size as i64))
 }
 
+/// An array continued beyond its ends in some way, and the type that it has then.
+pub(super) fn padded(draw: &mut Draw, name: &str, array: &Array) -> (String, Array) {
+    let mut result = array.clone();
+    let widths = result.shape.iter_mut().map(|size| {
+        let (before, after) = (draw.below(4), draw.below(4));
+        *size += before + after;
+        format!("({before}, {after})")
+    });
+    let widths: Vec<String> = widths.collect();
+    let is_bool = array.dtype == DType::Bool;
+    let how = draw.pick(&["", "constant_values=1", "edge", "reflect", "symmetric", "wrap"]);
+    let how = match how {
+        "" if is_bool => ", constant_values=false".to_string(),
+        "" => String::new(),
+        "constant_values=1" if is_bool => ", constant_values=true".to_string(),
+        "constant_values=1" => format!(", {how}"),
+        mode => format!(", mode=\"{mode}\""),
+    };
+    (format!("pad({name}, ({},){how})", widths.join(", ")), result)
+}
+
 fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
     let dtype = draw.pick(&all());
     let rank = draw.rank(1, 3);
@@ -453,11 +474,8 @@ fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
             }
         }
         "pad" => {
-            let dtype = draw.pick(&numbers());
-            let widths: Vec<String> = (0..rank).map(|_| format!("({}, {})", draw.below(4), draw.below(4))).collect();
-            let widths = if rank == 1 { format!("({},)", widths[0]) } else { format!("({})", widths.join(", ")) };
-            let value = if draw.chance(40) { ", constant_values=3" } else { "" };
-            Call::new(&[(dtype, &shape)], format!("pad(a, {widths}{value})"))
+            let (expr, _) = padded(draw, "a", &Array::new(dtype, &shape));
+            Call::new(&[(dtype, &shape)], expr)
         }
         "tile" => {
             let reps: Vec<i64> = (0..rank).map(|_| draw.between(0, 3)).collect();

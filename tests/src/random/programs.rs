@@ -30,6 +30,8 @@ pub struct Writer {
     /// Names that no statement of the block may take, since they are assigned at its end.
     kept: Vec<String>,
     skipped: u64,
+    /// Whether the results have layouts of their own; types with explicit axes have theirs already.
+    pins_results: bool,
 }
 
 /// Names that mean something elsewhere: numbers as a dump's own values have, words with a meaning in one place, shipped functions, axes.
@@ -91,23 +93,30 @@ impl Writer {
             params.push(Variable { name, array: Array::new(dtype, &shape), exact: true });
         }
         let variables = params.clone();
+        let pins_results = draw.chance(50) && mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
         let (items, body) = (String::new(), String::new());
-        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0 }
+        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0, pins_results }
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
     pub fn text(&self, mesh: &Mesh, shardings: &[Vec<String>]) -> String {
         let params = self.params.iter().zip(shardings);
         let params: Vec<String> = params.map(|(p, dims)| format!("{}: {}", p.name, p.array.text(dims))).collect();
-        let mut results: Vec<&str> = self.variables.iter().rev().take(5).map(|v| v.name.as_str()).collect();
-        results.reverse();
+        let results = &self.variables[self.variables.len().saturating_sub(5)..];
+        let names: Vec<&str> = results.iter().map(|v| v.name.as_str()).collect();
+        let mut types = String::new();
+        if self.pins_results {
+            let mut draw = self.draw.clone();
+            let pinned = results.iter().map(|v| v.array.text(&mesh.sharding(&mut draw, v.array.shape.len())));
+            types = format!(" -> ({})", pinned.collect::<Vec<_>>().join(", "));
+        }
         format!(
-            "{}{}fn main({}) {{\n{}  ({})\n}}\n",
+            "{}{}fn main({}){types} {{\n{}  ({})\n}}\n",
             mesh.text(),
             self.items,
             params.join(", "),
             self.body,
-            results.join(", ")
+            names.join(", ")
         )
     }
 
@@ -129,11 +138,12 @@ impl Writer {
 
     /// Adds one statement, perhaps with others inside.
     pub fn statement(&mut self) {
-        match self.draw.below(12) {
+        match self.draw.below(13) {
             0 => self.for_loop(),
             1 => self.branch(),
             2 => self.assignment(),
             3 => self.manual(),
+            4 => self.ghost_cells(),
             _ => {
                 let (expr, array, exact) = self.expression();
                 self.define(expr, array, exact);
@@ -162,8 +172,14 @@ impl Writer {
     }
 
     fn define(&mut self, expr: String, array: Array, exact: bool) {
+        let annotated = self.draw.chance(15);
+        self.define_as(annotated, expr, array, exact);
+    }
+
+    /// With a layout of its own if it is annotated.
+    fn define_as(&mut self, annotated: bool, expr: String, array: Array, exact: bool) {
         let name = self.name();
-        let annotated = self.draw.chance(15) && !array.shape.is_empty();
+        let annotated = annotated && !array.shape.is_empty();
         let ty = match annotated {
             true => format!(": {}", array.text(&self.mesh.sharding(&mut self.draw, array.shape.len()))),
             false => String::new(),
@@ -318,14 +334,9 @@ impl Writer {
             }
             5 => format!("flip({name}, axis={axis})"),
             6 => {
-                let (before, after) = (self.draw.below(3), self.draw.below(3));
-                let mut widths = vec!["(0, 0)".to_string(); rank];
-                widths[axis] = format!("({before}, {after})");
-                array.shape[axis] += before + after;
-                if array.dtype == DType::Bool {
-                    return None;
-                }
-                format!("pad({name}, ({},))", widths.join(", "))
+                let (expr, padded) = super::calls::padded(&mut self.draw, name, &array);
+                array = padded;
+                expr
             }
             7 => {
                 let dims: Vec<usize> = (0..rank).collect();
@@ -363,6 +374,47 @@ impl Writer {
             }
         };
         Some((expr, array, x.exact))
+    }
+
+    /// A value beside slices of itself, or continued beyond its ends: mostly in another layout than it has.
+    fn ghost_cells(&mut self) {
+        let Some(x) = self.any(|v| v.array.shape.iter().product::<usize>() > 0 && !v.array.shape.is_empty()) else {
+            return;
+        };
+        let (expr, array) = if self.draw.chance(50) {
+            self.joined(&x)
+        } else {
+            super::calls::padded(&mut self.draw, &x.name, &x.array)
+        };
+        if array.shape.iter().product::<usize>() <= 20_000 {
+            let annotated = self.draw.chance(60);
+            self.define_as(annotated, expr, array, x.exact);
+        }
+    }
+
+    /// A value and slices of it, one after another.
+    fn joined(&mut self, x: &Variable) -> (String, Array) {
+        let rank = x.array.shape.len();
+        let axis = self.draw.below(rank);
+        let size = x.array.shape[axis];
+        let mut array = x.array.clone();
+        array.shape[axis] = 0;
+        let mut parts = Vec::new();
+        for _ in 0..2 + self.draw.below(3) {
+            if self.draw.chance(30) {
+                array.shape[axis] += size;
+                parts.push(x.name.clone());
+                continue;
+            }
+            let len = 1 + self.draw.below(size.min(3));
+            let anywhere = self.draw.below(size - len + 1);
+            let start = self.draw.pick(&[0, size - len, anywhere]);
+            array.shape[axis] += len;
+            let mut entries = vec![":".to_string(); rank];
+            entries[axis] = format!("{start}:{}", start + len);
+            parts.push(format!("{}[{}]", x.name, entries.join(", ")));
+        }
+        (format!("concatenate([{}], axis={axis})", parts.join(", ")), array)
     }
 
     fn choice(&mut self, x: &Variable) -> Option<Made> {
