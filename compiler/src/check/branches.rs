@@ -38,7 +38,14 @@ impl Checker<'_> {
         // A condition that is known now chooses now; the other branch is not part of this program.
         if let Term::Bool(chosen) = term {
             return match (chosen, otherwise) {
-                (true, _) => self.block(then),
+                (true, Some(_)) => self.block(then),
+                (true, None) => {
+                    let value = self.block(then);
+                    if then.value.is_some() && trees::is_something(&value) {
+                        self.report(errors::no_else(span));
+                    }
+                    Term::Tuple(Vec::new())
+                }
                 (false, Some(otherwise)) => self.expr(otherwise),
                 (false, None) => Term::Tuple(Vec::new()),
             };
@@ -61,8 +68,7 @@ impl Checker<'_> {
             None => Term::Tuple(Vec::new()),
         });
         if otherwise.is_none() {
-            let has_value = !matches!(&first.value, Term::Tuple(parts) if parts.is_empty());
-            if has_value && !matches!(first.value, Term::Poison) && then.value.is_some() {
+            if then.value.is_some() && trees::is_something(&first.value) {
                 self.report(errors::no_else(span));
             }
             first.value = Term::Tuple(Vec::new());

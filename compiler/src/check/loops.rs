@@ -330,6 +330,14 @@ impl Checker<'_> {
         }
         let value = self.block(state.body);
         self.pop_scope();
+        let collects = matches!(state.kind, Kind::For { collect: true, .. });
+        if let Some(last) = &state.body.value
+            && !collects
+            && trees::is_something(&value)
+            && !self.value_acts
+        {
+            self.report(errors::dropped_in_loop(last.span, counters == 1));
+        }
 
         let trip = self.trip(state, &types, &params[counters..])?;
         let mut results = trip.next;

@@ -97,6 +97,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         lists: BTreeMap::new(),
         exact: None,
         statement: Span::default(),
+        value_acts: false,
         depth: 0,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
@@ -139,6 +140,8 @@ struct Checker<'a> {
     exact: Option<Stage>,
     /// The statement that is being looked at.
     statement: Span,
+    /// Whether the value of the block that ended last was computed by something that prints or may stop the program.
+    value_acts: bool,
     /// How many expressions are around the one that is being looked at.
     depth: usize,
 }

@@ -1,10 +1,12 @@
 //! Blocks and statements: `let`, assignment.
 
-use super::Checker;
 use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::term::Term;
 use super::types::SizeParams;
+use super::{Checker, trees};
+use crate::ir::Stmt as IrStmt;
+use crate::ops::Op;
 use spmdc_grammar::ast::{BinaryOp, Block, Expr, ExprKind, Ident, Index, Stmt, StmtKind};
 use spmdc_grammar::span::Span;
 
@@ -13,6 +15,12 @@ enum Place<'e> {
     Field(&'e Ident),
     TupleField(usize, Span),
     Index(&'e [Index], Span),
+}
+
+/// Prints, or stops the program under a condition of the user's.
+fn acts(stmt: &IrStmt) -> bool {
+    let is_check = matches!(stmt.op, Op::CheckIndex(_));
+    stmt.op.rules().has_effect() && !is_check || stmt.blocks.iter().any(|block| block.stmts.iter().any(acts))
 }
 
 impl Checker<'_> {
@@ -26,14 +34,16 @@ impl Checker<'_> {
 
     pub(super) fn block_in_scope(&mut self, block: &Block) -> Term {
         let around = self.statement;
-        for stmt in &block.stmts {
+        for (position, stmt) in block.stmts.iter().enumerate() {
             self.statement = stmt.span;
-            self.stmt(stmt);
+            self.stmt(stmt, block.value.is_none() && position + 1 == block.stmts.len());
         }
         let value = match &block.value {
             Some(value) => {
                 self.statement = value.span;
-                self.expr(value)
+                let (term, acts) = self.watched(value);
+                self.value_acts = acts;
+                term
             }
             None => Term::Tuple(Vec::new()),
         };
@@ -41,11 +51,23 @@ impl Checker<'_> {
         value
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
+    /// The expression's term, and whether computing it does something that is seen even if nothing uses the term.
+    fn watched(&mut self, expr: &Expr) -> (Term, bool) {
+        let before = self.build.innermost().stmts.len();
+        let term = self.expr(expr);
+        (term, self.build.innermost().stmts.iter().skip(before).any(acts))
+    }
+
+    /// `is_last`: nothing follows in its block.
+    fn stmt(&mut self, stmt: &Stmt, is_last: bool) {
         match &stmt.kind {
             StmtKind::Let { mutable, pattern, ty, value } => {
-                let first = self.build.func.values.len();
+                let (first, found) = (self.build.func.values.len(), self.diagnostics.len());
                 let mut term = self.expr(value);
+                let is_loop = matches!(value.kind, ExprKind::For { collect: false, .. } | ExprKind::While { .. });
+                if is_loop && self.diagnostics.len() == found {
+                    term = self.report(errors::control::no_collect(value.span));
+                }
                 if let Some(ty) = ty {
                     let ty = self.resolve(ty, &SizeParams::new());
                     if self.exact.is_some() {
@@ -62,7 +84,10 @@ impl Checker<'_> {
                 self.assign(target, *op, value_term, value.span, stmt.span);
             }
             StmtKind::Expr(expr) => {
-                self.expr(expr);
+                let (term, acts) = self.watched(expr);
+                if trees::is_something(&term) && !acts {
+                    self.report(errors::control::unused_value(expr.span, is_last));
+                }
             }
         }
     }
@@ -173,7 +198,7 @@ impl Checker<'_> {
                 self.index_assign(old, indices, op, (value, value_span), *place, span)
             }
             (Place::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
-            (Place::Index(_, place), other) if super::trees::is_number(&other) && rest.is_empty() => {
+            (Place::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
                 match self.value(&other, *place) {
                     Some(array) => self.stored(Term::Array(array), places, op, value, value_span, span),
                     None => Term::Poison,

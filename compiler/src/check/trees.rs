@@ -75,3 +75,24 @@ pub fn is_number(term: &Term) -> bool {
         _ => false,
     }
 }
+
+/// Whether anything could use it; what has been reported is nothing.
+pub fn is_something(term: &Term) -> bool {
+    match term {
+        Term::Tuple(parts) => parts.iter().any(is_something),
+        Term::Struct(fields) => fields.iter().any(|(_, field)| is_something(field)),
+        Term::Poison => false,
+        Term::Array(_)
+        | Term::Int(_)
+        | Term::Float(_)
+        | Term::Bool(_)
+        | Term::Str(_)
+        | Term::List(_)
+        | Term::Type(_)
+        | Term::Sharding(_)
+        | Term::Axis(_)
+        | Term::Nothing
+        | Term::Function(_)
+        | Term::Module(_) => true,
+    }
+}

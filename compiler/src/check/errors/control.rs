@@ -86,3 +86,26 @@ pub fn loop_range(start: i128, end: i128, span: Span) -> Diagnostic {
 pub fn collect_kind(found: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, format!("`collect` stacks arrays, this is {found}"))
 }
+
+/// E0210
+pub fn no_collect(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0210, span, "a loop without `collect` has no value")
+        .help("`for i in 0..n collect { ... }` stacks the values of all trips; else assign to a variable of `let mut`")
+}
+
+/// E0219
+pub fn unused_value(span: Span, is_last: bool) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0219, span, "nothing uses this value");
+    match is_last {
+        true => error.help("without the `;` it is the value of its block; `print` shows it"),
+        false => error.help("name it by `let`, or write `let _ = ...;` to drop it"),
+    }
+}
+
+/// E0219
+pub fn dropped_in_loop(span: Span, is_for: bool) -> Diagnostic {
+    Diagnostic::error(Code::E0219, span, "nothing uses this value, which is dropped in every trip").help(match is_for {
+        true => "`for ... collect { ... }` stacks the values of all trips; a variable of `let mut` keeps the last one",
+        false => "assign it to a variable of `let mut` in front of the loop",
+    })
+}
