@@ -16,6 +16,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::format::{Align, Form, Piece, Spec, pieces};
+
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
 pub const ABI_VERSION: u32 = 6;
 
@@ -439,51 +441,13 @@ pub enum Step {
         otherwise: Vec<Step>,
         site: Site,
     },
-    /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value as NumPy prints it.
+    /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, as NumPy prints it if
+    /// nothing else is asked for.
     Print {
         text: String,
         values: Vec<PrintValue>,
         site: Site,
     },
-}
-
-/// A part of a text that is printed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    Text(String),
-    /// The place of the next value.
-    Value,
-}
-
-/// Takes a text apart: `{}` is a place, `{{` and `}}` are braces, and everything else stands for itself.
-///
-/// ```
-/// use spmdc_runtime::abi::{Piece, pieces};
-/// let text = |text: &str| Piece::Text(text.to_string());
-/// assert_eq!(pieces("a {} b"), [text("a "), Piece::Value, text(" b")]);
-/// assert_eq!(pieces("{{}} {{{}}}"), [text("{} {"), Piece::Value, text("}")]);
-/// assert_eq!(pieces("{x} } {"), [text("{x} } {")]);
-/// ```
-pub fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut plain = String::new();
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match (c, rest.peek()) {
-            ('{', Some('}')) => {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                pieces.push(Piece::Value);
-                rest.next();
-            }
-            ('{', Some('{')) | ('}', Some('}')) => {
-                plain.push(c);
-                rest.next();
-            }
-            _ => plain.push(c),
-        }
-    }
-    pieces.push(Piece::Text(plain));
-    pieces
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

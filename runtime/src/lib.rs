@@ -10,6 +10,7 @@ mod check;
 mod collectives;
 mod cpu;
 mod device;
+mod format;
 mod gemm;
 pub mod inputs;
 pub mod io;

@@ -35,12 +35,12 @@ impl Print {
             for piece in &self.pieces {
                 match piece {
                     Piece::Text(text) => line.push_str(text),
-                    Piece::Value => match values.next() {
+                    Piece::Value(spec) => match values.next() {
                         Some(value) => {
                             let array = gather(memory, value.place, &value.layout, device);
-                            line.push_str(&show::format(&array));
+                            line.push_str(&show::formatted(&array, spec));
                         }
-                        None => line.push_str("{}"),
+                        None => line.push_str(&spec.place()),
                     },
                 }
             }

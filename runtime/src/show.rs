@@ -12,11 +12,12 @@
 //! columns aligned; lines of at most 75 characters; the edges only when there are more than 1000 elements. A `bf16` is
 //! written as the `ml_dtypes` package writes it: each element by itself, with up to six digits. A key is two `u32`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use half::{bf16, f16};
 
-use crate::abi::DType;
+use crate::abi::{DType, Form, Spec};
 use crate::array::HostArray;
 
 const LINE_WIDTH: usize = 75;
@@ -28,6 +29,11 @@ const PRECISION: usize = 8;
 
 /// The array as NumPy prints it, without a newline at the end.
 pub fn format(array: &HostArray) -> String {
+    formatted(array, &Spec::default())
+}
+
+/// The array with each of its elements written as asked; where nothing is asked, as NumPy prints it.
+pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     let mut shape = array.shape.clone();
     let mut dtype = array.dtype;
     if dtype == DType::Key {
@@ -37,7 +43,7 @@ pub fn format(array: &HostArray) -> String {
     let elements = Elements { dtype, bytes: &array.bytes };
     let count: usize = shape.iter().product();
     if shape.is_empty() {
-        return scalar(&elements);
+        return asked(&elements, 0, spec, || scalar(&elements));
     }
     if count == 0 {
         return "[]".to_string();
@@ -45,7 +51,13 @@ pub fn format(array: &HostArray) -> String {
     let summarise = count > THRESHOLD;
     let mut shown = Vec::new();
     collect_shown(&shape, 0, summarise, &mut shown);
-    let format = Format::choose(&elements, &shown);
+    let mut format = Format::choose(&elements, &shown);
+    if *spec != Spec::default() {
+        let text = |&index: &usize| asked(&elements, index, spec, || format.write(&elements, index));
+        let texts: BTreeMap<usize, String> = shown.iter().map(|index| (*index, text(index))).collect();
+        let width = texts.values().map(|text| text.chars().count()).max().unwrap_or(0);
+        format = Format::Asked { texts, width };
+    }
     let layout = Page { elements: &elements, format: &format, shape: &shape, summarise };
     layout.write(0, 0, " ", LINE_WIDTH)
 }
@@ -149,6 +161,11 @@ enum Format {
     },
     /// Each by itself, not aligned.
     Brief,
+    /// The text of each element that is shown, all as wide as the widest.
+    Asked {
+        texts: BTreeMap<usize, String>,
+        width: usize,
+    },
 }
 
 impl Format {
@@ -219,6 +236,7 @@ impl Format {
 
     fn write(&self, elements: &Elements, index: usize) -> String {
         match *self {
+            Format::Asked { ref texts, width } => format!("{:>width$}", texts.get(&index).map_or("", String::as_str)),
             Format::Bool => if elements.integer(index) != 0 { " True" } else { "False" }.to_string(),
             Format::Integer(width) => format!("{:>width$}", elements.integer(index)),
             Format::Brief => brief_text(elements.float(index)),
@@ -340,6 +358,40 @@ fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, expon
     let width = exponent_width.max(2);
     let exponent_sign = if exponent < 0 { '-' } else { '+' };
     format!("{sign}{first}.{rest}e{exponent_sign}{:0width$}", exponent.unsigned_abs())
+}
+
+/// An element as a format specification asks for it; what it leaves open is as `plain` writes it.
+fn asked(elements: &Elements, index: usize, spec: &Spec, plain: impl Fn() -> String) -> String {
+    let dtype = elements.dtype;
+    let text = match (dtype.is_float(), spec.form, spec.precision) {
+        _ if dtype == DType::Bool => plain(),
+        (false, Form::Exponent, None) => format!("{:e}", elements.integer(index)),
+        (false, Form::Exponent, Some(digits)) => format!("{:.digits$e}", elements.integer(index)),
+        (false, Form::Plain | Form::Type, _) => plain(),
+        (true, form, precision) => {
+            let x = elements.float(index);
+            match (form, precision) {
+                _ if !x.is_finite() => not_finite_text(x).to_string(),
+                (Form::Exponent, Some(digits)) => format!("{x:.digits$e}"),
+                (Form::Exponent, None) => {
+                    let (digits, exponent) = shortest_digits(x, dtype);
+                    let sign = if x.is_sign_negative() { "-" } else { "" };
+                    let (first, rest) = digits.split_at(1);
+                    let point = if rest.is_empty() { "" } else { "." };
+                    format!("{sign}{first}{point}{rest}e{exponent}")
+                }
+                (Form::Plain | Form::Type, Some(digits)) => format!("{x:.digits$}"),
+                (Form::Plain | Form::Type, None) => plain(),
+            }
+        }
+    };
+    if *spec == Spec::default() {
+        return text;
+    }
+    let text = text.trim().to_string();
+    let is_number = dtype != DType::Bool;
+    let sign = if spec.plus && is_number && !text.starts_with(['-', 'n']) { "+" } else { "" };
+    spec.pad(format!("{sign}{text}"), is_number)
 }
 
 /// A scalar as NumPy's `str` of it.

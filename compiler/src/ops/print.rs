@@ -4,7 +4,7 @@
 
 use super::factors::{FactorKind, Factors};
 use super::{Call, Mismatch, Rules};
-use crate::check::args::Args;
+use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
@@ -16,11 +16,11 @@ use crate::report::layout::{Style, draw};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{Piece, pieces};
+use spmdc_runtime::abi::{Form, Piece, Spec, pieces};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {
-    /// `{}` stands for the next value; `{{` and `}}` for braces.
+    /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
     pub text: String,
 }
 
@@ -40,7 +40,7 @@ fn any_layout(args: &[&ArrayType]) -> Factors {
 
 /// How many values a text asks for.
 fn places(text: &str) -> usize {
-    pieces(text).iter().filter(|piece| **piece == Piece::Value).count()
+    pieces(text).iter().filter(|piece| matches!(piece, Piece::Value(_))).count()
 }
 
 /// The text that prints as this one, whatever braces are in it.
@@ -48,15 +48,22 @@ fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// What stands for a term in the text; the arrays in it go to `values`. Tuples and lists print as in Python, structs as written.
-fn shown(term: &Term, span: Span, build: &mut Builder, values: &mut Vec<Value>) -> Result<String, Diagnostic> {
+/// What is written into the text for a term; the arrays in it go to `values`. Tuples and lists print as in Python, structs as written.
+fn shown(
+    term: &Term,
+    spec: &Spec,
+    span: Span,
+    build: &mut Builder,
+    values: &mut Vec<Value>,
+) -> Result<String, Diagnostic> {
     let mut all = |parts: &mut dyn Iterator<Item = &Term>| -> Result<Vec<String>, Diagnostic> {
-        parts.map(|part| shown(part, span, build, values)).collect()
+        parts.map(|part| shown(part, spec, span, build, values)).collect()
     };
+    let plain = |text: String| escaped(&spec.pad(text, false));
     match term {
-        Term::Str(text) => Ok(escaped(text)),
-        Term::Int(number) => Ok(number.to_string()),
-        Term::Nothing => Ok("None".to_string()),
+        Term::Str(text) => Ok(plain(text.clone())),
+        Term::Int(number) if *spec == Spec::default() => Ok(number.to_string()),
+        Term::Nothing => Ok(plain("None".to_string())),
         Term::Tuple(parts) => match all(&mut parts.iter())?.as_slice() {
             [one] => Ok(format!("({one},)")),
             parts => Ok(format!("({})", parts.join(", "))),
@@ -67,28 +74,55 @@ fn shown(term: &Term, span: Span, build: &mut Builder, values: &mut Vec<Value>) 
                 fields.iter().zip(parts).map(|((name, _), part)| format!("{name}: {part}")).collect();
             Ok(format!("{{{{ {} }}}}", parts.join(", ")))
         }
+        Term::Type(ty) => Ok(plain(ty.array.to_string())),
         _ => {
-            values.push(build.materialize(term, None, span)?);
-            Ok("{}".to_string())
+            let value = build.materialize(term, None, span)?;
+            if spec.form == Form::Type {
+                return Ok(plain(build.ty(value).array.to_string()));
+            }
+            values.push(value);
+            Ok(spec.place())
         }
     }
 }
 
-/// The text with what stands for each argument in its places.
-fn filled(text: &str, parts: &[String], span: Span) -> Result<String, Diagnostic> {
-    let places = places(text);
-    if places != parts.len() {
-        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-        let (places, values) = (plural(places, "place"), plural(parts.len(), "value"));
-        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
-            .help("`{}` is where a value goes, and nothing stands between its braces; `{{` and `}}` are braces"));
+/// The text with each argument in its place, and those that have none behind it.
+fn filled(text: &str, args: &[Arg], build: &mut Builder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
+    let parts = pieces(text);
+    let without_braces = text.replace("{{", "").replace("}}", "");
+    let specs = without_braces.split("{:").skip(1).filter_map(|rest| rest.split_once('}'));
+    if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
+        let message = format!("`{{:{spec}}}` is no way to write a value");
+        return Err(Diagnostic::error(Code::E0218, span, message).help(
+            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), with `<^>`, a fill, \
+             `+` and `0` as in Rust",
+        ));
     }
-    let mut parts = parts.iter();
-    let piece = |piece: Piece| match piece {
-        Piece::Text(text) => escaped(&text),
-        Piece::Value => parts.next().cloned().unwrap_or_default(),
-    };
-    Ok(pieces(text).into_iter().map(piece).collect())
+    let places = parts.iter().filter(|piece| matches!(piece, Piece::Value(_))).count();
+    if places > args.len() {
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (places, values) = (plural(places, "place"), plural(args.len(), "value"));
+        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
+            .help("`{}` is where a value goes; `{{` and `}}` are braces"));
+    }
+    let (mut text, mut values, mut args) = (String::new(), Vec::new(), args.iter());
+    for piece in parts {
+        match piece {
+            Piece::Text(part) => text += &escaped(&part),
+            Piece::Value(spec) => {
+                if let Some(arg) = args.next() {
+                    text += &shown(&arg.term, &spec, arg.span, build, &mut values)?;
+                }
+            }
+        }
+    }
+    for arg in args {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text += &shown(&arg.term, &Spec::default(), arg.span, build, &mut values)?;
+    }
+    Ok((text, values))
 }
 
 impl Rules for Print {
@@ -136,22 +170,16 @@ impl Rules for Print {
 impl Call for Print {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let first = args.required("text")?;
-        let (mut values, mut parts) = (Vec::new(), Vec::new());
+        let mut rest = args.positional();
         let text = match &first.term {
-            Term::Str(text) => Some(text.clone()),
+            Term::Str(text) => text.clone(),
             // `print(x, y)` shows the values, with spaces between.
-            term => {
-                parts.push(shown(term, first.span, build, &mut values)?);
-                None
+            _ => {
+                rest.insert(0, first);
+                String::new()
             }
         };
-        for arg in args.positional() {
-            parts.push(shown(&arg.term, arg.span, build, &mut values)?);
-        }
-        let text = match text {
-            Some(text) => filled(&text, &parts, args.span)?,
-            None => parts.join(" "),
-        };
+        let (text, values) = filled(&text, &rest, build, args.span)?;
         build.emit(Print { text }, &values)?;
         Ok(Term::Tuple(Vec::new()))
     }

@@ -121,7 +121,7 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         "print" => {
             let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
-            call.before = "print(\"a = {}\", a);".to_string();
+            call.before = format!("print(\"a = {}\", a, a);", draw.pick(&["{}", "{:.4}", "{:8.3}", "{:e}", "{:?}"]));
             call
         }
         "show_sharding" => {

@@ -1,0 +1,206 @@
+//! Texts with places for values, and how Rust's format specifications say that a value is written there.
+
+/// A part of a text that is printed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    Text(String),
+    /// The place of the next value.
+    Value(Spec),
+}
+
+/// What may stand behind the colon of a place: `[[fill]align][+][0][width][.precision][e]`, or `?`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spec {
+    pub fill: Option<char>,
+    pub align: Option<Align>,
+    /// A sign on positive numbers, too.
+    pub plus: bool,
+    /// Zeros between sign and digits fill the width.
+    pub zeros: bool,
+    pub width: usize,
+    /// Digits after the point.
+    pub precision: Option<usize>,
+    pub form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Center,
+    Right,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    #[default]
+    Plain,
+    /// `{:e}`: with an exponent.
+    Exponent,
+    /// `{:?}`: shape and element type instead of the value.
+    Type,
+}
+
+/// Widths and precisions are at most this; no line needs more.
+const MOST: usize = 1000;
+
+impl Spec {
+    /// What stands between `{:` and `}`.
+    pub fn parse(text: &str) -> Option<Spec> {
+        let mut spec = Spec::default();
+        let align = |c: char| match c {
+            '<' => Some(Align::Left),
+            '^' => Some(Align::Center),
+            '>' => Some(Align::Right),
+            _ => None,
+        };
+        let mut chars = text.chars();
+        let (first, second) = (chars.next(), chars.next());
+        let mut rest = text;
+        if let (Some(fill), Some(found)) = (first, second.and_then(align)) {
+            (spec.fill, spec.align) = (Some(fill), Some(found));
+            rest = &text[fill.len_utf8() + 1..];
+        } else if let Some(found) = first.and_then(align) {
+            spec.align = Some(found);
+            rest = &text[1..];
+        }
+        if let Some(after) = rest.strip_prefix('+') {
+            (spec.plus, rest) = (true, after);
+        }
+        if let Some(after) = rest.strip_prefix('0') {
+            (spec.zeros, rest) = (true, after);
+        }
+        let number = |text: &str| {
+            let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let number = text[..end].parse().ok().filter(|&number: &usize| number <= MOST);
+            (number, end)
+        };
+        let (width, end) = number(rest);
+        if end > 0 {
+            spec.width = width?;
+            rest = &rest[end..];
+        }
+        if let Some(after) = rest.strip_prefix('.') {
+            let (precision, end) = number(after);
+            spec.precision = Some(precision?);
+            rest = &after[end..];
+        }
+        spec.form = match rest {
+            "" => Form::Plain,
+            "e" => Form::Exponent,
+            "?" => Form::Type,
+            _ => return None,
+        };
+        Some(spec)
+    }
+
+    /// The place of a value written so: `{}`, `{:8.3}`.
+    pub fn place(&self) -> String {
+        if *self == Spec::default() {
+            return "{}".to_string();
+        }
+        let align = match self.align {
+            None => "",
+            Some(Align::Left) => "<",
+            Some(Align::Center) => "^",
+            Some(Align::Right) => ">",
+        };
+        let fill = self.fill.map(String::from).unwrap_or_default();
+        let plus = if self.plus { "+" } else { "" };
+        let zeros = if self.zeros { "0" } else { "" };
+        let width = if self.width > 0 { self.width.to_string() } else { String::new() };
+        let precision = self.precision.map(|digits| format!(".{digits}")).unwrap_or_default();
+        let form = match self.form {
+            Form::Plain => "",
+            Form::Exponent => "e",
+            Form::Type => "?",
+        };
+        format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}}}")
+    }
+
+    /// Fills a text up to the width; numbers stand on the right unless something else is asked for.
+    pub fn pad(&self, text: String, is_number: bool) -> String {
+        let missing = self.width.saturating_sub(text.chars().count());
+        if missing == 0 {
+            return text;
+        }
+        if self.zeros && is_number && text.ends_with(|c: char| c.is_ascii_digit()) {
+            let digits = text.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+            return format!("{}{}{}", &text[..digits], "0".repeat(missing), &text[digits..]);
+        }
+        let left = match (self.align, is_number) {
+            (Some(Align::Left), _) | (None, false) => 0,
+            (Some(Align::Center), _) => missing / 2,
+            (Some(Align::Right), _) | (None, true) => missing,
+        };
+        let fill = |count: usize| self.fill.unwrap_or(' ').to_string().repeat(count);
+        format!("{}{text}{}", fill(left), fill(missing - left))
+    }
+}
+
+/// Takes a text apart: `{}` and `{:8.3}` are places, `{{` and `}}` are braces, and everything else stands for itself.
+///
+/// ```
+/// use spmdc_runtime::abi::{Piece, Spec, pieces};
+/// let text = |text: &str| Piece::Text(text.to_string());
+/// let value = |spec: &str| Piece::Value(Spec::parse(spec).unwrap());
+/// assert_eq!(pieces("a {} b"), [text("a "), value(""), text(" b")]);
+/// assert_eq!(pieces("{:8.3}{:e}"), [text(""), value("8.3"), text(""), value("e"), text("")]);
+/// assert_eq!(pieces("{{}} {{{}}}"), [text("{} {"), value(""), text("}")]);
+/// assert_eq!(pieces("{x} } { {:y}"), [text("{x} } { {:y}")]);
+/// ```
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        let inner =
+            after.split_once('}').map(|(inner, behind)| (inner.strip_prefix(':').unwrap_or(inner), behind, inner));
+        let spec = inner.filter(|(_, _, whole)| whole.is_empty() || whole.starts_with(':'));
+        let spec = spec.and_then(|(inner, behind, _)| Some((Spec::parse(inner)?, behind)));
+        rest = match (c, spec) {
+            ('{', Some((spec, behind))) => {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Value(spec));
+                behind
+            }
+            ('{' | '}', _) if after.starts_with(c) => {
+                plain.push(c);
+                &after[1..]
+            }
+            _ => {
+                plain.push(c);
+                after
+            }
+        };
+    }
+    pieces.push(Piece::Text(plain));
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specifications_print_as_they_are_read() {
+        for text in ["8", ".4", "8.3", "e", ".2e", "?", "+.1", "08.2", "<6", "*^9", ">+07.2e"] {
+            let spec = Spec::parse(text).map(|spec| spec.place());
+            assert_eq!(spec, Some(format!("{{:{text}}}")));
+        }
+        for text in ["x", "8.", "8.3f", "1001", "..2", "e2", "99999999999999999999"] {
+            assert_eq!(Spec::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_and_numbers_stand_where_rust_puts_them() {
+        let pad =
+            |spec: &str, text: &str, is_number| Spec::parse(spec).map(|spec| spec.pad(text.to_string(), is_number));
+        assert_eq!(pad("6", "1.5", true), Some(format!("{:6}", 1.5)));
+        assert_eq!(pad("06", "-1.5", true), Some(format!("{:06}", -1.5)));
+        assert_eq!(pad("06", "nan", true), Some(format!("{:>6}", "nan")));
+        assert_eq!(pad("6", "ab", false), Some(format!("{:6}", "ab")));
+        assert_eq!(pad("*^7", "ab", false), Some(format!("{:*^7}", "ab")));
+    }
+}
