@@ -1,14 +1,15 @@
 //! The whole compiler, in order.
 //!
-//! Each stage has a contract, which [`done`] holds a module to before it is handed on; whoever wants to see the program in between
-//! (`dump`, reports, tests) watches there. A dump is a program at its stage: compiling it begins behind that.
+//! Each stage has a contract, which [`done`] holds a module to before it is handed on: in debug builds what the passes have made,
+//! and always what was read as a dump. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
+//! program at its stage: compiling it begins behind that.
 
 pub use crate::check::CheckOptions;
 use crate::check::check;
 use crate::check::sources::SourceSet;
 use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;
-use crate::ir::verify::{verify, verify_layouts};
+use crate::ir::verify::{Violation, verify, verify_layouts};
 use crate::ir::{Module, Stage};
 use crate::passes::align_frames::align_frames;
 use crate::passes::combine_collectives::combine_collectives;
@@ -72,6 +73,9 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     let mut run = Run { options, started: Instant::now(), out: Compilation::default() };
     let (module, warnings) = check(set, &options.check)?;
     run.out.warnings = warnings;
+    if set.file(SourceSet::ROOT).program.stage.is_some() {
+        verify(&module).map_err(|violations| untrue(&module, violations))?;
+    }
     run.time("check");
     match run.stages(module)? {
         None => {}
@@ -142,8 +146,9 @@ impl Run<'_> {
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
         let verified = if cfg!(debug_assertions) { verify(module) } else { verify_layouts(module) };
         if let Err(violations) = verified {
-            let error = |text: String| {
-                let message = format!("the program at stage `{}` breaks its contract: {text}", module.stage.name());
+            let error = |violation: Violation| {
+                let stage = module.stage.name();
+                let message = format!("the program at stage `{stage}` breaks its contract: {}", violation.text);
                 Diagnostic::error(Code::E0999, Span::default(), message)
             };
             return Err(violations.into_iter().map(error).collect());
@@ -151,6 +156,15 @@ impl Run<'_> {
         self.out.stages.push(module.clone());
         Ok(self.options.stop_after == Some(module.stage))
     }
+}
+
+/// E0109: what was read as a dump holds things that no program has at that stage.
+fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
+    let error = |violation: Violation| {
+        let message = format!("this dump is no program at stage `{}`: {}", module.stage.name(), violation.text);
+        Diagnostic::error(Code::E0109, violation.span, message)
+    };
+    violations.into_iter().map(error).collect()
 }
 
 /// From `propagated` to `partitioned`; `after` hears of each part.

@@ -43,6 +43,8 @@ codes! {
     E0105 "the program has no entry function",
     E0106 "assignment to a name that is not mutable",
     E0107 "unknown constant in --set",
+    E0108 "a form that only dumps may use",
+    E0109 "a dump that is no program at its stage",
     E0201 "wrong number of arguments",
     E0202 "unknown or repeated keyword argument",
     E0203 "types do not match",

@@ -58,6 +58,21 @@ impl<'a> Args<'a> {
         Some(self.rest.remove(at))
     }
 
+    /// Only by keyword, and only in dumps; `instead` says what programs write.
+    pub fn take_in_dumps(&mut self, name: &str, instead: &str, build: &Builder) -> Result<Option<Arg>, Diagnostic> {
+        if build.exact {
+            return Ok(self.take_named(name));
+        }
+        match self.rest.iter().find(|arg| arg.name.as_deref() == Some(name)) {
+            Some(arg) => Err(super::errors::calls::only_in_dumps(
+                &format!("`{}` with `{name}=`", self.function),
+                instead,
+                arg.span,
+            )),
+            None => Ok(None),
+        }
+    }
+
     pub fn required(&mut self, name: &str) -> Result<Arg, Diagnostic> {
         self.take(name).ok_or_else(|| {
             let error = super::errors::calls::missing(self.function, name, self.span);

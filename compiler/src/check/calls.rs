@@ -134,6 +134,9 @@ impl Checker<'_> {
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
+        if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
+            return self.report(errors_of_calls::only_in_dumps(&format!("`{name}`"), instead, span));
+        }
         if let Some(call) = ops::builtin(name) {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
             let mut args = Args::new(name, span, args);

@@ -33,6 +33,7 @@ pub mod term;
 mod trees;
 mod types;
 
+pub use errors::calls::only_in_dumps;
 pub use errors::sizes::too_large;
 pub use meshes::MeshOverride;
 pub use names::is_builtin;

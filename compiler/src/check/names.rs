@@ -405,7 +405,7 @@ impl Resolver<'_> {
         candidates.extend(self.names.of_file(self.file));
         candidates.extend(self.axes.iter().map(String::as_str));
         // Not `extend`: it would make all names live as long as these.
-        ops::builtin_names().for_each(|name| candidates.push(name));
+        ops::builtin_names().filter(|name| ops::instead_of(name).is_none()).for_each(|name| candidates.push(name));
         candidates.extend(["true", "false", "None"]);
         let unknown = errors::names::unknown(name, span, &candidates);
         self.diagnostics.push(unknown);

@@ -243,10 +243,12 @@ impl Checker<'_> {
             self.report(shardings::frame(axes.span));
             return None;
         }
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        // More than any dimension has; so the places of blocks are numbers, too.
+        const MOST: u64 = 1 << 40;
+        let number = |number: u64| number.min(MOST) as usize;
         let frame = axes.frame.map(|ast::Frame { size, start, step }| sharding::Frame {
             size: number(size),
-            start,
+            start: start.clamp(-(MOST as i64), MOST as i64),
             step: number(step).max(1),
         });
         Some(DimSharding { axes: known?, open: axes.open, frame })

@@ -239,10 +239,11 @@ impl<'a> KernelBuilder<'a> {
         })
     }
 
-    /// A checked dynamic index: the i64 scalar that lies in `value`'s buffer, read once.
-    pub fn dynamic_index(&mut self, value: Value) -> Affine {
+    /// A dynamic index: the i64 scalar that lies in `value`'s buffer, read once. It has been checked; should a dump have left that
+    /// out, it is the last of `places`.
+    pub fn dynamic_index(&mut self, value: Value, places: usize) -> Affine {
         let buffer = self.buffer(value, false);
-        let elem = self.push(Inst::LoopInvariant { buffer });
+        let elem = self.push(Inst::LoopInvariant { buffer, last: places.saturating_sub(1) as u64 });
         Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
     }
 

@@ -120,7 +120,9 @@ impl Interpreter<'_> {
             .dynamic
             .iter()
             .map(|&(elem, stride)| match &self.kernel.insts[elem.0 as usize] {
-                Inst::LoopInvariant { buffer } => read(&self.buffers[*buffer], DType::I64, 0) as i64 * stride,
+                Inst::LoopInvariant { buffer, last } => {
+                    read(&self.buffers[*buffer], DType::I64, 0).min(*last) as i64 * stride
+                }
                 other => panic!("{other:?} is no dynamic index"),
             })
             .sum();
@@ -143,7 +145,7 @@ impl Interpreter<'_> {
                 let index = self.affine(affine);
                 number::cast(DType::I64, *dtype, index as u64).expect(undefined)
             }
-            Inst::LoopInvariant { buffer } => read(&self.buffers[*buffer], DType::I64, 0),
+            Inst::LoopInvariant { buffer, last } => read(&self.buffers[*buffer], DType::I64, 0).min(*last),
             Inst::Unary { op, dtype, arg } => {
                 let arg = self.value(*arg)?;
                 number::eval_unary(*op, *dtype, arg).expect(undefined)

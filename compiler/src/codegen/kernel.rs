@@ -366,9 +366,12 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let from = if index.lane == I32 { DType::I32 } else { DType::I64 };
                 self.vector(lanes).cast(from, *dtype, index)
             }
-            Inst::LoopInvariant { buffer } => {
+            Inst::LoopInvariant { buffer, last } => {
                 let value = self.builder.ins().load(I64, memory(), self.buffers[*buffer], 0);
-                Bundle::new(I64, &[value])
+                let last = self.builder.ins().iconst(I64, *last as i64);
+                let is_place = self.builder.ins().icmp(IntCC::UnsignedLessThan, value, last);
+                let place = self.builder.ins().select(is_place, value, last);
+                Bundle::new(I64, &[place])
             }
             Inst::Unary { op, dtype, arg } => {
                 let arg = self.operand(*arg, lanes);

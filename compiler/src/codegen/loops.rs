@@ -72,9 +72,11 @@ pub enum Inst {
         affine: Affine,
         dtype: DType,
     },
-    /// An i64 read once before the loops from a scalar buffer of i64: a checked dynamic index.
+    /// An i64 read once before the loops from a scalar buffer of i64: a dynamic index. What is not one of `0..=last`, seen as
+    /// an unsigned number, is `last`: an address is never made of a number that was not looked at.
     LoopInvariant {
         buffer: usize,
+        last: u64,
     },
     Unary {
         op: UnaryOp,

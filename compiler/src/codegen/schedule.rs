@@ -323,7 +323,7 @@ impl<'a> Scheduler<'a> {
                 let mut kernel = lowering.kernel();
                 let index = kernel.block_dims(lowering.ty(value), false);
                 let elem = kernel.operand(value, &index);
-                let place = kernel.dynamic_index(trip);
+                let place = kernel.dynamic_index(trip, lowering.ty(stack).shape()[0]);
                 let at: Vec<Affine> = std::iter::once(place).chain(index).collect();
                 kernel.store(stack, &at, elem);
                 lowering.run(kernel);

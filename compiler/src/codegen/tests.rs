@@ -633,7 +633,7 @@ fn addresses_know_scalars_and_dynamic_indices() {
             Scalar::BlockLen(LayoutDim { size: 50, axes: vec![0] }),
         ],
         insts: vec![
-            Inst::LoopInvariant { buffer: 0 },
+            Inst::LoopInvariant { buffer: 0, last: 2 },
             Inst::Load { access: access(1, address), dtype },
             Inst::Index { affine: global, dtype },
             Inst::Binary { op: BinaryOp::Add, dtype, lhs: Elem(1), rhs: Elem(2) },
@@ -642,7 +642,8 @@ fn addresses_know_scalars_and_dynamic_indices() {
     };
     let jit = jit::compile(std::slice::from_ref(&kernel)).unwrap();
     let rows: Vec<u64> = (0..150).map(|i| u64::from((i as f32 / 7.0).to_bits())).collect();
-    for row in 0..3 {
+    // What is no row is the last one.
+    for row in [0, 1, 2, 3, 1 << 40, u64::MAX] {
         let buffers = vec![bytes(DType::I64, &[row]), bytes(dtype, &rows), vec![0; 120]];
         check(&kernel, jit.functions()[0], &buffers, &[20, 30], 0, 30);
     }

@@ -53,7 +53,11 @@ impl DimSharding {
     /// laid out as this one.
     pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
         let outer = self.frame.unwrap_or(Frame { size: whole, start: 0, step: 1 });
-        let frame = Frame { size: outer.size, start: outer.start + start * outer.step as i64, step: outer.step * step };
+        let frame = Frame {
+            size: outer.size,
+            start: outer.start.saturating_add(start.saturating_mul(outer.step as i64)),
+            step: outer.step.saturating_mul(step),
+        };
         let plain = DimSharding::closed(self.axes.clone());
         let framed = DimSharding { frame: Some(frame), ..plain.clone() };
         if framed.has_blocks_of(&plain, size, mesh) { plain } else { framed }

@@ -7,12 +7,12 @@
 //! - what a loop carries, what branches give, and what enters and leaves a region has one element type and shape on both sides;
 //! - no collective of manual code stands under a condition that varies over its axes.
 //!
-//! From `propagated` on no dimension is open. From `partitioned` on the operands of every op agree with its factor rule and its results
+//! Before `partitioned` nothing speaks of the blocks that devices have. From `propagated` on no dimension is open. From `partitioned` on the operands of every op agree with its factor rule and its results
 //! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
 //! without saying how it is made.
 
 use crate::ir::mesh::Mesh;
-use crate::ir::sharding::Sharding;
+use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::window::{Reaches, WindowMap};
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
@@ -22,14 +22,22 @@ use crate::ops::reshard::Step;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::insert_reshards::{frames_of, kept_sums, natural, needed};
 use crate::passes::propagate::{Assignment, Projection};
+use spmdc_grammar::span::Span;
+
+/// What a module must hold and does not, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    pub span: Span,
+    pub text: String,
+}
 
 /// The layouts that could not be stored: of all that [`verify`] knows the least, in a time that every compilation can afford.
-pub fn verify_layouts(module: &Module) -> Result<(), Vec<String>> {
+pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
     let mut violations = Vec::new();
     let mut defined = |value: Value, place: &dyn Fn() -> String| {
         let ty = module.func.ty(value);
         if let Some(text) = layout_violation(value, ty, &module.mesh) {
-            violations.push(format!("{}: {text}", place()));
+            violations.push(Violation { span: Span::default(), text: format!("{}: {text}", place()) });
         }
     };
     module.func.body.params.iter().for_each(|&param| defined(param, &|| "the function".to_string()));
@@ -56,8 +64,8 @@ fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     Some(format!("{value}: {} has {what}", ty.display(mesh)))
 }
 
-/// Every violation, each with its statement; a module that has any is a defect of the compiler.
-pub fn verify(module: &Module) -> Result<(), Vec<String>> {
+/// Every violation. A module that the compiler has made has none, or the compiler has a defect; one that was read may say anything.
+pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
     let mut verifier = Verifier {
         func: &module.func,
         mesh: &module.mesh,
@@ -85,7 +93,7 @@ struct Verifier<'a> {
     defined: Vec<bool>,
     manual: AxisSet,
     conditions: AxisSet,
-    violations: Vec<String>,
+    violations: Vec<Violation>,
     place: Place<'a>,
 }
 
@@ -99,12 +107,12 @@ enum Place<'a> {
 
 impl<'a> Verifier<'a> {
     fn violation(&mut self, text: impl Into<String>) {
-        let place = match self.place {
-            Place::Function => "the function".to_string(),
-            Place::Stmt(stmt) => describe(stmt, self.func, self.mesh),
-            Place::Results => "the results of a block".to_string(),
+        let (span, place) = match self.place {
+            Place::Function => (Span::default(), "the function".to_string()),
+            Place::Stmt(stmt) => (stmt.origin.span, describe(stmt, self.func, self.mesh)),
+            Place::Results => (Span::default(), "the results of a block".to_string()),
         };
-        self.violations.push(format!("{place}: {}", text.into()));
+        self.violations.push(Violation { span, text: format!("{place}: {}", text.into()) });
     }
 
     fn expect(&mut self, holds: bool, text: impl FnOnce(&Self) -> String) {
@@ -185,6 +193,10 @@ impl<'a> Verifier<'a> {
                     shape.extend(self.func.ty(value).shape());
                     let stacked = self.func.ty(stack).shape() == shape;
                     self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
+                    let lies_so = self.func.ty(stack).sharding == stacked_layout(&self.func.ty(value).sharding);
+                    self.expect(self.stage < Stage::Partitioned || lies_so, |it| {
+                        format!("{} does not lie as {} does", it.display(stack), it.display(value))
+                    });
                 }
                 self.under(varies, |verifier| verifier.block(body));
             }
@@ -351,6 +363,10 @@ impl<'a> Verifier<'a> {
             let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();
             self.expect(reached, |_| "a condition around it varies over its axes".to_string());
         }
+        let of_blocks = speaks_of_blocks(op, stmt.args.len());
+        self.expect(self.stage >= Stage::Partitioned || !of_blocks, |_| {
+            "speaks of blocks that there are not yet".to_string()
+        });
         if let Op::Scan(scan) = op
             && self.stage >= Stage::Partitioned
         {
@@ -447,6 +463,21 @@ impl<'a> Verifier<'a> {
     }
 }
 
+/// How a stack of values lies: each device has what it has of every one.
+fn stacked_layout(value: &Sharding) -> Sharding {
+    let mut layout = value.clone();
+    layout.dims.insert(0, DimSharding::default());
+    layout
+}
+
+/// Whether an op has a meaning only where every device has a block of each value.
+fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
+    let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
+    let totals = matches!(op, Op::Scan(_)) && operands > 1;
+    let is_step = matches!(op, Op::Reshard(reshard) if matches!(reshard.step, Step::Slice | Step::Collective(_)));
+    halos || totals || is_step || matches!(op, Op::Halo(_) | Op::BlockTotals(_) | Op::Combined(_))
+}
+
 /// A statement in one line.
 fn describe(stmt: &Stmt, func: &Func, mesh: &Mesh) -> String {
     let is_known = |value: &Value| (value.0 as usize) < func.values.len();
@@ -489,12 +520,17 @@ mod tests {
         assert_eq!(verify(&module()), Ok(()));
     }
 
+    fn joined(found: Result<(), Vec<Violation>>) -> String {
+        let texts = found.unwrap_err().into_iter().map(|violation| violation.text);
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     #[test]
     fn violations_are_found() {
         let broken = |change: fn(&mut Module)| {
             let mut module = module();
             change(&mut module);
-            verify(&module).unwrap_err().join("\n")
+            joined(verify(&module))
         };
         let late = broken(|module| module.func.body.stmts.reverse());
         assert!(late.contains("is used where it is not defined"), "{late}");
@@ -515,7 +551,7 @@ mod tests {
             module.stage = stage;
             let value = module.func.body.stmts.last().unwrap().results[0];
             module.func.info_mut(value).ty.sharding = Sharding::closed(vec![vec![0, 1, 0]]);
-            let found = verify_layouts(&module).unwrap_err().join("\n");
+            let found = joined(verify_layouts(&module));
             assert!(found.contains("f32[8@(X,Y,X)] has an axis twice"), "{found}");
         }
     }

@@ -13,6 +13,7 @@ use crate::codegen::builder::table;
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
+use crate::ops::shape::MAX_ELEMENTS;
 use spmdc_runtime::abi::{FetchDim, FetchRun, Scalar};
 use std::ops::Range;
 
@@ -42,6 +43,18 @@ impl DimMap {
 
     pub fn is_identity(&self) -> bool {
         *self == DimMap::identity(self.size)
+    }
+
+    /// Whether this can be a window: its elements go round once at most, forwards or backwards, and all numbers are those of sizes.
+    pub fn is_sound(&self) -> bool {
+        let sizes = [self.size, self.before, self.len, self.after];
+        if self.step == 0 || sizes.into_iter().any(|size| size > MAX_ELEMENTS) {
+            return false;
+        }
+        let Some(steps) = self.len.checked_sub(1) else { return true };
+        let (size, way) = (self.size as i64, self.step.checked_mul(steps as i64));
+        let last = way.and_then(|way| way.checked_add(self.start as i64));
+        self.start < self.size && last.is_some_and(|last| (-size..2 * size).contains(&last))
     }
 
     /// The size of the result.

@@ -7,7 +7,7 @@
 
 use super::elementwise::{BinaryOp, binary};
 use super::factors::{FactorKind, Factors};
-use super::index::are_checked;
+use super::index::{are_checked, beginnings, checked};
 use super::promote::cast;
 use super::slice::{Range, slice};
 use super::update::{Places, Update, assigned};
@@ -82,7 +82,9 @@ impl Rules for DynamicSlice {
         let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
         let ty = self.infer(&types).unwrap_or_default().pop().unwrap_or_else(|| args[0].ty.clone());
         Ok(vec![Array::from_fn(ty, |index| {
-            let start = |dim: usize| self.cut(dim).map_or(0, |at| args[1 + at].bits[0] as usize);
+            let start = |dim: usize| {
+                self.cut(dim).map_or(0, |at| checked(args[1 + at], beginnings(args[0].shape()[dim], self.dims[at].1)))
+            };
             let own: Vec<usize> = index.iter().enumerate().map(|(dim, &at)| start(dim) + at).collect();
             args[0].get(&own)
         })])
@@ -113,7 +115,8 @@ impl Rules for DynamicSlice {
                 own.push(at.clone());
                 continue;
             };
-            let place = kernel.global_index(to, dim, at).plus(&kernel.dynamic_index(stmt.args[1 + cut]));
+            let start = kernel.dynamic_index(stmt.args[1 + cut], beginnings(from.shape()[dim], self.dims[cut].1));
+            let place = kernel.global_index(to, dim, at).plus(&start);
             own.push(kernel.index_in_block(from, dim, &place, &mut tests));
         }
         kernel.operand_if(stmt.args[0], &own, &tests)
@@ -199,7 +202,8 @@ fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnos
 
 impl Call for DynamicSlice {
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        if let Some(dims) = args.take_named("dims") {
+        let instead = "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";
+        if let Some(dims) = args.take_in_dumps("dims", instead, build)? {
             let dims = Args::new("dynamic_slice", args.span, vec![dims]).ints("dims")?;
             let lens = args.ints("sizes")?;
             let value = args.array(build, "operand")?;

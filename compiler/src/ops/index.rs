@@ -224,11 +224,28 @@ pub struct Index {
     pub dims: Vec<usize>,
 }
 
+/// At how many places a region of `len` can begin in a dimension of `size`.
+pub(super) fn beginnings(size: usize, len: usize) -> usize {
+    (size + 1).saturating_sub(len)
+}
+
+/// One of so many places, as [`KernelBuilder::dynamic_index`] reads it.
+pub(super) fn checked(index: &Array, places: usize) -> usize {
+    index.bits[0].min(places.saturating_sub(1) as u64) as usize
+}
+
 /// Whether operands are what `check_index` gives.
 pub(super) fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
     match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
         Some(ty) => Err(Mismatch::new(Code::E0203, format!("a checked index is an i64 scalar, not {ty}"))),
         None => Ok(()),
+    }
+}
+
+impl Index {
+    /// Whether a dimension that is indexed is empty; the check in front has stopped the program.
+    fn has_no_place(&self, shape: &[usize]) -> bool {
+        self.dims.iter().any(|&dim| shape[dim] == 0)
     }
 }
 
@@ -275,10 +292,13 @@ impl Rules for Index {
         let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
         let mut result = self.infer(&types).unwrap_or_default();
         let ty = result.pop().unwrap_or_else(|| args[0].ty.clone());
+        if self.has_no_place(args[0].shape()) {
+            return Ok(vec![Array::from_fn(ty, |_| 0)]);
+        }
         Ok(vec![Array::from_fn(ty, |index| {
             let mut kept = index.iter().copied();
             let own = (0..args[0].ty.rank()).map(|dim| match self.dims.iter().position(|&indexed| indexed == dim) {
-                Some(at) => args[1 + at].bits[0] as usize,
+                Some(at) => checked(args[1 + at], args[0].shape()[dim]),
                 None => kept.next().unwrap_or(0),
             });
             let own: Vec<usize> = own.collect();
@@ -304,13 +324,16 @@ impl Rules for Index {
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let ty = kernel.context.ty(stmt.args[0]);
+        if self.has_no_place(ty.shape()) {
+            return kernel.constant(ty.dtype(), 0);
+        }
         let mut kept = index.iter().cloned();
         let mut own = Vec::new();
         let mut tests = Vec::new();
         for dim in 0..ty.rank() {
             own.push(match self.dims.iter().position(|&indexed| indexed == dim) {
                 Some(at) => {
-                    let place = kernel.dynamic_index(stmt.args[1 + at]);
+                    let place = kernel.dynamic_index(stmt.args[1 + at], ty.shape()[dim]);
                     kernel.index_in_block(ty, dim, &place, &mut tests)
                 }
                 None => kept.next().unwrap_or_default(),

@@ -365,9 +365,29 @@ pub fn builtin(name: &str) -> Option<CallFn> {
     table().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
 }
 
-/// All names that calls of shipped functions may use, for suggestions.
+/// All names that calls of shipped functions may use.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     table().flat_map(|(names, _)| names.iter().copied())
+}
+
+/// Functions that dumps alone may call, as they take for granted what the compiler has made sure of, each with what programs write.
+const IN_DUMPS: &[(&str, &str)] = &[
+    ("check_index", "write x[i]: every index is checked"),
+    ("index", "write x[i]"),
+    ("update", "write x[i] = v, for an `x` that is `let mut`"),
+    ("window", "write x[1:3], `roll`, `flip` or `pad`"),
+    ("halo", "write x[1:3] or `roll`: what devices lack is fetched"),
+    ("block_totals", "write `cumsum` or the like"),
+    ("pin", "annotate the variable, or write reshard(x, P(X, _))"),
+    ("shard", "write reshard(x, P(X, _))"),
+    ("all_reduce", "write reshard(x, P(X, _)), or `psum` in a manual function"),
+    ("reduce_scatter", "write reshard(x, P(X, _)), or `psum_scatter` in a manual function"),
+    ("collective_permute", "write reshard(x, P(X, _)), or `ppermute` in a manual function"),
+];
+
+/// What a program writes instead of a call that only dumps may contain; None for the functions that everybody may call.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    IN_DUMPS.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
 }
 
 #[cfg(test)]
@@ -381,5 +401,10 @@ mod tests {
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn what_only_dumps_may_call_stands_in_the_table() {
+        assert!(IN_DUMPS.iter().all(|(name, _)| builtin(name).is_some()));
     }
 }

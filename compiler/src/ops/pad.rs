@@ -252,8 +252,9 @@ impl Call for Pad {
         {
             return Ok(Term::Array(extended(build, value, &widths, mode, args)?));
         }
-        let number = match (args.take_named("bits"), args.take_named("constant_values")) {
-            // In dumps: any number, NaN included.
+        let bits = args.take_in_dumps("bits", "write `constant_values=`", build)?;
+        let number = match (bits, args.take_named("constant_values")) {
+            // Any number, NaN included.
             (Some(arg), _) => match arg.term {
                 Term::Int(bits) => bits as u64,
                 other => {

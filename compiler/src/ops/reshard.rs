@@ -6,6 +6,7 @@
 use super::factors::{FactorKind, Factors};
 use super::{Call, Mismatch, Reads, Rules, combined};
 use crate::check::args::Args;
+use crate::check::only_in_dumps;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
@@ -171,8 +172,17 @@ pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from
 }
 
 /// Whether a call in a dump that has the name of a collective is a step, or several: it says layouts, not axes.
-pub fn is_step(args: &Args<'_>) -> bool {
-    args.rest.iter().any(|arg| matches!(arg.term, Term::Sharding(_)) || arg.name.as_deref() == Some("to"))
+pub fn is_step(args: &Args<'_>, build: &Builder) -> Result<bool, Diagnostic> {
+    let layout =
+        args.rest.iter().find(|arg| matches!(arg.term, Term::Sharding(_)) || arg.name.as_deref() == Some("to"));
+    match layout {
+        Some(arg) if !build.exact => {
+            let what = format!("`{}` with a layout", args.function);
+            let instead = "write reshard(x, P(X, _)), or the axis of a manual function";
+            Err(only_in_dumps(&what, instead, arg.span))
+        }
+        layout => Ok(layout.is_some()),
+    }
 }
 
 impl Call for Reshard {

@@ -345,8 +345,7 @@ impl Call for Scan {
         }
         let axis = shape::axes(&[axis.unwrap_or(0)], build.ty(value).rank(), args.span)?[0];
         let mut operands = vec![value];
-        // Only dumps name totals.
-        if let Some(totals) = if build.exact { args.take_named("totals") } else { None } {
+        if let Some(totals) = args.take_in_dumps("totals", "leave it out", build)? {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
         Ok(Term::Array(build.emit1(Scan { op, axis, reverse }, &operands)?))

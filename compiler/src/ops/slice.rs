@@ -83,6 +83,16 @@ impl Range {
         (self.start as i64 + i as i64 * self.step) as usize
     }
 
+    /// Whether all places are ones of a dimension of this size.
+    pub fn lies_in(&self, size: usize) -> bool {
+        let last = |steps: i64| i64::try_from(self.start).ok()?.checked_add(self.step.checked_mul(steps)?);
+        let inside = |place: Option<i64>| place.is_some_and(|place| place >= 0 && (place as u64) < size as u64);
+        match self.len.checked_sub(1) {
+            None => true,
+            Some(steps) => self.start < size && i64::try_from(steps).is_ok_and(|steps| inside(last(steps))),
+        }
+    }
+
     /// As it is written in an index.
     pub fn display(&self, size: usize) -> String {
         if self.is_all(size) {

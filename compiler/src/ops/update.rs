@@ -4,7 +4,7 @@
 //! part of each dimension that the region cuts, and are needed where that part lies; a single value for all is everywhere anyway.
 
 use super::factors::{FactorKind, Factors, Part};
-use super::index::{self, Item, Taken, are_checked};
+use super::index::{self, Item, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::Range;
@@ -61,7 +61,7 @@ impl Rules for Update {
         are_checked(&args[2..])?;
         let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
         let inside = |places: &Places, size: usize| match places {
-            Places::Range(range) => range.step > 0 && (range.len == 0 || range.at(range.len - 1) < size),
+            Places::Range(range) => range.step > 0 && range.lies_in(size),
             Places::Dynamic(len) => *len <= size,
         };
         let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
@@ -110,9 +110,9 @@ impl Rules for Update {
         let strides = shape::strides(result.shape());
         for index in shape::indices(&self.region()) {
             let mut dynamic = args[2..].iter();
-            let places = self.at.iter().zip(&index).map(|(places, &i)| match places {
+            let places = self.at.iter().zip(&index).zip(args[0].shape()).map(|((places, &i), &size)| match places {
                 Places::Range(range) => range.at(i),
-                Places::Dynamic(_) => dynamic.next().map_or(0, |place| place.bits[0] as usize) + i,
+                Places::Dynamic(len) => dynamic.next().map_or(0, |place| checked(place, beginnings(size, *len))) + i,
             });
             let address: usize = places.zip(&strides).map(|(place, stride)| place * stride).sum();
             result.bits[address] = args[1].get_broadcast(&index);
@@ -161,7 +161,10 @@ impl Rules for Update {
             // The number of the place among those of this device, and its index in the device's block.
             let (number, place) = match places {
                 Places::Dynamic(len) => {
-                    let place = dynamic.next().map(|&place| kernel.dynamic_index(place)).unwrap_or_default();
+                    let place = dynamic
+                        .next()
+                        .map(|&at| kernel.dynamic_index(at, beginnings(ty.shape()[dim], *len)))
+                        .unwrap_or_default();
                     if ty.sharding.dims[dim].axes.is_empty() {
                         let number = kernel.dim(Scalar::Const(*len as i64), *len, false);
                         let place = place.plus(&number);

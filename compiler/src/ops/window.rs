@@ -137,8 +137,7 @@ pub(super) fn read(term: &Term, shape: &[usize], span: Span) -> Result<Vec<DimMa
             len: unsigned(len)?,
             after: unsigned(after)?,
         };
-        let fits = step != 0 && (map.len == 0 || map.start < map.size);
-        if fits { Ok(map) } else { Err(malformed()) }
+        if map.is_sound() { Ok(map) } else { Err(malformed()) }
     };
     dims.iter().zip(shape).map(dim).collect()
 }

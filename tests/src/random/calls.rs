@@ -53,21 +53,6 @@ pub const SYNTAX: &[&str] = &[
     "constant",
 ];
 
-/// Names that only dumps contain; whatever they mean is reached by other calls and read back from their dumps.
-pub const DUMPS: &[&str] = &[
-    "pin",
-    "shard",
-    "all_reduce",
-    "reduce_scatter",
-    "collective_permute",
-    "check_index",
-    "index",
-    "update",
-    "window",
-    "halo",
-    "block_totals",
-];
-
 /// A call of the function or operator; None if nothing is known of the name.
 pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     elementwise(name, draw)

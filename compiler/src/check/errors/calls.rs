@@ -16,6 +16,12 @@ pub fn too_many(function: &str, takes: usize, given: usize, span: Span) -> Diagn
     Diagnostic::error(Code::E0201, span, format!("`{function}` takes {takes}, {given} are given"))
 }
 
+/// E0108
+pub fn only_in_dumps(what: &str, instead: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0108, span, format!("{what} is for dumps: it trusts what the compiler has checked"))
+        .help(instead)
+}
+
 /// E0201
 pub fn unused(function: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0201, span, format!("`{function}` does not take this argument"))

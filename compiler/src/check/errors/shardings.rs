@@ -10,9 +10,9 @@ pub fn axis_twice(axis: &str, span: Span) -> Diagnostic {
         .help("a device has one coordinate along an axis, so an axis splits one dimension at most")
 }
 
-/// E0002
+/// E0108
 pub fn frame(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0002, span, "only dumps say in which blocks of another dimension a dimension lies")
+    Diagnostic::error(Code::E0108, span, "only dumps say in which blocks of another dimension a dimension lies")
         .help("name the axes alone: the compiler decides where parts of arrays lie")
 }
 

@@ -86,7 +86,7 @@ impl Collective for PAllGather {
 impl Call for PAllGather {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_gather(v, P(...))` is the step of a reshard.
-        if is_step(args) {
+        if is_step(args, build)? {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

@@ -115,7 +115,7 @@ impl Collective for PAllToAll {
 impl Call for PAllToAll {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_to_all(v, P(...))` is the step of a reshard.
-        if is_step(args) {
+        if is_step(args, build)? {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

@@ -160,7 +160,8 @@ fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
             let mut rows = accesses.iter().filter(|access| access.buffer == number).map(|access| row(kernel, access));
             let first = rows.next().flatten();
             let alike = rows.all(|row| row == first);
-            let scalar = kernel.insts.contains(&Inst::LoopInvariant { buffer: number });
+            let scalar =
+                kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { buffer, .. } if *buffer == number));
             Use {
                 arena: place.arena,
                 bytes: place.offset..place.offset + slot.len as u64 * size,

@@ -299,7 +299,7 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             .all(|(dim, info)| info.extent == Extent::Static(1) || address.terms.iter().any(|&(known, _)| known == dim))
         && kernel.insts.iter().all(|inst| match inst {
             Inst::Load { access, .. } => access.buffer != read || same(&access.address),
-            Inst::LoopInvariant { buffer } => *buffer != read,
+            Inst::LoopInvariant { buffer, .. } => *buffer != read,
             Inst::Const { .. }
             | Inst::Index { .. }
             | Inst::Unary { .. }
