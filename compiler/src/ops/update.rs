@@ -42,7 +42,7 @@ pub struct Update {
 
 impl Update {
     /// The shape of the region.
-    fn region(&self) -> Vec<usize> {
+    pub fn region(&self) -> Vec<usize> {
         let len = |places: &Places| match places {
             Places::Range(range) => range.len,
             Places::Dynamic(len) => *len,
@@ -89,7 +89,7 @@ impl Rules for Update {
         for (own, &size) in v.shape.iter().enumerate() {
             let dim = skipped + own;
             new.push(vec![match self.at[dim] {
-                Places::Range(range) if range.len == size && size > 1 => {
+                Places::Range(range) if range.len == size && size > 0 => {
                     if range != Range::all(x.shape[dim]) {
                         rule.parts.push(Part { operand: 1, dim: own, start: range.start, step: range.step as usize });
                     }

@@ -13,8 +13,8 @@
 //! until none changes. Values that the program shows (parameters, results, layouts asked for) and those of ops that know no frames
 //! keep their own blocks.
 //!
-//! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for a single place
-//! that is cut out only to be put in elsewhere: it stays on the device where it is needed, if the axes are free that split what it is
+//! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for single places
+//! that are cut out to be put in again: they stay on the device where they are needed, if the axes are free that split what they are
 //! put into.
 
 use crate::ir::mesh::Mesh;
@@ -199,12 +199,17 @@ impl<'a> Graph<'a> {
         let rules = stmt.op.rules();
         let knows_frames = match &stmt.op {
             Op::Update(_) | Op::Concatenate(_) | Op::Reduce(_) => true,
-            Op::Reshape(_) | Op::Reshard(_) => false,
+            Op::Reshard(_) => false,
             _ => rules.is_pointwise() && !rules.has_effect() && rules.group().is_none(),
         };
-        let values = || stmt.args.iter().chain(&stmt.results);
+        if let Op::Reshape(op) = &stmt.op {
+            // A new dimension of size 1 costs nothing wherever it lies: the operand is there on all devices along its axes.
+            stmt.args.iter().for_each(|&arg| self.fix(arg));
+            let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
+            return others.for_each(|(dim, _)| self.fix_dim(stmt.results[0], dim));
+        }
         if !knows_frames {
-            return values().for_each(|&value| self.fix(value));
+            return stmt.args.iter().chain(&stmt.results).for_each(|&value| self.fix(value));
         }
         let projection = Projection::new(self.func.factors(stmt));
         let rule = &projection.rule;
@@ -336,8 +341,7 @@ impl<'a> Graph<'a> {
     fn choose(&mut self, group: Node, edges: &[usize]) -> bool {
         let size = self.size(group);
         let now = self.layout(group).clone();
-        let is_alone = self.members[&group].len() == 1;
-        let single = size == 1 && is_alone && edges.iter().any(|&at| self.edges[at].is_part);
+        let single = size == 1 && edges.iter().any(|&at| self.edges[at].is_part);
         if now.axes.is_empty() && !single {
             return false;
         }

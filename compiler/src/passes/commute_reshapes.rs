@@ -12,14 +12,20 @@
 //! does, or concern only the last dimensions that both shapes have in common, as a bias does. Nothing is computed twice: where a
 //! value is needed in the other shape as well, all stays.
 //!
+//! An assignment to a region leads back to the shape of the region: `u[0, :] += 1` takes a row `f32[1,16]` as `f32[16]`, adds to it, and
+//! puts it back as a row. Computed as a row it can stay on the device that has it, which no layout of `f32[16]` says. Between shapes
+//! that differ in dimensions of size 1 only, all other operands are reshaped too.
+//!
 //! Statements of the detour stay for now, as reports are asked for values by name; `dce` takes them away behind propagation. On
 //! explicit axes types are decided already, so there nothing is done.
 
 use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, Type};
 use crate::ir::typing::unknown_layout;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
+use crate::ops::reshape::Reshape;
 use std::collections::BTreeMap;
 
 /// Longer detours stay as they are.
@@ -44,14 +50,24 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks.iter_mut().for_each(|inner| straighten(inner, func, uses, mesh));
-        let direct = match &stmt.op {
-            Op::Reshape(op) if !op.trivial => detour(&makers, func, uses, stmt.args[0], &op.shape),
+        let known = stmts.len();
+        let back = match &stmt.op {
+            Op::Reshape(op) => Some((stmt.args[0], op.shape.clone())),
+            Op::Update(op) => Some((stmt.args[1], op.region())),
             _ => None,
         };
-        let known = stmts.len();
-        match direct {
-            Some(direct) => stmts.extend(direct.stmts(func, &stmt, mesh)),
-            None => stmts.push(stmt),
+        let direct = back.and_then(|(last, shape)| {
+            let direct = detour(&makers, func, uses, last, &shape)?;
+            Some((direct, last, shape))
+        });
+        match (direct, &stmt.op) {
+            (Some((direct, last, shape)), Op::Update(_)) => {
+                stmt.args[1] = in_shape(func, last, &shape, mesh);
+                stmts.extend(direct.stmts(func, (stmt.args[1], &shape), mesh));
+                stmts.push(stmt);
+            }
+            (Some((direct, _, shape)), _) => stmts.extend(direct.stmts(func, (stmt.results[0], &shape), mesh)),
+            (None, _) => stmts.push(stmt),
         }
         for stmt in &stmts[known..] {
             if matches!(stmt.op, Op::Reshape(_)) || is_elementwise(stmt) {
@@ -70,8 +86,9 @@ fn is_elementwise(stmt: &Stmt) -> bool {
 /// What is computed between reshapes from a shape and a reshape of `last` back to it, if that can be done without them.
 fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Value, shape: &[usize]) -> Option<Detour> {
     let between = func.ty(last).shape();
-    let mut search = Search { makers, func, shape, between, found: Detour::default() };
-    if between == shape || !search.follow(last) || search.found.stmts.is_empty() {
+    let mut search =
+        Search { makers, func, shape, between, leads: BTreeMap::new(), followed: 0, found: Detour::default() };
+    if between == shape || !search.leads(last) || !search.follow(last) || search.found.stmts.is_empty() {
         return None;
     }
     let found = search.found;
@@ -82,12 +99,23 @@ fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Val
     found.stmts.iter().all(stays).then_some(found)
 }
 
+/// A new value like another one, in this shape.
+fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Value {
+    let info = func.info(value);
+    let array = ArrayType::new(info.ty.dtype(), shape);
+    let ty = Type { sharding: unknown_layout(shape.len(), mesh), array, ..info.ty.clone() };
+    let origin = info.origin.clone();
+    func.new_value(ty, origin)
+}
+
 #[derive(Default)]
 struct Detour {
     /// First to last.
     stmts: Vec<Stmt>,
     /// Of values in between, what they are in the shape around.
     around: BTreeMap<Value, Value>,
+    /// Values that are to be reshaped, and what for.
+    others: Vec<(Value, Origin)>,
 }
 
 struct Search<'a> {
@@ -95,6 +123,10 @@ struct Search<'a> {
     func: &'a Func,
     shape: &'a [usize],
     between: &'a [usize],
+    /// Whether values lead to a reshape from the shape around, as far as that is known.
+    leads: BTreeMap<Value, bool>,
+    /// How many values have been followed.
+    followed: usize,
     found: Detour,
 }
 
@@ -107,16 +139,38 @@ impl Search<'_> {
         }
         let ty = self.func.ty(value);
         let Some(maker) = self.makers.get(&value) else { return false };
-        if ty.shape() != self.between || !ty.varying.is_empty() || found.stmts.len() == MAX_DETOUR {
+        if ty.shape() != self.between || !ty.varying.is_empty() || self.followed == MAX_DETOUR {
             return false;
         }
+        self.followed += 1;
         if let Op::Reshape(_) = maker.op {
             self.found.around.insert(value, maker.args[0]);
             return self.func.ty(maker.args[0]).shape() == self.shape;
         }
-        let follows = maker.args.iter().all(|&arg| self.is_alike(arg) || self.follow(arg));
+        let mut follows = true;
+        for &arg in &maker.args {
+            let stays = !self.leads(arg) && (self.is_alike(arg) || self.stands_apart(arg, &maker.origin));
+            follows = follows && (stays || self.follow(arg));
+        }
         self.found.stmts.push(maker.clone());
         follows
+    }
+
+    fn leads(&mut self, value: Value) -> bool {
+        if let Some(&known) = self.leads.get(&value) {
+            return known;
+        }
+        if self.leads.len() == 2 * MAX_DETOUR {
+            return false;
+        }
+        // Until more is known; also what bounds the depth of the search.
+        self.leads.insert(value, false);
+        let leads = self.makers.get(&value).is_some_and(|maker| match maker.op {
+            Op::Reshape(_) => self.func.ty(maker.args[0]).shape() == self.shape,
+            _ => maker.args.iter().any(|&arg| self.leads(arg)),
+        });
+        self.leads.insert(value, leads);
+        leads
     }
 
     /// Whether an operand means the same beside either shape: a number, or along last dimensions only that both have.
@@ -124,26 +178,40 @@ impl Search<'_> {
         let last = self.shape.iter().rev().zip(self.between.iter().rev());
         self.func.ty(value).rank() <= last.take_while(|(a, b)| a == b).count()
     }
+
+    /// Whether an operand is made by no op that could be computed in the shape around, and reshaping it moves nothing.
+    fn stands_apart(&mut self, value: Value, origin: &Origin) -> bool {
+        let ty = self.func.ty(value);
+        let apart = !self.makers.get(&value).is_some_and(is_elementwise)
+            && ty.shape() == self.between
+            && ty.varying.is_empty()
+            && Reshape::new(self.between, self.shape).trivial;
+        if apart && !self.found.others.iter().any(|(other, _)| *other == value) {
+            self.found.others.push((value, origin.clone()));
+        }
+        apart
+    }
 }
 
 impl Detour {
-    /// The statements in the shape around; the last of them gives what the reshape back gave.
-    fn stmts(mut self, func: &mut Func, back: &Stmt, mesh: &Mesh) -> Vec<Stmt> {
-        let shape = func.ty(back.results[0]).shape().to_vec();
+    /// The statements in the shape around; the last of them gives `last`.
+    fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Vec<Stmt> {
+        let mut made = Vec::new();
+        for (other, origin) in std::mem::take(&mut self.others) {
+            let op = Reshape::new(func.ty(other).shape(), shape).into();
+            let reshaped = in_shape(func, other, shape, mesh);
+            made.push(Stmt { op, args: vec![other], results: vec![reshaped], blocks: Vec::new(), origin });
+            self.around.insert(other, reshaped);
+        }
         let count = self.stmts.len();
-        for (i, stmt) in self.stmts.iter_mut().enumerate() {
+        for (i, mut stmt) in self.stmts.into_iter().enumerate() {
             stmt.args.iter_mut().for_each(|arg| *arg = self.around.get(arg).copied().unwrap_or(*arg));
             let between = stmt.results[0];
-            stmt.results[0] = if i + 1 == count {
-                back.results[0]
-            } else {
-                let array = ArrayType::new(func.ty(between).dtype(), &shape);
-                let ty = Type { sharding: unknown_layout(shape.len(), mesh), array, ..func.ty(between).clone() };
-                func.new_value(ty, stmt.origin.clone())
-            };
+            stmt.results[0] = if i + 1 == count { last } else { in_shape(func, between, shape, mesh) };
             self.around.insert(between, stmt.results[0]);
+            made.push(stmt);
         }
-        self.stmts
+        made
     }
 }
 
@@ -167,6 +235,18 @@ mod tests {
         assert_eq!(reshapes("let e = exp(r); reshape(where(e > b, e * e, 0), (8, 16))"), 0);
         assert_eq!(reshapes("reshape(r + reshape(y, (2, 4, 16)), (8, 16))"), 0);
         assert_eq!(reshapes("reshape(sin(reshape(reshape(exp(r), (8, 16)), (32, 4))), (8, 16))"), 0);
+    }
+
+    #[test]
+    fn assignments_lead_back_to_the_shape_of_their_region() {
+        let body = |place: &str, new: &str| format!("let mut u = x; u[{place}] = {new}; u");
+        assert_eq!(reshapes(&body("0, :", "x[1, :] * 2 + b")), 0);
+        assert_eq!(reshapes(&body("3, 5", "x[3, 5] + 1")), 0);
+        assert_eq!(reshapes(&body(":, -1", "x[:, 0] - y[:, 1]")), 0);
+        // An operand that has only the shape between is reshaped instead of the other.
+        assert_eq!(reshapes(&body(":, 5", "x[:, 0] * c[0, 0, :8]")), 2);
+        assert_eq!(reshapes(&body("0, :", "b * 2")), 0);
+        assert_eq!(reshapes(&body("0, 3:11", "x[:, 0] + 1")), 1);
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl Writer {
         match self.draw.below(13) {
             0 => self.for_loop(),
             1 => self.branch(),
+            2 if self.draw.chance(40) => self.places(),
             2 => self.assignment(),
             3 => self.manual(),
             4 => self.ghost_cells(),
@@ -509,6 +510,39 @@ impl Writer {
             self.draw.below(2)
         );
         self.add(Variable { name, array: x.array, exact: a && b });
+    }
+
+    /// Single places and rows, from what stands there or elsewhere in the same value, perhaps in a loop.
+    fn places(&mut self) {
+        let Some(x) = self.any(|v| !v.array.shape.is_empty() && v.array.dtype != DType::Bool) else { return };
+        if x.array.shape.contains(&0) {
+            return;
+        }
+        let name = self.name();
+        let mut lines = String::new();
+        for _ in 0..1 + self.draw.below(3) {
+            let rank = x.array.shape.len();
+            let always = self.draw.below(rank);
+            let singles: Vec<bool> = (0..rank).map(|dim| dim == always || self.draw.chance(40)).collect();
+            let mut place = || {
+                let entry = |(&size, &single): (&usize, &bool)| match single {
+                    true => (self.draw.below(size) as i64 - self.draw.pick(&[0, size as i64])).to_string(),
+                    false => ":".to_string(),
+                };
+                x.array.shape.iter().zip(&singles).map(entry).collect::<Vec<_>>().join(", ")
+            };
+            let (at, from) = (place(), place());
+            let _ = match (x.array.dtype, self.draw.below(3)) {
+                (DType::I32, 0) => writeln!(lines, "  {name}[{at}] += 1;"),
+                (DType::I32, _) => writeln!(lines, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
+                (_, 0) => writeln!(lines, "  {name}[{at}] *= 0.5;"),
+                (_, _) => writeln!(lines, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
+            };
+        }
+        let trips = self.draw.below(3);
+        let lines = if trips == 0 { lines } else { format!("  for _ in 0..{trips} {{\n{lines}  }}\n") };
+        let _ = write!(self.body, "  let mut {name} = {};\n{lines}", x.name);
+        self.add(Variable { name, array: x.array.clone(), exact: x.exact });
     }
 
     fn assignment(&mut self) {

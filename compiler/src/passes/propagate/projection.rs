@@ -16,7 +16,8 @@ pub type Assignment = Vec<Vec<u8>>;
 #[derive(Clone, Debug)]
 pub struct Projection {
     pub rule: Factors,
-    /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1.
+    /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1 that
+    /// share a dimension with others.
     pub whole: Vec<bool>,
     /// Per factor: shares a dimension with others, so blocks have to be even.
     pub even: Vec<bool>,
@@ -24,14 +25,13 @@ pub struct Projection {
 
 impl Projection {
     pub fn new(rule: Factors) -> Projection {
-        let mut whole: Vec<bool> =
-            rule.factors.iter().map(|factor| factor.kind == FactorKind::Whole || factor.size == 1).collect();
+        let mut whole: Vec<bool> = rule.factors.iter().map(|factor| factor.kind == FactorKind::Whole).collect();
         let mut even = vec![false; rule.factors.len()];
         for tensor in rule.operands.iter().chain(&rule.results) {
             let mut seen = vec![false; rule.factors.len()];
             for dim in tensor {
                 for &factor in dim {
-                    whole[factor] |= seen[factor];
+                    whole[factor] |= seen[factor] || rule.factors[factor].size == 1 && dim.len() > 1;
                     seen[factor] = true;
                 }
                 let several = significant(&rule, dim).count() > 1;

@@ -195,7 +195,8 @@ impl Node {
                 FactorKind::Reduce(_) | FactorKind::Window => stage == Stage::All,
                 FactorKind::Whole => false,
             };
-            if !takes_part || self.projection.whole[factor] {
+            // A single place lies on one device only where it is cut out and put in again (`align_frames`).
+            if !takes_part || self.projection.whole[factor] || info.size == 1 {
                 continue;
             }
             let mut wish = Wish { factor, axes: Vec::new(), forked: false, bytes: 0, tensor: 0 };
