@@ -118,6 +118,12 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
     TypeExpr { kind, span }
 }
 
+/// `T[N]`
+pub fn element_param(name: Ident, dims: Vec<DimExpr>) -> TypeExprKind {
+    let dtype = ElementType::Param(name);
+    TypeExprKind::Array { dtype, dims, unreduced: Vec::new(), varying: Vec::new(), mesh: None }
+}
+
 pub fn array_type<'s>(
     dtype: DTypeName,
     dims: Vec<DimExpr>,
@@ -133,6 +139,7 @@ pub fn array_type<'s>(
         }
         *list = axes;
     }
+    let dtype = ElementType::Name(dtype);
     Ok(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span })
 }
 

@@ -105,6 +105,8 @@ pub struct FnItem {
 pub struct Param {
     pub pattern: Pattern,
     pub ty: Option<TypeExpr>,
+    /// `lr = 0.1`: the value where a call gives none. Never in a lambda.
+    pub default: Option<Expr>,
     pub span: Span,
 }
 
@@ -227,6 +229,8 @@ pub enum ExprKind {
         pattern: Pattern,
         start: Box<Expr>,
         end: Box<Expr>,
+        /// `step 2`; 1 when not given.
+        step: Option<Box<Expr>>,
         collect: bool,
         body: Block,
     },
@@ -365,9 +369,9 @@ pub struct TypeExpr {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeExprKind {
-    /// `f32`, `f32[4@X, 8]{U:Y}{V:X} on first`
+    /// `f32`, `f32[4@X, 8]{U:Y}{V:X} on first`, `T[N]`
     Array {
-        dtype: DTypeName,
+        dtype: ElementType,
         dims: Vec<DimExpr>,
         unreduced: Vec<Ident>,
         varying: Vec<Ident>,
@@ -394,6 +398,14 @@ pub struct DimExpr {
     pub size: Expr,
     /// None where the type says nothing of this dimension; `4@_` is an empty list.
     pub axes: Option<DimAxes>,
+}
+
+/// The element type of an array as written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ElementType {
+    Name(DTypeName),
+    /// A parameter of the function, with dimensions behind it; alone it is a [`TypeExprKind::Named`].
+    Param(Ident),
 }
 
 /// The element types by their names in the language.

@@ -6,8 +6,12 @@ use crate::diagnostic::Diagnostic;
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
-/// How deep a tree may get, in operators. The rest of the compiler walks trees by recursion and relies on this.
-pub const MAX_DEPTH: usize = 512;
+/// How many operators may stand in a row.
+const MAX_ROW: usize = 512;
+
+/// How deep a tree may get, in operators: such a row, within some brackets. The rest of the compiler walks trees by recursion and relies
+/// on this.
+pub const MAX_DEPTH: usize = MAX_ROW + 64;
 
 /// What a bracket adds to the depth: there is a block, a list or an argument between two expressions.
 const BRACKET_DEPTH: usize = 2;
@@ -146,7 +150,7 @@ pub fn opens_block(lexemes: &[Lexeme], at: usize) -> bool {
 pub fn statement_may_begin(next: Option<&Lexeme>) -> bool {
     next.is_some_and(|next| match next.token {
         Token::Let | Token::If | Token::For | Token::While | Token::OpenSharding => true,
-        Token::Collect | Token::On | Token::As => false,
+        Token::Collect | Token::On | Token::As | Token::Step => false,
         token => token.is_name() || token.begins_operand() && !is_ambiguous(token),
     })
 }
@@ -215,7 +219,8 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
             }
             _ => {}
         }
-        if depth > MAX_DEPTH {
+        let row = levels.last().map_or(0, |level| level.operators);
+        if depth > MAX_DEPTH || row > MAX_ROW {
             let span = span(lexeme, file);
             let is_nested = levels.len() * BRACKET_DEPTH > MAX_DEPTH / 2;
             return Some(if is_nested {
@@ -224,7 +229,7 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
                     .help("give an inner part a name with `let`, or move it into a function")
             } else {
                 Diagnostic::error(Code::E0003, span, "this expression has too many operators in a row")
-                    .here(format!("more than {MAX_DEPTH} by here"))
+                    .here(format!("more than {MAX_ROW} by here"))
                     .help("name a part of it with `let`, or use a loop or a reduction such as `sum`")
             });
         }

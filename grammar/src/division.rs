@@ -126,6 +126,7 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
             // `t.0` looks like `t` and a float here.
             Token::Float(text) if text.starts_with('.') => {}
             Token::Collect => {}
+            Token::Step => wants_operand = true,
             // The end of `Layer<n // 2, m>`, or a comparison.
             Token::Greater => {
                 let ends_type = |next: &Token| {

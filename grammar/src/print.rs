@@ -257,6 +257,10 @@ impl<'a> Printer<'a> {
             self.push(": ");
             self.type_expr(ty);
         }
+        if let Some(default) = &param.default {
+            self.push(" = ");
+            self.expr(default, Level::Lambda);
+        }
     }
 
     // --- Types ---
@@ -264,7 +268,10 @@ impl<'a> Printer<'a> {
     fn type_expr(&mut self, ty: &TypeExpr) {
         match &ty.kind {
             TypeExprKind::Array { dtype, dims, unreduced, varying, mesh } => {
-                self.push(dtype.name());
+                self.push(match dtype {
+                    ElementType::Name(dtype) => dtype.name(),
+                    ElementType::Param(name) => &name.name,
+                });
                 if !dims.is_empty() {
                     self.push("[");
                     self.list(dims, |printer, dim| {

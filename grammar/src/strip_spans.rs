@@ -79,7 +79,7 @@ structs! {
     MeshItem { name, kind }
     MeshAxis { name, kind, size }
     FnItem { manual, name, size_params, params, ret, body }
-    Param { pattern, ty, span }
+    Param { pattern, ty, default, span }
     Block { stmts, value, span }
     Stmt { kind, span }
     Pattern { kind, span }
@@ -146,7 +146,7 @@ enums! {
         Struct(fields),
         Block(block),
         If { cond, then, otherwise },
-        For { pattern, start, end, collect, body },
+        For { pattern, start, end, step, collect, body },
         While { cond, body },
         Sharding(sharding),
         Type(ty),
@@ -155,6 +155,10 @@ enums! {
         Expr(expr),
         Slice { start, stop, step, span },
         Ellipsis(span),
+    }
+    ElementType {
+        Name(name),
+        Param(name),
     }
     TypeExprKind {
         Array { dtype, dims, unreduced, varying, mesh },

@@ -5,7 +5,6 @@
 
 use std::fmt::{self, Display};
 
-use crate::ast::DTypeName;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::span::{FileId, Span};
@@ -146,7 +145,7 @@ impl<'s> Stop<'_, 's> {
 
     fn unexpected(&self) -> Diagnostic {
         let error = |message: String| Diagnostic::error(Code::E0002, self.place(), message);
-        if let Some(diagnostic) = self.reserved_word().or_else(|| self.unknown_element_type()) {
+        if let Some(diagnostic) = self.reserved_word() {
             return diagnostic;
         }
         match self.found() {
@@ -218,21 +217,6 @@ impl<'s> Stop<'_, 's> {
             _ => format!("choose another, such as `{word}_`"),
         };
         Some(Diagnostic::error(Code::E0002, self.place(), message).help(help))
-    }
-
-    /// `float[3]`: dimensions behind a name, where a type stands.
-    fn unknown_element_type(&self) -> Option<Diagnostic> {
-        let (Some(Token::Name(name)), Some(Token::OpenBracket)) = (self.before(1), self.found()) else { return None };
-        if !self.expected.has("on") || self.expected.is_operator() {
-            return None;
-        }
-        let names: Vec<&str> = DTypeName::ALL.iter().map(|(_, name)| *name).collect();
-        let message = format!("there is no element type called `{name}`");
-        let error = Diagnostic::error(Code::E0101, self.span(self.at - 1), message).here("unknown type");
-        Some(match DTypeName::meant_by(name) {
-            Some(meant) => error.help(format!("did you mean `{meant}`?")),
-            None => error.help(format!("element types are {}", names.join(", "))),
-        })
     }
 
     /// A word that another language has, here or right before.
@@ -347,7 +331,7 @@ impl Display for Expected {
         ];
         const ASSIGNMENTS: [&str; 14] =
             ["=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "**=", "&=", "|=", "^=", "<<=", ">>="];
-        const NAMES: [&str; 7] = ["name", "as", "auto", "collect", "devices", "explicit", "on"];
+        const NAMES: [&str; 8] = ["name", "as", "auto", "collect", "devices", "explicit", "on", "step"];
         const BEGINNINGS: [&str; 19] = [
             "dtype", "integer", "float", "string", "true", "false", "None", "_", "(", "[", "P(", "-", "!", "|", "||",
             "{", "if", "for", "while",

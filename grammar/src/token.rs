@@ -1,7 +1,7 @@
 //! The words of the language. `lexer.rs` turns source text into a stream of these.
 //!
 //! A few words mean something only where the syntax asks for them (`on`, `as`, `collect`, `devices`, `auto`,
-//! `explicit`); they are tokens of their own here, and the grammar takes them as names everywhere else.
+//! `explicit`, `step`); they are tokens of their own here, and the grammar takes them as names everywhere else.
 
 use logos::Logos;
 
@@ -63,6 +63,8 @@ pub enum Token<'s> {
     None,
     #[token("on")]
     On,
+    #[token("step")]
+    Step,
     #[token("true")]
     True,
     #[token("type")]
@@ -278,7 +280,7 @@ impl Token<'_> {
     /// Whether this token can be the name of something, contextual words included.
     pub fn is_name(self) -> bool {
         use Token::*;
-        matches!(self, Name(_) | As | Auto | Collect | Devices | Explicit | On)
+        matches!(self, Name(_) | As | Auto | Collect | Devices | Explicit | On | Step)
     }
 
     /// Whether the token stands between two operands.

@@ -27,19 +27,6 @@ fn report(source: &str) -> String {
 }
 
 #[test]
-fn element_types_of_other_languages_are_known() {
-    assert_eq!(
-        report("fn f(x: float32[3], y: f32[2]) -> int[3] { x }"),
-        "1:9 E0101 there is no element type called `float32`\n    here: unknown type\n    help: did you mean `f32`?"
-    );
-    let text = report("type T = { w: flot[3] };");
-    assert!(text.starts_with("1:15 E0101 there is no element type called `flot`"), "{text}");
-    assert!(
-        text.ends_with("help: element types are bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, key")
-    );
-}
-
-#[test]
 fn messages() {
     let programs = [
         "fn f(x) {\n  let y = x\n  let z = y;\n  z\n}",

@@ -146,7 +146,7 @@ fn what_is_accepted_can_be_walked() {
 fn ordinary_depth_is_accepted() {
     let brackets = format!("fn f(x) {{ {}x{} }}", "(".repeat(150), ")".repeat(150));
     let calls = format!("fn f(x) {{ {}x{} }}", "g(".repeat(150), ")".repeat(150));
-    let sum = format!("fn f(x) {{ x{} }}", " + x".repeat(500));
+    let sum = format!("fn f(x) {{ x{} }}", " + x".repeat(512));
     let branches = format!("fn f(x) {{ {} {{ x }} }}", "if c { x } else ".repeat(150));
     let statements = format!("fn f(x) {{ {} x }}", "let y = x + x; if c { x = -x; } ".repeat(2_000));
     let list = format!("fn f(x) {{ [{}] }}", "x + 1, ".repeat(2_000));

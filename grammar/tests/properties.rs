@@ -40,8 +40,7 @@ impl Maker<'_> {
     }
 
     fn text(&mut self) -> String {
-        const NAMES: [&str; 14] =
-            ["x", "y", "w", "N", "X", "Y", "P", "U", "V", "on", "as", "collect", "auto", "_stage9"];
+        const NAMES: [&str; 14] = ["x", "y", "w", "N", "X", "Y", "P", "U", "V", "on", "as", "collect", "auto", "step"];
         NAMES[self.below(NAMES.len())].to_string()
     }
 
@@ -96,7 +95,7 @@ impl Maker<'_> {
                 manual: self.maybe(|maker| maker.many(0, Self::name)),
                 name: Ident { name: "f".to_string(), span: Span::default() },
                 size_params: self.many(0, Self::name),
-                params: self.many(0, Self::param),
+                params: self.many(0, |maker| Param { default: maker.maybe(Self::expr), ..maker.param() }),
                 ret: self.maybe(Self::type_expr),
                 body: self.block(),
             }),
@@ -106,7 +105,7 @@ impl Maker<'_> {
     }
 
     fn param(&mut self) -> Param {
-        Param { pattern: self.pattern(), ty: self.maybe(Self::type_expr), span: Span::default() }
+        Param { pattern: self.pattern(), ty: self.maybe(Self::type_expr), default: None, span: Span::default() }
     }
 
     fn pattern(&mut self) -> Pattern {
@@ -130,9 +129,16 @@ impl Maker<'_> {
     }
 
     fn type_expr(&mut self) -> TypeExpr {
-        let kind = match self.nested(5) {
+        let kind = match self.nested(6) {
+            5 => TypeExprKind::Array {
+                dtype: ElementType::Param(self.name()),
+                dims: self.many(1, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
+                unreduced: Vec::new(),
+                varying: Vec::new(),
+                mesh: self.maybe(Self::name),
+            },
             0 => TypeExprKind::Array {
-                dtype: DTypeName::ALL[self.below(14)].0,
+                dtype: ElementType::Name(DTypeName::ALL[self.below(14)].0),
                 dims: self.many(0, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
                 unreduced: self.many(0, Self::name),
                 varying: self.many(0, Self::name),
@@ -308,6 +314,7 @@ impl Maker<'_> {
                 pattern: self.pattern(),
                 start: self.boxed(),
                 end: self.boxed(),
+                step: self.maybe(Self::boxed),
                 collect: self.flip(),
                 body: self.block(),
             },
@@ -321,7 +328,7 @@ impl Maker<'_> {
                     })
                 } else {
                     let mut ty = self.type_expr();
-                    while !matches!(ty.kind, TypeExprKind::Array { .. }) {
+                    while !matches!(ty.kind, TypeExprKind::Array { dtype: ElementType::Name(_), .. }) {
                         ty = self.type_expr();
                     }
                     ExprKind::Type(Box::new(ty))
@@ -401,12 +408,12 @@ fn complains_sensibly(text: &str) {
     assert!(again.is_empty(), "{text}\n---\n{printed}\n{again:#?}");
 }
 
-const WORDS: [&str; 74] = [
+const WORDS: [&str; 75] = [
     "x", "f", "P(", "P", "f32", "key", "12", "1.5", ".5", "1.", "0x", "\"s\"", "\"", "(", ")", "[", "]", "{", "}",
     "{U:", ",", ";", ":", "->", ".", "..", "...", "?", "||", "&&", "==", "<", ">=", "|", "^", "&", "<<", ">>", "+",
     "-", "*", "/", "//", "///", "%", "@", "!", "**", "=", "+=", "//=", "_", "\n", "é", "#", "let", "mut", "if", "else",
-    "for", "while", "in", "fn", "mesh", "const", "type", "import", "manual", "stage", "on", "as", "collect", "None",
-    "true",
+    "for", "while", "in", "fn", "mesh", "const", "type", "import", "manual", "stage", "on", "as", "collect", "step",
+    "None", "true",
 ];
 
 const PROGRAM: &str = "mesh (X = 2, Y: explicit = 4);

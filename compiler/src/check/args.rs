@@ -3,6 +3,7 @@
 //! An op asks for what it needs by position and name, as `args.array(build, "x")?` or `args.optional_int("k")?`; whatever is left
 //! when it returns is reported by the caller.
 
+use super::sizes::whole_number;
 use super::term::{ShardingTerm, Term, TypeTerm};
 use crate::ir::Value;
 use crate::ir::build::Builder;
@@ -173,10 +174,12 @@ impl<'a> Args<'a> {
 }
 
 fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
-    match &arg.term {
-        Term::Int(value) => i64::try_from(*value)
+    // A quotient such as `N / 2` counts if it is whole.
+    match (whole_number(&arg.term), &arg.term) {
+        (Some(value), _) => i64::try_from(value)
             .map_err(|_| Diagnostic::error(Code::E0218, arg.span, format!("`{name}` does not fit into 64 bits"))),
-        other => Err(kind_error(name, "an integer known at compile time", other, arg.span)),
+        (None, Term::Float(value)) => Err(super::errors::sizes::not_whole(*value, arg.span)),
+        (None, other) => Err(kind_error(name, "an integer known at compile time", other, arg.span)),
     }
 }
 

@@ -100,9 +100,10 @@ impl Assigned {
                     self.expr(otherwise);
                 }
             }
-            ExprKind::For { pattern, start, end, body, .. } => {
+            ExprKind::For { pattern, start, end, step, body, .. } => {
                 self.expr(start);
                 self.expr(end);
+                step.iter().for_each(|step| self.expr(step));
                 let mut bound = Vec::new();
                 names::pattern_names(pattern, &mut bound);
                 self.scopes.push(bound);

@@ -7,13 +7,13 @@ use super::names::{Entity, ItemId};
 use super::operators::Written;
 use super::scopes::{Binding, Frame};
 use super::sizes::{Bindings, Size};
-use super::term::{Function, Term};
+use super::term::{Function, Term, TypeTerm};
 use super::trees;
 use super::types::{SizeParams, Ty};
-use crate::ir::types::DType;
+use crate::ir::types::{ArrayType, DType};
 use crate::ops;
 use crate::ops::reshard::{Reshard, Step};
-use spmdc_grammar::ast::{self, Expr, ExprKind, FnItem, Ident, ItemKind, Param};
+use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, Param, TypeExprKind};
 use spmdc_grammar::span::{FileId, Span};
 use std::rc::Rc;
 
@@ -90,8 +90,16 @@ impl Checker<'_> {
             _ => (self.expr(callee), None),
         };
         let mut given: Vec<Arg> = receiver.into_iter().collect();
+        let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");
         for arg in args {
-            let term = self.expr(&arg.value);
+            let mut term = self.expr(&arg.value);
+            // The one function whose result has another element type for `N / 2` as a size than for its quotient.
+            if counts
+                && matches!(term, Term::Float(_))
+                && let Some(Term::Int(size)) = self.static_expr(&arg.value)
+            {
+                term = Term::Int(size);
+            }
             given.push(Arg { name: arg.name.as_ref().map(|name| name.name.clone()), term, span: arg.value.span });
         }
         self.call_term(&function, given, span, callee.span)
@@ -115,6 +123,12 @@ impl Checker<'_> {
     pub(super) fn call_term(&mut self, function: &Term, args: Vec<Arg>, span: Span, callee: Span) -> Term {
         if function.is_poisoned() || args.iter().any(|arg| arg.term.is_poisoned()) {
             return Term::Poison;
+        }
+        if let (Term::Type(ty), [arg]) = (function, args.as_slice())
+            && ty.array.rank() == 0
+        {
+            let args = vec![(None, arg.term.clone(), arg.span), (None, function.clone(), callee)];
+            return self.call_builtin("cast", args, span);
         }
         match self.function_term(function) {
             Some(Callable::Item(id)) => self.call_item(id, args, span),
@@ -275,7 +289,7 @@ impl Checker<'_> {
         if self.frames.len() >= MAX_CALLS {
             return self.report(items::too_many_calls(span));
         }
-        let Some(terms) = self.assign_arguments(function, args, span) else { return Term::Poison };
+        let Some(terms) = self.assign_arguments(id.file, function, args, span) else { return Term::Poison };
         if function.manual.is_some() {
             return self.call_manual(id, function, terms, span);
         }
@@ -285,8 +299,29 @@ impl Checker<'_> {
         result
     }
 
+    /// A parameter's value where a call gives none: of constants only, so that it is the same everywhere.
+    fn default_value(&mut self, file: FileId, default: &Expr) -> Term {
+        self.frames.push(Frame {
+            file,
+            name: "a default value".to_string(),
+            item: None,
+            call: None,
+            is_template: false,
+            scopes: vec![Vec::new()],
+        });
+        let term = self.expr(default);
+        self.frames.pop();
+        term
+    }
+
     /// Orders a call's arguments by the function's parameters.
-    fn assign_arguments(&mut self, function: &FnItem, args: Vec<Arg>, span: Span) -> Option<Vec<(Term, Span)>> {
+    fn assign_arguments(
+        &mut self,
+        file: FileId,
+        function: &FnItem,
+        args: Vec<Arg>,
+        span: Span,
+    ) -> Option<Vec<(Term, Span)>> {
         let name = &function.name.name;
         let params: Vec<&str> = function
             .params
@@ -325,6 +360,11 @@ impl Checker<'_> {
             }
             terms[at] = Some((arg.term, arg.span));
         }
+        for (term, param) in terms.iter_mut().zip(&function.params) {
+            if let (None, Some(default)) = (&term, &param.default) {
+                *term = Some((self.default_value(file, default), default.span));
+            }
+        }
         if let Some(missing) = terms.iter().position(Option::is_none) {
             let error = errors_of_calls::missing(name, params[missing], span);
             self.report(error.label(function.params[missing].span, "declared here"));
@@ -336,6 +376,7 @@ impl Checker<'_> {
     /// The body of a function whose frame has been pushed.
     fn expand(&mut self, function: &FnItem, terms: Vec<(Term, Span)>, call: Span) -> Term {
         let params = size_params(function);
+        self.bind_element_types(function, &terms);
         let tys = self.parameter_types(function, &params);
         let Some(mut bindings) = self.infer_sizes(function, &terms, &tys, call) else { return Term::Poison };
         for ((param, ty), (term, span)) in function.params.iter().zip(&tys).zip(terms) {
@@ -361,6 +402,61 @@ impl Checker<'_> {
         function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve(ty, params))).collect()
     }
 
+    /// The function's parameters that stand for element types, from those of its arguments; they become visible as types. An array decides
+    /// before a number does, which takes its type.
+    pub(super) fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
+        let mut found: Vec<(&Ident, Option<DType>, Option<DType>)> =
+            function.size_params.iter().map(|param| (param, None, None)).collect();
+        for (param, (term, _)) in function.params.iter().zip(terms) {
+            if let Some(ty) = &param.ty {
+                self.learn_element_types(ty, term, &mut found);
+            }
+        }
+        for (param, of_array, of_number) in found {
+            if let Some(dtype) = of_array.or(of_number) {
+                let array = ArrayType::scalar(dtype);
+                let ty = TypeTerm { array, sharding: None, varying: Default::default() };
+                self.bind(&param.name, Term::Type(ty), false, param.span);
+            }
+        }
+    }
+
+    fn learn_element_types(
+        &self,
+        ty: &ast::TypeExpr,
+        term: &Term,
+        found: &mut [(&Ident, Option<DType>, Option<DType>)],
+    ) {
+        let name = match &ty.kind {
+            TypeExprKind::Array { dtype: ElementType::Param(name), .. } => name,
+            TypeExprKind::Named { module: None, name, args } if args.is_empty() => name,
+            TypeExprKind::Tuple(tys) => {
+                if let Term::Tuple(terms) = term {
+                    tys.iter().zip(terms).for_each(|(ty, term)| self.learn_element_types(ty, term, found));
+                }
+                return;
+            }
+            TypeExprKind::Struct(fields) => {
+                if let Term::Struct(terms) = term {
+                    for (name, ty) in fields {
+                        if let Some((_, term)) = terms.iter().find(|(field, _)| *field == name.name) {
+                            self.learn_element_types(ty, term, found);
+                        }
+                    }
+                }
+                return;
+            }
+            TypeExprKind::On { ty, .. } => return self.learn_element_types(ty, term, found),
+            TypeExprKind::Array { .. } | TypeExprKind::Named { .. } => return,
+        };
+        if let Some((_, of_array, of_number)) = found.iter_mut().find(|(param, ..)| param.name == name.name) {
+            match term {
+                Term::Array(value) => *of_array = of_array.or(Some(self.build.ty(*value).dtype())),
+                term => *of_number = of_number.or_else(|| number_dtype(term)),
+            }
+        }
+    }
+
     /// The function's size parameters, from the shapes of its arguments; they become visible as numbers.
     pub(super) fn infer_sizes(
         &mut self,
@@ -378,6 +474,9 @@ impl Checker<'_> {
             }
         }
         for param in &function.size_params {
+            if matches!(self.local(&param.name).map(|binding| &binding.term), Some(Term::Type(_))) {
+                continue;
+            }
             let Some(size) = bindings.get(&param.name) else {
                 let error = errors::sizes::unbound(&param.name, call);
                 self.report(error.label(param.span, format!("`{}` is declared here", param.name)));
@@ -410,6 +509,14 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+}
+
+/// The element type of a number or a list of numbers that nothing else decides.
+fn number_dtype(term: &Term) -> Option<DType> {
+    match term {
+        Term::List(items) => items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float()),
+        term => term.default_dtype(),
     }
 }
 

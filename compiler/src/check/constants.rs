@@ -1,11 +1,11 @@
 //! Constants: `const N = 4096;`, computed when first used, and changed by `--set`.
 
-use super::Checker;
 use super::errors::{self, items};
 use super::names::ItemId;
 use super::scopes::Frame;
 use super::sizes;
 use super::term::Term;
+use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -51,13 +51,21 @@ impl Checker<'_> {
     fn constant_expr(&mut self, value: &Expr) -> Term {
         match self.static_expr(value) {
             Some(term @ (Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::Poison)) => term,
+            // An array for whoever uses it; what is none is reported here.
+            Some(list @ Term::List(_)) if trees::is_number(&list) => {
+                let before = self.diagnostics.len();
+                self.in_new_function("a constant", |checker| {
+                    checker.value(&list, value.span);
+                });
+                if self.diagnostics.len() == before { list } else { Term::Poison }
+            }
             Some(other) => self.report(items::not_constant(value.span, other.describe())),
             None => self.report(items::not_constant(value.span, "something that is computed while running")),
         }
     }
 
     /// As an expression, but a quotient of integers is an integer where it is whole, as constants are mostly sizes.
-    fn static_expr(&mut self, value: &Expr) -> Option<Term> {
+    pub(super) fn static_expr(&mut self, value: &Expr) -> Option<Term> {
         match &value.kind {
             ExprKind::Binary { op, lhs: left, rhs: right, .. } => {
                 let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
@@ -87,6 +95,7 @@ impl Checker<'_> {
             Term::Int(_) => (parse_int(&digits).map(Term::Int), "a whole number"),
             Term::Float(_) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
             Term::Bool(_) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
+            Term::List(_) => (None, "a single number; it is an array"),
             _ => (Some(Term::Poison), ""),
         };
         match parsed {

@@ -74,6 +74,11 @@ impl<'a> Checker<'a> {
             self.report(items::generic_entry(name, first.span));
             return false;
         }
+        if let Some((param, default)) = function.params.iter().find_map(|param| Some((param, param.default.as_ref()?)))
+        {
+            self.report(items::entry_default(name, &pattern_name(function, param, 0), default.span));
+            return false;
+        }
         let untyped: Vec<(String, Span)> = function
             .params
             .iter()

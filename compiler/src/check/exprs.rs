@@ -1,12 +1,12 @@
 //! Expressions to terms.
 
-use super::Checker;
 use super::calls::Callable;
 use super::errors::items;
 use super::errors::types as errors;
 use super::names::{Entity, is_builtin};
 use super::sizes::whole_number;
 use super::term::{Term, TypeTerm};
+use super::{Checker, trees};
 use crate::ir::Value;
 use crate::ir::types::ArrayType;
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, Ident};
@@ -56,8 +56,8 @@ impl Checker<'_> {
             ExprKind::Struct(fields) => self.struct_literal(fields),
             ExprKind::Block(block) => self.block(block),
             ExprKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref(), expr.span),
-            ExprKind::For { pattern, start, end, collect, body } => {
-                self.for_loop(pattern, (start, end), *collect, body, expr.span)
+            ExprKind::For { pattern, start, end, step, collect, body } => {
+                self.for_loop(pattern, (start, end, step.as_deref()), *collect, body, expr.span)
             }
             ExprKind::While { cond, body } => self.while_loop(cond, body, expr.span),
             ExprKind::Sharding(sharding) => self.sharding_literal(sharding),
@@ -151,6 +151,10 @@ impl Checker<'_> {
                 }
             },
             Term::Array(value) => self.array_field(*value, name, span),
+            Term::List(_) if trees::is_number(&term) => match self.value(&term, span) {
+                Some(value) => self.array_field(value, name, span),
+                None => Term::Poison,
+            },
             other => {
                 let error = errors::unknown_field(&name.name, &[], other.describe(), name.span);
                 self.report(error)

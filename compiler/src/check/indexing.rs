@@ -3,12 +3,14 @@
 //! Here the entries become terms; `ops/index.rs` and `ops/update.rs` make statements of them.
 
 use super::Checker;
-use super::errors::indices as errors;
+use super::errors::{indices as errors, sizes::too_large, types as errors_of_types};
 use super::operators::Written;
-use super::sizes::whole_number;
-use super::term::Term;
+use super::sizes::{Bindings, whole_number};
+use super::term::{Term, TypeTerm};
+use super::types::SizeParams;
 use crate::ir::Value;
-use crate::ops::{index, update};
+use crate::ir::types::{ArrayType, DType};
+use crate::ops::{index, shape, update};
 use spmdc_grammar::ast::{BinaryOp, Expr, Index};
 use spmdc_grammar::span::Span;
 
@@ -30,6 +32,7 @@ impl Checker<'_> {
                     at => self.index_list(&term, at, index.span, span, base),
                 };
             }
+            (Term::Type(ty), _) if ty.array.rank() == 0 => return self.array_of(ty.array.dtype, indices, span),
             _ => {}
         }
         let Some(items) = self.index_items(indices) else { return Term::Poison };
@@ -39,6 +42,26 @@ impl Checker<'_> {
         let result = result.map(Term::Array);
         let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Index, &[(term, base)]));
         self.or_report(result)
+    }
+
+    /// `x.dtype[3, N]`: an element type with sizes behind it is the type of an array.
+    fn array_of(&mut self, dtype: DType, sizes: &[Index], span: Span) -> Term {
+        let mut shape = Vec::new();
+        for size in sizes {
+            let Index::Expr(size) = size else {
+                return self.report(errors_of_types::wrong_kind("a size", "a slice", span));
+            };
+            let found = self.size(size, &SizeParams::new());
+            match self.length(&found, &Bindings::new(), size.span) {
+                Some(size) => shape.push(size),
+                None => return Term::Poison,
+            }
+        }
+        if shape::elements(&shape).is_none() {
+            return self.report(too_large(span));
+        }
+        let array = ArrayType::new(dtype, &shape);
+        Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
     }
 
     /// A list of numbers with a dynamic index is an array.

@@ -17,7 +17,7 @@ use crate::ir::{Block as IrBlock, Stmt as IrStmt, Value};
 use crate::ops::Op;
 use crate::ops::control::{ForLoop, WhileLoop};
 use crate::ops::promote;
-use spmdc_grammar::ast::{Block, Expr, Pattern};
+use spmdc_grammar::ast::{BinaryOp, Block, Expr, Pattern};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
@@ -36,8 +36,16 @@ struct Loop<'e> {
 }
 
 enum Kind<'e> {
-    For { pattern: &'e Pattern, range: Option<(i64, i64)>, bounds: Vec<Value>, collect: bool },
+    For { pattern: &'e Pattern, range: Option<(i64, i64)>, bounds: Vec<Value>, stride: Stride, collect: bool },
     While { cond: &'e Expr },
+}
+
+/// What the loop's variable is in trip `i`.
+enum Stride {
+    /// `i`
+    One,
+    /// `start + i * step`, as the loop counts its trips from 0.
+    By { start: Term, step: i64 },
 }
 
 /// One leaf of a carried variable.
@@ -106,15 +114,16 @@ impl Checker<'_> {
     pub(super) fn for_loop(
         &mut self,
         pattern: &Pattern,
-        bounds: (&Expr, &Expr),
+        bounds: (&Expr, &Expr, Option<&Expr>),
         collect: bool,
         body: &Block,
         span: Span,
     ) -> Term {
         let (start, end) = (self.expr(bounds.0), self.expr(bounds.1));
-        if matches!(start, Term::Poison) || matches!(end, Term::Poison) {
+        let step = bounds.2.map_or(Some(1), |step| self.loop_step(step));
+        let (Some(step), false, false) = (step, matches!(start, Term::Poison), matches!(end, Term::Poison)) else {
             return self.poison_assigned(body);
-        }
+        };
         let kind = match (whole_number(&start), whole_number(&end)) {
             (Some(start), Some(end)) => {
                 let limit = i128::from(i32::MAX);
@@ -122,7 +131,15 @@ impl Checker<'_> {
                     self.report(errors::loop_range(start, end, span));
                     return self.poison_assigned(body);
                 }
-                Kind::For { pattern, range: Some((start as i64, end as i64)), bounds: Vec::new(), collect }
+                let (range, stride) = match step {
+                    1 => ((start as i64, end as i64), Stride::One),
+                    step => {
+                        let distance = if step > 0 { end - start } else { start - end };
+                        let trips = (distance.max(0) as u64).div_ceil(step.unsigned_abs());
+                        ((0, trips as i64), Stride::By { start: Term::Int(start), step })
+                    }
+                };
+                Kind::For { pattern, range: Some(range), bounds: Vec::new(), stride, collect }
             }
             _ => {
                 if collect {
@@ -131,13 +148,50 @@ impl Checker<'_> {
                 }
                 let start = self.loop_bound(&start, bounds.0.span);
                 let end = self.loop_bound(&end, bounds.1.span);
-                match (start, end) {
-                    (Some(start), Some(end)) => Kind::For { pattern, range: None, bounds: vec![start, end], collect },
-                    _ => return self.poison_assigned(body),
+                let (Some(start), Some(end)) = (start, end) else { return self.poison_assigned(body) };
+                let counted = match step {
+                    1 => Ok((vec![start, end], Stride::One)),
+                    step => self.counted(start, end, step, span),
+                };
+                match counted {
+                    Ok((bounds, stride)) => Kind::For { pattern, range: None, bounds, stride, collect },
+                    Err(diagnostic) => {
+                        self.report(diagnostic);
+                        return self.poison_assigned(body);
+                    }
                 }
             }
         };
         self.carried_loop(kind, body, span)
+    }
+
+    /// A constant that is not zero.
+    fn loop_step(&mut self, step: &Expr) -> Option<i64> {
+        let term = self.expr(step);
+        match whole_number(&term).and_then(|step| i32::try_from(step).ok()) {
+            _ if matches!(term, Term::Poison) => None,
+            Some(step) if step != 0 => Some(i64::from(step)),
+            _ => {
+                self.report(errors::loop_step(&self.display_term(&term), step.span));
+                None
+            }
+        }
+    }
+
+    /// The trips of a loop between dynamic bounds: `max(0, ceil((end - start) / step))`, in 64 bits.
+    fn counted(&mut self, start: Value, end: Value, step: i64, span: Span) -> Result<(Vec<Value>, Stride), Diagnostic> {
+        self.build.span = span;
+        let mut wide = |value: Value| promote::cast(&mut self.build, value, DType::I64).map(Term::Array);
+        let (first, last) = if step > 0 { (wide(start)?, wide(end)?) } else { (wide(end)?, wide(start)?) };
+        let size = i128::from(step.abs());
+        let distance = self.binary_terms(BinaryOp::Sub, span, (last, span), (first, span));
+        let padded = self.binary_terms(BinaryOp::Add, span, (distance, span), (Term::Int(size - 1), span));
+        let trips = self.binary_terms(BinaryOp::FloorDiv, span, (padded, span), (Term::Int(size), span));
+        let trips = self.call_builtin("maximum", vec![(None, trips, span), (None, Term::Int(0), span)], span);
+        let trips = self.build.materialize(&trips, None, span)?;
+        let trips = promote::cast(&mut self.build, trips, DType::I32)?;
+        let zero = self.build.materialize(&Term::Int(0), Some(DType::I32), span)?;
+        Ok((vec![zero, trips], Stride::By { start: Term::Array(start), step }))
     }
 
     pub(super) fn while_loop(&mut self, cond: &Expr, body: &Block, span: Span) -> Term {
@@ -325,8 +379,9 @@ impl Checker<'_> {
         let params = self.open_block(&param_types, state.span);
         self.set_leaves(state, &params[counters..]);
         self.push_scope();
-        if let Kind::For { pattern, .. } = &state.kind {
-            self.bind_pattern(pattern, Term::Array(params[0]), false);
+        if let Kind::For { pattern, stride, .. } = &state.kind {
+            let counter = self.counter(params[0], stride, state.span);
+            self.bind_pattern(pattern, counter, false);
         }
         let value = self.block(state.body);
         self.pop_scope();
@@ -352,6 +407,18 @@ impl Checker<'_> {
             self.set_variable(&name, Term::Poison);
         }
         Ok(term)
+    }
+
+    /// The loop's variable in a trip.
+    fn counter(&mut self, trip: Value, stride: &Stride, span: Span) -> Term {
+        let trip = Term::Array(trip);
+        match stride {
+            Stride::One => trip,
+            Stride::By { start, step } => {
+                let steps = self.binary_terms(BinaryOp::Mul, span, (trip, span), (Term::Int(i128::from(*step)), span));
+                self.binary_terms(BinaryOp::Add, span, (steps, span), (start.clone(), span))
+            }
+        }
     }
 
     /// The condition's own block. Devices leave the loop when it fails, so it stands under itself.

@@ -67,6 +67,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Option<Term> {
         let params = size_params(function);
+        self.bind_element_types(function, &terms);
         let tys = self.parameter_types(function, &params);
         let bindings = self.infer_sizes(function, &terms, &tys, span)?;
         let mut region = Region { axes, operands: Vec::new(), inputs: Vec::new(), block: Block::default() };

@@ -25,7 +25,7 @@ mod names;
 mod operators;
 mod patterns;
 mod scopes;
-mod sizes;
+pub mod sizes;
 pub mod sources;
 mod stage;
 mod stmts;

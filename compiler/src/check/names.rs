@@ -163,6 +163,8 @@ impl Resolver<'_> {
         for axis in function.manual.iter().flatten() {
             self.axis(axis);
         }
+        // A default value is the same for all calls, so it knows no parameters.
+        function.params.iter().filter_map(|param| param.default.as_ref()).for_each(|default| self.expr(default));
         self.scopes.push(scope.clone());
         for param in &function.params {
             if let Some(ty) = &param.ty {
@@ -185,7 +187,12 @@ impl Resolver<'_> {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dims, unreduced, varying, .. } => {
+            TypeExprKind::Array { dtype, dims, unreduced, varying, .. } => {
+                if let ElementType::Param(name) = dtype
+                    && !self.is_local(&name.name)
+                {
+                    self.diagnostics.push(errors::names::unknown_element_type(&name.name, name.span));
+                }
                 for dim in dims {
                     self.expr(&dim.size);
                     dim.axes.iter().flat_map(|axes| &axes.axes).for_each(|axis| self.axis(axis));
@@ -194,6 +201,8 @@ impl Resolver<'_> {
             }
             TypeExprKind::Tuple(parts) => parts.iter().for_each(|part| self.ty(part)),
             TypeExprKind::Struct(parts) => parts.iter().for_each(|(_, part)| self.ty(part)),
+            // The element type of a function's parameter, alone.
+            TypeExprKind::Named { module: None, name, args } if args.is_empty() && self.is_local(&name.name) => {}
             TypeExprKind::Named { module, name, args } => {
                 self.type_name(module.as_ref(), name);
                 args.iter().for_each(|arg| self.expr(arg));
@@ -337,9 +346,10 @@ impl Resolver<'_> {
                     self.expr(otherwise);
                 }
             }
-            ExprKind::For { pattern, start, end, body, .. } => {
+            ExprKind::For { pattern, start, end, step, body, .. } => {
                 self.expr(start);
                 self.expr(end);
+                step.iter().for_each(|step| self.expr(step));
                 self.scopes.push(Vec::new());
                 self.bind(pattern);
                 self.block(body);

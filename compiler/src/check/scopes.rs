@@ -93,7 +93,7 @@ impl Checker<'_> {
         }
         let local = self.local(name).map(|binding| binding.term.clone());
         match local {
-            Some(term @ (Term::Function(_) | Term::Poison)) => term,
+            Some(term @ (Term::Function(_) | Term::Type(_) | Term::Poison)) => term,
             None => self.name(name, span),
             Some(other) => match self.names.find(self.file(), name) {
                 Some(entity) if self.is_function(entity) => self.entity(entity, name, span),

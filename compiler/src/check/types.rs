@@ -16,7 +16,9 @@ use crate::ir::sharding::{self, DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
 use crate::ops::shape;
-use spmdc_grammar::ast::{self, BinaryOp, DTypeName, DimAxes, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr};
+use spmdc_grammar::ast::{
+    self, BinaryOp, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr,
+};
 use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::ReduceOp;
@@ -101,7 +103,14 @@ impl Checker<'_> {
                     })
                     .collect();
                 let (unreduced, varying) = (self.axis_set(unreduced), self.axis_set(varying));
-                let array = ArrayTy { dtype: dtype(*name), dims, unreduced, varying, span: ty.span };
+                let dtype = match name {
+                    ElementType::Name(name) => dtype(*name),
+                    ElementType::Param(name) => match self.element_type(name) {
+                        Some(dtype) => dtype,
+                        None => return Ty::Poison,
+                    },
+                };
+                let array = ArrayTy { dtype, dims, unreduced, varying, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
@@ -120,6 +129,20 @@ impl Checker<'_> {
                 }
                 Ty::Struct(resolved)
             }
+            TypeExprKind::Named { module: None, name, args }
+                if args.is_empty() && (params.contains_key(&name.name) || self.local(&name.name).is_some()) =>
+            {
+                match self.element_type(name) {
+                    Some(dtype) => Ty::Array(ArrayTy {
+                        dtype,
+                        dims: Vec::new(),
+                        unreduced: AxisSet::EMPTY,
+                        varying: AxisSet::EMPTY,
+                        span: ty.span,
+                    }),
+                    None => Ty::Poison,
+                }
+            }
             TypeExprKind::Named { module, name, args } => {
                 self.resolve_named(module.as_ref(), name, args, params, ty.span)
             }
@@ -127,6 +150,20 @@ impl Checker<'_> {
                 self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
                 self.resolve(ty, params)
             }
+        }
+    }
+
+    /// The element type that a parameter of the function stands for.
+    fn element_type(&mut self, name: &Ident) -> Option<DType> {
+        match self.local(&name.name).map(|binding| binding.term.clone()) {
+            Some(Term::Type(ty)) => Some(ty.array.dtype),
+            Some(Term::Poison) => None,
+            Some(other) => {
+                self.report(errors_of_types::wrong_kind("an element type", other.describe(), name.span));
+                None
+            }
+            // Reported when names were resolved, or when the call's arguments did not say it.
+            None => None,
         }
     }
 

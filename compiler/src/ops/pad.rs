@@ -8,6 +8,7 @@ use super::shape::MAX_ELEMENTS;
 use super::slice::{Range, slice_dim};
 use super::{Call, Mismatch, Rules, shape, window};
 use crate::check::args::{Arg, Args};
+use crate::check::sizes::whole_number;
 use crate::check::term::Term;
 use crate::check::too_large;
 use crate::codegen::builder::KernelBuilder;
@@ -91,13 +92,13 @@ impl Pad {
 /// The (before, after) of each dimension, from what NumPy accepts: a number, a pair, or a pair for each dimension.
 fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize)>, Diagnostic> {
     let malformed = |text: &str| Diagnostic::error(Code::E0205, args.span, text.to_string());
-    let number = |term: &Term| match term {
-        Term::Int(width) => match usize::try_from(*width) {
+    let number = |term: &Term| match (whole_number(term), term) {
+        (Some(width), _) => match usize::try_from(width) {
             Ok(width) if width <= MAX_ELEMENTS => Ok(width),
             Ok(_) => Err(too_large(args.span)),
             Err(_) => Err(malformed("a pad width cannot be negative")),
         },
-        other => Err(malformed(&format!("a pad width is an integer, not {}", other.describe()))),
+        (None, other) => Err(malformed(&format!("a pad width is an integer, not {}", other.describe()))),
     };
     let pair = |items: &[Term]| match items {
         [both] => number(both).map(|width| (width, width)),
@@ -105,8 +106,8 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
         _ => Err(malformed("pad widths come in pairs (before, after)")),
     };
     match term {
-        Term::Int(_) => number(term).map(|width| vec![(width, width); rank]),
-        Term::Tuple(items) | Term::List(items) if items.iter().all(|item| matches!(item, Term::Int(_))) => {
+        _ if whole_number(term).is_some() => number(term).map(|width| vec![(width, width); rank]),
+        Term::Tuple(items) | Term::List(items) if items.iter().all(|item| whole_number(item).is_some()) => {
             pair(items).map(|both| vec![both; rank])
         }
         Term::Tuple(items) | Term::List(items) => {

@@ -3,6 +3,7 @@
 use super::slice::{Range, slice_dim};
 use super::{Call, shape};
 use crate::check::args::Args;
+use crate::check::sizes::whole_number;
 use crate::check::term::Term;
 use crate::ir::build::Builder;
 use spmdc_grammar::codes::Code;
@@ -12,9 +13,9 @@ pub struct Split;
 
 /// Where the parts begin and end: equal parts for a number, else the borders given, which are clipped as in NumPy.
 fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
-    let count = |term: &Term| match term {
-        Term::Int(value) => Ok(*value),
-        other => {
+    let count = |term: &Term| match (whole_number(term), term) {
+        (Some(value), _) => Ok(value),
+        (None, other) => {
             let message = format!("`split` takes a number of parts or a tuple of borders, not {}", other.describe());
             Err(Diagnostic::error(Code::E0210, args.span, message))
         }

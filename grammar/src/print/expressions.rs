@@ -117,13 +117,17 @@ impl Printer<'_> {
             ExprKind::Struct(fields) => self.struct_of(fields),
             ExprKind::Block(block) => self.block(block),
             ExprKind::If { .. } => self.branches(expr),
-            ExprKind::For { pattern, start, end, collect, body } => {
+            ExprKind::For { pattern, start, end, step, collect, body } => {
                 self.push("for ");
                 self.pattern(pattern);
                 self.push(" in ");
                 self.expr(start, Level::Or);
                 self.push("..");
                 self.expr(end, Level::Or);
+                if let Some(step) = step {
+                    self.push(" step ");
+                    self.expr(step, Level::Or);
+                }
                 self.push(if *collect { " collect " } else { " " });
                 self.block(body);
             }

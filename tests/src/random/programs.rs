@@ -469,6 +469,11 @@ impl Writer {
         self.kept.truncate(self.kept.len() - 2);
         let (statements, last) = block.trim_end().rsplit_once('\n').unwrap_or(("", block.trim()));
         let trips = 1 + self.draw.below(4);
+        let range = match self.draw.below(3) {
+            0 => format!("0..{} step 2", 2 * trips - 1),
+            1 => format!("{}..-1 step -3", 3 * trips - 3),
+            _ => format!("0..{trips}"),
+        };
         let _ = writeln!(self.body, "  let mut {name} = {};", start.name);
         let _ = match self.draw.below(3) {
             0 => {
@@ -479,7 +484,7 @@ impl Writer {
                 let last = last.trim();
                 writeln!(
                     self.body,
-                    "  let {stack} = for {counter} in 0..{trips} collect {{\n{statements}\n    {name} = {last};\n    {name} }};"
+                    "  let {stack} = for {counter} in {range} collect {{\n{statements}\n    {name} = {last};\n    {name} }};"
                 )
             }
             1 => {
@@ -489,11 +494,9 @@ impl Writer {
                     "  let mut {counter} = 0;\n  while {counter} < {trips} {{\n{statements}\n    {name} = {last};\n    {counter} = {counter} + 1;\n  }}"
                 )
             }
-            _ => writeln!(
-                self.body,
-                "  for {counter} in 0..{trips} {{\n{statements}\n    {name} = {};\n  }}",
-                last.trim()
-            ),
+            _ => {
+                writeln!(self.body, "  for {counter} in {range} {{\n{statements}\n    {name} = {};\n  }}", last.trim())
+            }
         };
     }
 

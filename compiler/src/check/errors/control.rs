@@ -77,6 +77,12 @@ pub fn loop_bound(found: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, format!("a loop bound is a whole number, this is {found}"))
 }
 
+/// E0207
+pub fn loop_step(found: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0207, span, format!("a loop's step is a whole number that is not 0, this is {found}"))
+        .help("it is a constant, so that the direction is known; `while` may step as it likes")
+}
+
 /// E0218
 pub fn loop_range(start: i128, end: i128, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0218, span, format!("the bounds of a loop are i32; {start}..{end} does not fit"))

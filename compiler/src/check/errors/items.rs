@@ -117,3 +117,11 @@ pub fn mesh(span: Span, message: impl Into<String>) -> Diagnostic {
 pub fn not_yet(span: Span, what: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::E0901, span, format!("{what} is not supported yet"))
 }
+
+/// E0210
+pub fn entry_default(name: &str, param: &str, span: Span) -> Diagnostic {
+    let message =
+        format!("`{param}` of the entry `{name}` has a default value; its arguments come from the command line");
+    Diagnostic::error(Code::E0210, span, message)
+        .help(format!("leave it out and give --arg {param}=..., or make it a constant, which --set changes"))
+}

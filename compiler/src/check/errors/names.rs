@@ -19,6 +19,19 @@ pub fn unknown_type(name: &str, span: Span, types: &[&str]) -> Diagnostic {
 }
 
 /// E0101
+pub fn unknown_element_type(name: &str, span: Span) -> Diagnostic {
+    let message = format!("there is no element type called `{name}`");
+    let error = Diagnostic::error(Code::E0101, span, message).here("unknown type");
+    match DTypeName::meant_by(name) {
+        Some(meant) => error.help(format!("did you mean `{meant}`?")),
+        None => {
+            let names: Vec<&str> = DTypeName::ALL.iter().map(|(_, name)| *name).collect();
+            error.help(format!("element types are {}", names.join(", ")))
+        }
+    }
+}
+
+/// E0101
 pub fn unknown_member(name: &str, module: &str, span: Span, candidates: &[&str]) -> Diagnostic {
     let error = Diagnostic::error(Code::E0101, span, format!("`{module}` has nothing called `{name}`"));
     suggest(error, name, span, candidates)
