@@ -88,6 +88,7 @@ codes! {
     E0803 "the program does not fit into memory",
     E0804 "a wait for other devices took too long",
     E0805 "the processor lacks features that the program needs",
+    E0806 "an assertion does not hold",
     E0901 "not supported yet",
     E0999 "internal error",
     E1001 "communication that the program does not ask for",

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -443,9 +443,12 @@ pub enum Step {
     },
     /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, as NumPy prints it if
     /// nothing else is asked for.
+    ///
+    /// With `asserts` the first value is a bool, and the program stops with the text where it is false; else nothing is printed.
     Print {
         text: String,
         values: Vec<PrintValue>,
+        asserts: bool,
         site: Site,
     },
 }

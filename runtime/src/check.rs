@@ -142,7 +142,11 @@ impl Checker<'_> {
                 self.steps(then)?;
                 self.steps(otherwise)
             }
-            Step::Print { values, .. } => values.iter().try_for_each(|value| self.print_value(value)),
+            Step::Print { values, asserts, .. } => {
+                let is_bool = |value: &PrintValue| value.layout.dtype == DType::Bool && value.layout.dims.is_empty();
+                ensure(!asserts || values.first().is_some_and(is_bool), || "an assertion of no bool".into())?;
+                values.iter().try_for_each(|value| self.print_value(value))
+            }
         }
     }
 

@@ -178,9 +178,9 @@ impl<'a> Loader<'a> {
                 self.steps(otherwise)?;
                 self.land(jump);
             }
-            Step::Print { text, values, site } => {
+            Step::Print { text, values, asserts, site } => {
                 let print = self.out.prints.len();
-                self.out.prints.push(Print::new(text, values.clone(), self.axes));
+                self.out.prints.push(Print::new(text, values.clone(), asserts.then_some(*site), self.axes));
                 self.meet(self.mesh.axes(), *site, "print");
                 self.emit(*site, "print", |_, _| Op::Print { print });
                 self.meet(self.mesh.axes(), *site, "print");

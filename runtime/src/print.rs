@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::abi::{AxisSet, MeshAxis, Piece, PrintValue, pieces};
+use crate::abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 use crate::blocks::gather;
 use crate::memory::Memory;
 use crate::show;
@@ -14,6 +14,8 @@ use crate::trap::RunError;
 pub(crate) struct Print {
     pieces: Vec<Piece>,
     values: Vec<PrintValue>,
+    /// For an assertion, the bool that must hold, and where the program stops if it does not.
+    condition: Option<(PrintValue, Site)>,
     /// Axes along which any of the values varies: there is a line for each of their coordinates.
     varying: AxisSet,
     /// The names of these axes, which such lines begin with.
@@ -21,33 +23,45 @@ pub(crate) struct Print {
 }
 
 impl Print {
-    pub fn new(text: &str, values: Vec<PrintValue>, axes: &[MeshAxis]) -> Print {
+    pub fn new(text: &str, mut values: Vec<PrintValue>, asserts: Option<Site>, axes: &[MeshAxis]) -> Print {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
-        Print { pieces: pieces(text), values, varying, names }
+        let condition = asserts.filter(|_| !values.is_empty()).map(|site| (values.remove(0), site));
+        Print { pieces: pieces(text), values, condition, varying, names }
     }
 
-    /// Writes the lines. All devices must have written the values, and wait.
+    /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.
     pub fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
         for device in memory.mesh().group(0, self.varying) {
-            let mut line = self.whose(memory, device);
-            let mut values = self.values.iter();
-            for piece in &self.pieces {
-                match piece {
-                    Piece::Text(text) => line.push_str(text),
-                    Piece::Value(spec) => match values.next() {
-                        Some(value) => {
-                            let array = gather(memory, value.place, &value.layout, device);
-                            line.push_str(&show::formatted(&array, spec));
-                        }
-                        None => line.push_str(&spec.place()),
-                    },
+            if let Some((condition, site)) = &self.condition {
+                let flag = gather(memory, condition.place, &condition.layout, device);
+                if flag.bytes.first() == Some(&0) {
+                    return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
                 }
+                continue;
             }
-            line.push('\n');
+            let line = self.line(memory, device) + "\n";
             out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
         }
         Ok(())
+    }
+
+    fn line(&self, memory: &Memory, device: usize) -> String {
+        let mut line = self.whose(memory, device);
+        let mut values = self.values.iter();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => line.push_str(text),
+                Piece::Value(spec) => match values.next() {
+                    Some(value) => {
+                        let array = gather(memory, value.place, &value.layout, device);
+                        line.push_str(&show::formatted(&array, spec));
+                    }
+                    None => line.push_str(&spec.place()),
+                },
+            }
+        }
+        line
     }
 
     /// `X=0,Y=1: ` before what differs between devices.

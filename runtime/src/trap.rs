@@ -7,6 +7,7 @@
 //! | E0803 | the memory does not suffice |
 //! | E0804 | devices did not come to a collective in time |
 //! | E0805 | the processor lacks instructions that the program was built with |
+//! | E0806 | an assertion does not hold |
 //! | E0701, E0703 | an argument has the wrong type, or cannot be read |
 //! | E0999 | the compiler or the runtime broke its own rules |
 

@@ -485,7 +485,8 @@ fn what_is_printed_comes_in_program_order() {
     let i = maker.bytes(maker.all(), 4);
     let count = maker.kernel(store, &[number], &[device_number(2)], ONE);
     let scalar = layout(DType::I32, &[]);
-    let print = |text: &str, values: Vec<PrintValue>| Step::Print { text: text.into(), values, site: site(1) };
+    let print =
+        |text: &str, values: Vec<PrintValue>| Step::Print { text: text.into(), values, asserts: false, site: site(1) };
     let varying = |axes| PrintValue { place: number, layout: scalar.clone(), varying: axes };
     let body = vec![
         print("trip {}", vec![PrintValue { place: i, layout: scalar.clone(), varying: AxisSet::EMPTY }]),
@@ -521,7 +522,7 @@ fn a_panic_is_an_internal_error() {
     }
 
     let mut maker = Maker::new(&[4]);
-    maker.step(Step::Print { text: "hello".into(), values: vec![], site: site(1) });
+    maker.step(Step::Print { text: "hello".into(), values: vec![], asserts: false, site: site(1) });
     maker.step(sync(maker.all(), 2));
     for workers in 1..=3 {
         let mut session = maker.load(workers).unwrap();

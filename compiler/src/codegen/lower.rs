@@ -126,6 +126,8 @@ pub enum Work {
     Print {
         text: String,
         values: Vec<Value>,
+        /// The first value is a bool that must hold; the text says what is wrong if it does not.
+        asserts: bool,
         origin: Origin,
     },
 }
@@ -322,8 +324,8 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::CheckIndex { index, extent, to, origin: self.origin.clone() });
     }
 
-    pub fn print(&mut self, text: String, values: Vec<Value>) {
-        self.work.push(Work::Print { text, values, origin: self.origin.clone() });
+    pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {
+        self.work.push(Work::Print { text, values, asserts, origin: self.origin.clone() });
     }
 
     pub fn ty(&self, value: Value) -> &'a Type {

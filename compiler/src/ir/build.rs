@@ -86,7 +86,7 @@ impl Builder {
     /// A collective is for all devices of its group, and a line is printed for all, so no condition around may differ between them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let axes: AxisSet = match op {
-            Op::Print(_) | Op::ShowSharding(_) => self.mesh.all(),
+            Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => self.mesh.all(),
             op => match op.rules().group().filter(|group| group.communicates()) {
                 Some(group) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
                 None => return Ok(()),

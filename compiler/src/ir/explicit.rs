@@ -423,7 +423,7 @@ pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
         Op::Window(window) => alike && window.map.fill == 0,
         Op::Concatenate(_) => alike,
         Op::Transpose(_) | Op::Reshape(_) | Op::Slice(_) | Op::Broadcast(_) | Op::Flip(_) | Op::Roll(_) => true,
-        Op::Print(_) | Op::ShowSharding(_) => true,
+        Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => true,
         _ => false,
     }
 }

@@ -308,6 +308,8 @@ ops! {
     Concatenate(concatenate::Concatenate) = "concatenate" | "stack",
     /// Shows values while running.
     Print(print::Print) = "print",
+    /// Stops the program unless a condition holds.
+    Assert(print::Assert) = "assert",
     /// Shows a layout while running.
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// Gives a value another layout.

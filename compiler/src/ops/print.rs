@@ -1,4 +1,4 @@
-//! `print("loss = {}", l)` and `show_sharding(x)`: what a program shows while it runs.
+//! `print("loss = {}", l)`, `assert(c, "text {}", x)` and `show_sharding(x)`: what a program shows while it runs.
 //!
 //! A value prints once, whole; the devices that hold it only lend their blocks, so no collective is needed.
 
@@ -10,7 +10,7 @@ use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
-use crate::ir::types::ArrayType;
+use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
 use crate::report::layout::{Style, draw};
 use spmdc_grammar::codes::Code;
@@ -21,6 +21,12 @@ use spmdc_runtime::abi::{Form, Piece, Spec, pieces};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {
     /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
+    pub text: String,
+}
+
+/// Stops all devices with the text unless its first operand is true; the others are the text's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assert {
     pub text: String,
 }
 
@@ -162,7 +168,7 @@ impl Rules for Print {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        lowering.print(self.text.clone(), stmt.args.clone());
+        lowering.print(self.text.clone(), stmt.args.clone(), false);
         Ok(())
     }
 }
@@ -181,6 +187,77 @@ impl Call for Print {
         };
         let (text, values) = filled(&text, &rest, build, args.span)?;
         build.emit(Print { text }, &values)?;
+        Ok(Term::Tuple(Vec::new()))
+    }
+}
+
+impl Rules for Assert {
+    fn name(&self) -> &'static str {
+        "assert"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let Some((condition, values)) = args.split_first() else {
+            return Err(Mismatch::new(Code::E0201, "`assert` takes a condition"));
+        };
+        if condition.dtype != DType::Bool || condition.rank() > 0 {
+            return Err(Mismatch::new(Code::E0214, format!("`assert` takes one bool, this is `{condition}`")));
+        }
+        Print { text: self.text.clone() }.infer(values)
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        any_layout(args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        match args[0].bits.first() {
+            Some(0) => Err(Trap { code: Code::E0806, message: self.text.clone() }),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let mut all = vec![args[0].clone(), format!("{:?}", self.text)];
+        all.extend(args[1..].iter().cloned());
+        format!("assert({})", all.join(", "))
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.print(self.text.clone(), stmt.args.clone(), true);
+        Ok(())
+    }
+}
+
+impl Call for Assert {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let condition = args.required("condition")?;
+        let (text, span) = match args.take("text") {
+            None => ("this does not hold".to_string(), args.span),
+            Some(Arg { term: Term::Str(text), span, .. }) => (text, span),
+            Some(Arg { term, span, .. }) => {
+                let message = format!("`text` must be a string, not {}", term.describe());
+                return Err(Diagnostic::error(Code::E0210, span, message));
+            }
+        };
+        let rest = args.positional();
+        let flag = build.materialize(&condition.term, None, condition.span)?;
+        let ty = &build.ty(flag).array;
+        if ty.dtype != DType::Bool || ty.rank() > 0 {
+            let message = format!("`assert` takes one bool, this is `{ty}`");
+            let error = Diagnostic::error(Code::E0214, condition.span, message);
+            return Err(error.help("`all(c)` makes one bool of many; a number is compared, as in `x != 0`"));
+        }
+        let (text, values) = filled(&text, &rest, build, span)?;
+        build.emit(Assert { text }, &[vec![flag], values].concat())?;
         Ok(Term::Tuple(Vec::new()))
     }
 }
@@ -219,7 +296,7 @@ impl Rules for ShowSharding {
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
         let drawing = draw(ty, lowering.mesh, Style::Unicode);
         let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
-        lowering.print(escaped(&text), Vec::new());
+        lowering.print(escaped(&text), Vec::new(), false);
         Ok(())
     }
 }

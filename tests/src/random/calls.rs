@@ -109,6 +109,12 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
             call.before = format!("print(\"a = {}\", a, a);", draw.pick(&["{}", "{:.4}", "{:8.3}", "{:e}", "{:?}"]));
             call
         }
+        "assert" => {
+            let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
+            let text = draw.pick(&["", ", \"a = {}\", a", ", \"a\", a"]);
+            call.before = format!("assert(all(a == a || a != a){text});");
+            call
+        }
         "show_sharding" => {
             let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
             call.before = "show_sharding(a);".to_string();

@@ -313,12 +313,12 @@ impl<'a> Emitter<'a> {
                 to: self.storage.place(*to),
                 site,
             },
-            Work::Print { text, values, .. } => {
+            Work::Print { text, values, asserts, .. } => {
                 let values = values.iter().map(|&value| {
                     let ty = &self.schedule.types[value.0 as usize];
                     PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
                 });
-                Step::Print { text: text.clone(), values: values.collect(), site }
+                Step::Print { text: text.clone(), values: values.collect(), asserts: *asserts, site }
             }
         };
         Some(step)

@@ -149,7 +149,7 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
 fn prints_places(func: &Func) -> bool {
     let mut found = false;
     func.body.walk(&mut |Stmt { op, args, .. }| {
-        found |= matches!(op, Op::Print(_)) && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
+        found |= matches!(op, Op::Print(_) | Op::Assert(_)) && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
     });
     found
 }
