@@ -8,7 +8,7 @@
 //! A choice that the program must make is a [`Mismatch`] with the [`Choice`]s that it has.
 
 use crate::ir::mesh::{AxisKind, Mesh};
-use crate::ir::sharding::{DimSharding, Sharding};
+use crate::ir::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::typing::explicit_part;
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, Unary, UnaryOp};
@@ -721,9 +721,13 @@ pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     (in_turn(steps.iter().map(String::as_str)), plan.cost)
 }
 
-/// The axes of a dimension, dealt out to its factors, major to minor; None where they do not divide them.
+/// The axes of a dimension, dealt out to its factors, major to minor; None where blocks would hold parts of them.
 fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
     let mut split = vec![Vec::new(); factors.len()];
+    if is_whole_in_major(rule, factors, mesh.size_of(axes)) {
+        split[0] = axes.to_vec();
+        return Some(split);
+    }
     let mut axes = axes.iter().copied().peekable();
     for (share, &factor) in split.iter_mut().zip(factors) {
         let mut rest = rule.factors[factor].size;
@@ -746,6 +750,14 @@ fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mes
     axes.peek().is_none().then_some(split)
 }
 
+/// Whether blocks of a dimension are uneven blocks of its major factor.
+fn is_whole_in_major(rule: &Factors, factors: &[usize], blocks: usize) -> bool {
+    let [major, minor @ ..] = factors else { return false };
+    let major = rule.factors[*major].size;
+    let minor = minor.iter().map(|&factor| rule.factors[factor].size).product();
+    !major.is_multiple_of(blocks) && major > 1 && blocks_hold_whole(major, minor, blocks)
+}
+
 /// The axes of a dimension of several factors; None where the blocks of the factors are not blocks of the dimension.
 fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Mesh) -> Option<Vec<u8>> {
     let mut merged = Vec::new();
@@ -756,8 +768,9 @@ fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Me
         if !axes[factor].is_empty() && !is_complete {
             return None;
         }
-        // Uneven blocks of a major factor are no even blocks of the whole.
-        if position + 1 < factors.len() && !size.is_multiple_of(blocks) {
+        // Uneven blocks of a factor are blocks of the whole only in front, and not always there.
+        let is_whole = position == 0 && is_whole_in_major(rule, factors, blocks);
+        if position + 1 < factors.len() && !size.is_multiple_of(blocks) && !is_whole {
             return None;
         }
         merged.extend(&axes[factor]);

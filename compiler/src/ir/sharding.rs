@@ -222,6 +222,13 @@ pub fn block_range(size: usize, blocks: usize, position: usize) -> Range<usize> 
     (position * block).min(size)..((position + 1) * block).min(size)
 }
 
+/// Whether so many blocks of a dimension of `major * minor` elements consist of whole blocks of `major` elements of `minor` each: 46
+/// elements in four blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
+pub fn blocks_hold_whole(major: usize, minor: usize, blocks: usize) -> bool {
+    let blocks = blocks.max(1);
+    (major * minor).div_ceil(blocks) == major.div_ceil(blocks) * minor
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +255,17 @@ mod tests {
         assert_eq!(lengths(&y.part(32, (0, 1), 16, &mesh()), 16), [8, 8, 0, 0]);
         // Every second element: blocks of half the size.
         assert_eq!(y.part(32, (0, 2), 16, &mesh()), y);
+    }
+
+    #[test]
+    fn blocks_of_a_product_are_blocks_of_its_major_factor() {
+        for (major, minor, blocks) in (1..12).flat_map(|a| (1..5).flat_map(move |b| (1..9).map(move |n| (a, b, n)))) {
+            let ends = |size: usize, scale: usize| -> Vec<usize> {
+                (0..blocks).map(|position| block_range(size, blocks, position).end * scale).collect()
+            };
+            let are_same = ends(major * minor, 1) == ends(major, minor);
+            assert_eq!(blocks_hold_whole(major, minor, blocks), are_same, "{major} * {minor} in {blocks}");
+        }
     }
 
     #[test]

@@ -415,6 +415,15 @@ fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
     let dims: Vec<i64> = (0..rank as i64).collect();
     let len: usize = shape.iter().product();
     Some(match name {
+        // A dimension in two, or two in one: mostly in blocks that are not even.
+        "reshape" if draw.chance(40) => {
+            let (major, minor, at) = (1 + draw.below(25), 1 + draw.below(4), draw.below(rank));
+            let (mut merged, mut cut) = (shape.clone(), shape);
+            merged[at] = major * minor;
+            cut.splice(at..=at, [major, minor]);
+            let (from, to) = if draw.chance(50) { (merged, cut) } else { (cut, merged) };
+            Call::new(&[(dtype, &from)], format!("reshape(a, {})", sizes(&to)))
+        }
         "reshape" => Call::new(&[(dtype, &shape)], format!("reshape(a, {})", sizes(&factored(draw, len)))),
         "ravel" => Call::new(&[(dtype, &shape)], "ravel(a)"),
         "squeeze" => {

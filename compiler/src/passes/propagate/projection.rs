@@ -3,9 +3,11 @@
 //! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. A dimension of several
 //! factors fills them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X
 //! and `b` over Y. Blocks must not straddle factors, so there every factor divides evenly, and a later one is split only where
-//! all before it are split completely.
+//! all before it are split completely. A major factor alone may be split unevenly where the blocks are the same: `(46)@Y`, Y = 4, as
+//! `ab` of sizes 23 and 2.
 
 use crate::ir::mesh::Mesh;
+use crate::ir::sharding::blocks_hold_whole;
 use crate::ir::types::AxisSet;
 use crate::ops::factors::{DimFactors, FactorKind, Factors};
 
@@ -19,7 +21,7 @@ pub struct Projection {
     /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1 that
     /// share a dimension with others.
     pub whole: Vec<bool>,
-    /// Per factor: shares a dimension with others, so blocks have to be even.
+    /// Per factor: shares a dimension with others, so its blocks have to make up those of the dimension.
     pub even: Vec<bool>,
 }
 
@@ -75,6 +77,7 @@ impl Projection {
         if takers.clone().next().is_none() {
             return Some(if at == position { axes } else { &[] });
         }
+        let major = at;
         let mut left = size(at);
         let (mut begin, mut end) = (0, 0);
         for (place, &axis) in axes.iter().enumerate() {
@@ -84,7 +87,9 @@ impl Projection {
                 left = size(at);
             }
             if !left.is_multiple_of(blocks) {
-                return None;
+                let minor = dim.iter().map(|&factor| self.rule.factors[factor].size).product::<usize>() / size(major);
+                let fits = at == major && blocks_hold_whole(size(major), minor, mesh.size_of(axes));
+                return fits.then_some(if position == major { axes } else { &[] });
             }
             left /= blocks;
             if at < position {
@@ -101,7 +106,7 @@ impl Projection {
     /// as that goes: of `(ab)` with sizes 2 and 8, an axis of 4 at 2.
     pub fn cuts(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<(u8, Vec<usize>)> {
         let mut sizes = significant(&self.rule, dim).map(|factor| self.rule.factors[factor].size);
-        if axes.is_empty() || sizes.clone().count() < 2 {
+        if axes.is_empty() || sizes.clone().count() < 2 || self.part(dim, 0, axes, mesh).is_some() {
             return None;
         }
         let mut left = 1;
@@ -136,9 +141,7 @@ impl Projection {
         let mut used = AxisSet::EMPTY;
         for (factor, axes) in assignment.iter().enumerate() {
             let blocks = mesh.size_of(axes);
-            if !axes.is_empty() && self.whole[factor]
-                || self.even[factor] && !self.rule.factors[factor].size.is_multiple_of(blocks)
-            {
+            if !axes.is_empty() && self.whole[factor] || !self.fits(factor, blocks) {
                 return false;
             }
             for &axis in axes {
@@ -150,6 +153,20 @@ impl Projection {
         }
         let dims = self.rule.operands.iter().chain(&self.rule.results).flatten();
         dims.into_iter().all(|dim| self.is_filled(dim, assignment, mesh))
+    }
+
+    /// Whether so many blocks of a factor make up the blocks of each dimension that it is a factor of.
+    pub fn fits(&self, factor: usize, blocks: usize) -> bool {
+        let size = self.rule.factors[factor].size;
+        if !self.even[factor] || size.is_multiple_of(blocks) {
+            return true;
+        }
+        let dims = self.rule.operands.iter().chain(&self.rule.results).flatten().filter(|dim| dim.contains(&factor));
+        dims.into_iter().all(|dim| {
+            let others = significant(&self.rule, dim).filter(|&other| other != factor);
+            let minor = others.map(|other| self.rule.factors[other].size).product();
+            significant(&self.rule, dim).next() == Some(factor) && blocks_hold_whole(size, minor, blocks)
+        })
     }
 
     /// Whether every factor before a split one is split completely.
@@ -221,7 +238,8 @@ mod tests {
         assert_eq!(cuts(&[2, 3, 8], &[1]), Some((1, vec![2, 6])));
         assert_eq!(cuts(&[8, 3], &[0, 1]), Some((1, vec![4])));
         // A part may be left over that fits nowhere; what fits needs no cut, nor does what has no factor in common.
-        assert_eq!(cuts(&[9, 2], &[1]), Some((1, vec![3])));
+        assert_eq!(cuts(&[9, 4], &[1]), Some((1, vec![3])));
+        assert_eq!(cuts(&[9, 2], &[1]), None);
         assert_eq!(
             (cuts(&[24, 2], &[1]), cuts(&[2, 12], &[0, 1]), cuts(&[5, 12], &[1]), cuts(&[24], &[1])),
             (None, None, None, None)
@@ -238,6 +256,11 @@ mod tests {
         assert!(!valid(8, 16, [&[0], &[1]]));
         assert!(!valid(6, 16, [&[1], &[]]));
         assert!(!valid(8, 16, [&[0], &[0]]));
+        // Blocks of 12, 12, 12 and 10 are 6, 6, 6 and 5 pairs; blocks of 7, 7 and 6 hold no whole pairs.
+        assert!(valid(23, 2, [&[1], &[]]) && !valid(10, 2, [&[1], &[]]) && !valid(2, 23, [&[], &[1]]));
+        let parts = merge(23, 2);
+        let parts = parts.factors_of(&parts.rule.results[0], |_| &[1], &mesh);
+        assert_eq!(parts, [Some([1].as_slice()), Some(&[])]);
     }
 
     #[test]

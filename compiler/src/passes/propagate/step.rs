@@ -245,9 +245,7 @@ impl Node {
         }
         for end in (1..=wanted.len()).rev() {
             let wanted = &wanted[..end];
-            if self.projection.even[factor]
-                && !self.projection.rule.factors[factor].size.is_multiple_of(mesh.size_of(wanted))
-            {
+            if !self.projection.fits(factor, mesh.size_of(wanted)) {
                 continue;
             }
             // The axes of the whole dimension with this factor split so.
