@@ -2,22 +2,25 @@
 //!
 //! # Meetings
 //! Every group of devices that ever waits for each other has one [`Meeting`], used again and again: its generation says how
-//! often it has taken place. A worker counts those of its devices that have arrived in memory of its own; only when all of
-//! them are there does it touch the meeting. So a meeting of eight devices on two workers costs two atomic additions, and
-//! one whose devices all belong to one worker costs none.
+//! often it has taken place. The crew of a worker counts those of its devices that have arrived in memory of its own; only
+//! when all of them are there does it touch the meeting. So a meeting of eight devices in two crews costs two atomic
+//! additions, and one whose devices are all of one crew costs none.
 //!
 //! # Ordering
 //! What a device wrote before it arrived is seen by every device that leaves the meeting: an arriving worker adds to
 //! `arrived` with release, the last one reads that with acquire and publishes the next generation with release, and whoever
-//! goes on has read that generation with acquire. Within one worker all of this happens on one thread.
+//! goes on has read that generation with acquire. Within one crew all of this happens under its lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How often a thread looks before it goes to sleep: some 20 to 50 microseconds.
-const SPINS: u32 = 2000;
+/// How often a thread looks at first: for some 2 to 5 microseconds. Who comes later than that may have lost its processor.
+const SPINS: u32 = 150;
+
+/// How long it goes on looking while it lets others run, until it goes to sleep.
+const YIELDING: Duration = Duration::from_micros(100);
 
 /// No member of a meeting has stopped.
 const ALIVE: u64 = u64::MAX;
@@ -103,35 +106,40 @@ impl Parker {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     }
 
-    /// Waits until `ready` holds, at first looking again and again if `spin`, then asleep. False when the limit has passed.
+    /// Waits until `ready` holds: if `spin`, looking again and again, then looking while others run; then asleep. False when
+    /// the limit has passed. `ready` is told whether it has been asked for longer than a thread on a processor takes.
     ///
     /// No wake-up is lost: this thread marks itself parked and then looks once more, a waking thread makes `ready` true and then
     /// looks for the mark, and a full fence lies between the two steps of each, so at least one sees what the other did.
-    pub fn wait(&self, spin: bool, limit: Option<Duration>, mut ready: impl FnMut() -> bool) -> bool {
+    pub fn wait(&self, spin: bool, limit: Option<Duration>, mut ready: impl FnMut(bool) -> bool) -> bool {
         for _ in 0..if spin { SPINS } else { 1 } {
-            if ready() {
+            if ready(false) {
                 return true;
             }
             std::hint::spin_loop();
+        }
+        let begin = Instant::now();
+        while spin && begin.elapsed() < YIELDING {
+            if ready(true) {
+                return true;
+            }
+            thread::yield_now();
         }
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             self.parked.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
-            let mut late = false;
-            if !ready() {
-                match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                    None => thread::park(),
-                    Some(left) if left.is_zero() => late = true,
-                    Some(left) => thread::park_timeout(left),
-                }
+            let came = ready(true);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match left {
+                _ if came => {}
+                None => thread::park(),
+                Some(left) => thread::park_timeout(left),
             }
             self.parked.store(false, Ordering::Relaxed);
-            if ready() {
-                return true;
-            }
-            if late {
-                return false;
+            // Whether it came meanwhile is seen in the next round; the last one does not sleep.
+            if came || left.is_some_and(|left| left.is_zero()) {
+                return came || ready(true);
             }
         }
     }
@@ -186,7 +194,7 @@ mod tests {
                     parkers[me].register();
                     for round in 0..2000 {
                         // Without spinning, so that nearly every turn is a sleep and a wake-up.
-                        assert!(parkers[me].wait(false, None, || turn.load(Ordering::Acquire) == 2 * round + me));
+                        assert!(parkers[me].wait(false, None, |_| turn.load(Ordering::Acquire) == 2 * round + me));
                         turn.fetch_add(1, Ordering::Release);
                         parkers[1 - me].wake();
                     }
@@ -201,7 +209,7 @@ mod tests {
         let parker = Parker::default();
         parker.register();
         let start = Instant::now();
-        assert!(!parker.wait(true, Some(Duration::from_millis(20)), || false));
+        assert!(!parker.wait(true, Some(Duration::from_millis(20)), |_| false));
         assert!(start.elapsed() >= Duration::from_millis(20));
     }
 }

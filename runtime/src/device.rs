@@ -138,6 +138,8 @@ pub(crate) enum State {
         meeting: usize,
         generation: u32,
     },
+    /// In front of a print, which its own worker must do.
+    Held,
     /// Came to the end of the program.
     Done,
     /// Failed, or gave up because another device did.
@@ -171,10 +173,8 @@ unsafe impl Send for Device {}
 /// What a device needs from the worker that runs it.
 pub(crate) struct Context<'a> {
     pub shared: &'a Shared,
-    /// For each meeting, how many of this worker's devices take part, and how many are there already.
-    pub attendance: &'a mut [Attendance],
     pub team: Option<&'a mut Team>,
-    /// Given to the worker that runs device 0.
+    /// Given to the first worker, which device 0 belongs to.
     pub out: Option<&'a mut dyn Write>,
     pub worker: usize,
 }
@@ -233,7 +233,7 @@ impl Device {
     /// Whether the device can be resumed, be it only to learn that it waits in vain.
     pub fn can_go_on(&self, shared: &Shared) -> bool {
         match self.state {
-            State::Ready => true,
+            State::Ready | State::Held => true,
             State::Waiting { meeting, generation } => {
                 let meeting = &shared.meetings[meeting];
                 meeting.is_over(generation) || meeting.is_in_vain(generation) || shared.failures.is_halted()
@@ -247,16 +247,16 @@ impl Device {
     /// # Safety
     /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
     /// ordered by meetings so that no device writes what another one may be reading or writing.
-    pub unsafe fn advance(&mut self, context: &mut Context) {
-        if let State::Waiting { meeting, generation } = self.state {
-            context.shared.positions[self.number].clear();
-            if !context.shared.meetings[meeting].is_over(generation) {
-                return self.stop(context);
-            }
+    pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut Context) {
+        context.shared.positions[self.number].clear();
+        if let State::Waiting { meeting, generation } = self.state
+            && !context.shared.meetings[meeting].is_over(generation)
+        {
+            return self.stop(context);
         }
         self.state = State::Ready;
         // SAFETY: as promised by the caller.
-        if let Err(error) = unsafe { self.execute(context) } {
+        if let Err(error) = unsafe { self.execute(attendance, context) } {
             context.shared.failures.record(self.clock, self.number, error);
             self.stop(context);
         }
@@ -278,7 +278,7 @@ impl Device {
     ///
     /// # Safety
     /// As for `advance`.
-    unsafe fn execute(&mut self, context: &mut Context) -> Result<(), RunError> {
+    unsafe fn execute(&mut self, attendance: &mut [Attendance], context: &mut Context) -> Result<(), RunError> {
         let shared = context.shared;
         loop {
             let op = &self.ops[self.at];
@@ -325,7 +325,7 @@ impl Device {
                         return Ok(());
                     }
                     let generation = shared.meetings[*meeting].current();
-                    if !context.arrive(*meeting) {
+                    if !context.arrive(attendance, *meeting) {
                         shared.positions[self.number].set(*meeting, generation);
                         self.state = State::Waiting { meeting: *meeting, generation };
                         return Ok(());
@@ -339,7 +339,7 @@ impl Device {
                     let generation = shared.meetings[*meeting].current();
                     self.posted[*slot] = Some((*meeting, generation));
                     shared.positions[self.number].post(*meeting, generation);
-                    context.arrive(*meeting);
+                    context.arrive(attendance, *meeting);
                 }
                 Op::Await { meeting, slot } => {
                     if shared.failures.stops(self.clock) {
@@ -396,9 +396,15 @@ impl Device {
                     }
                 }
                 Op::Print { print } => {
-                    if self.number == 0
-                        && let Some(out) = context.out.as_deref_mut()
-                    {
+                    if self.number == 0 {
+                        let Some(out) = context.out.as_deref_mut() else {
+                            self.clock -= 1;
+                            self.at -= 1;
+                            self.state = State::Held;
+                            shared.positions[self.number].hold();
+                            shared.parkers[0].wake();
+                            return Ok(());
+                        };
                         shared.prints[*print].write(&shared.memory, out)?;
                     }
                 }
@@ -412,9 +418,9 @@ impl Device {
 }
 
 impl Context<'_> {
-    /// One of this worker's devices has come to the meeting. True if it takes place now.
-    fn arrive(&mut self, index: usize) -> bool {
-        let attendance = &mut self.attendance[index];
+    /// One of a crew's devices has come to the meeting. True if it takes place now.
+    fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
+        let attendance = &mut attendance[index];
         attendance.present += 1;
         if attendance.present < attendance.members {
             return false;
@@ -566,8 +572,8 @@ fn trapped(code: i64, site: Site) -> RunError {
     .at(site)
 }
 
-/// Where a device waits and where it has posted last, for messages: which meeting, and which generation of it. On a cache line of
-/// its own.
+/// Where a device waits and where it has posted last, as others see it: which meeting, and which generation of it. On a cache
+/// line of its own.
 #[repr(align(64))]
 pub(crate) struct Position {
     waits: AtomicU64,
@@ -575,7 +581,12 @@ pub(crate) struct Position {
 }
 
 impl Position {
+    /// It runs, or has nothing to do any more.
     const NOWHERE: u64 = u64::MAX;
+    /// At the beginning of the program.
+    const START: u64 = u64::MAX - 1;
+    /// See [`State::Held`].
+    const HELD: u64 = u64::MAX - 2;
 
     pub fn new() -> Position {
         let nowhere = || AtomicU64::new(Position::NOWHERE);
@@ -596,6 +607,36 @@ impl Position {
 
     pub fn clear(&self) {
         self.waits.store(Position::NOWHERE, Ordering::Relaxed);
+    }
+
+    pub fn start(&self) {
+        self.waits.store(Position::START, Ordering::Relaxed);
+        self.posted.store(Position::NOWHERE, Ordering::Relaxed);
+    }
+
+    fn hold(&self) {
+        self.waits.store(Position::HELD, Ordering::Relaxed);
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) == Position::HELD
+    }
+
+    /// Where it waits; the same number means the same wait.
+    pub fn mark(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the device can be resumed, as in [`Device::can_go_on`]. It may be a moment behind.
+    pub fn is_ready(&self, shared: &Shared) -> bool {
+        match self.waits.load(Ordering::Relaxed) {
+            Position::NOWHERE => false,
+            Position::START | Position::HELD => true,
+            packed => {
+                let (meeting, generation) = (&shared.meetings[(packed >> 32) as usize], packed as u32);
+                meeting.is_over(generation) || meeting.is_in_vain(generation) || shared.failures.is_halted()
+            }
+        }
     }
 
     /// Whether the device has come to this meeting.

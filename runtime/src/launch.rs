@@ -1,13 +1,13 @@
 //! Workers: the threads that carry the devices through a run.
 //!
-//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to one worker for good, in blocks
-//! of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no thread
-//! at all unless a team helps it. A worker resumes its devices in turn; when all of them wait it looks for a short while whether
-//! one can go on, and then sleeps until somebody completes one of their meetings. Between runs workers sleep.
+//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in
+//! blocks of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no
+//! thread at all unless a team helps it. A worker resumes the devices of its crew in turn; when all of them wait it looks for a
+//! short while whether one can go on, carries on a crew whose worker has lost its processor (see [`crate::crew`]), and sleeps
+//! in the end until somebody completes a meeting of its own. Between runs workers sleep.
 
 use std::any::Any;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::abi::Site;
 use crate::barrier::{Meeting, Parker};
+use crate::crew::{Crew, Tender};
 use crate::device::{Attendance, Context, Device, Position, State};
 use crate::memory::Memory;
 use crate::mesh::share;
@@ -38,13 +39,14 @@ pub(crate) struct Shared {
     order: Mutex<Order>,
     /// Workers other than the first that have not finished the order.
     busy: AtomicU32,
+    /// Crews that have not come to the end of the run.
+    running: AtomicU32,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     /// First-touch the memory of one's devices.
     Touch,
-    Run,
     Quit,
 }
 
@@ -95,6 +97,18 @@ impl Shared {
             orders: AtomicU32::new(0),
             order: Mutex::new(Order::Touch),
             busy: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// All devices of a crew have come to the end of the run.
+    pub fn crew_has_ended(&self) {
+        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.parkers[0].wake();
         }
     }
 
@@ -105,7 +119,7 @@ impl Shared {
         }
     }
 
-    fn wake_all(&self) {
+    pub fn wake_all(&self) {
         self.parkers.iter().for_each(Parker::wake);
     }
 }
@@ -142,93 +156,133 @@ impl Staff {
     }
 }
 
-/// One worker's part of a session.
+/// How many crews of others a waiting worker looks at, at a time.
+const LOOKED_AT: usize = 4;
+
+/// What all workers see, and the crews.
+struct Floor {
+    shared: Shared,
+    crews: Vec<Crew>,
+}
+
+/// What a worker has on its own thread.
 struct Worker {
     number: usize,
-    devices: Vec<Device>,
-    attendance: Vec<Attendance>,
     team: Option<Team>,
+    /// The crew beside its own that it looks at next.
+    next: usize,
+    /// Where every device was when it began to wait.
+    marks: Vec<u64>,
 }
 
 impl Worker {
-    /// Runs all devices to their end.
-    fn run(&mut self, shared: &Shared, out: Option<&mut dyn Write>) {
-        for attendance in &mut self.attendance {
-            attendance.present = 0;
-        }
-        self.devices.iter_mut().for_each(Device::reset);
-        let result = catch_unwind(AssertUnwindSafe(|| self.carry_on(shared, out)));
-        if let Err(panic) = result {
-            let error = RunError::internal(format!("a worker panicked: {}", panic_message(&*panic)));
-            shared.failures.halt(0, 0, error);
-            shared.wake_all();
-        }
+    fn new(number: usize, team: Option<Team>) -> Worker {
+        Worker { number, team, next: number, marks: Vec::new() }
     }
 
-    fn carry_on(&mut self, shared: &Shared, out: Option<&mut dyn Write>) {
-        let spin = shared.parkers.len() > 1;
-        let mut context = Context {
-            shared,
-            attendance: &mut self.attendance,
-            team: self.team.as_mut(),
-            out: out.map(|out| -> &mut dyn Write { out }),
-            worker: self.number,
-        };
+    /// Carries devices on until `is_over`. What it waits for must wake it. False if it waited in vain for too long in a run.
+    fn work(&mut self, floor: &Floor, mut out: Option<&mut dyn Write>, is_over: &dyn Fn() -> bool) -> bool {
+        let shared = &floor.shared;
+        let own = &floor.crews[self.number];
+        let is_alone = floor.crews.len() == 1;
         loop {
-            let mut waiting = false;
-            let mut moved = false;
-            for device in &mut self.devices {
-                if device.can_go_on(shared) {
-                    // SAFETY: a session makes its devices from a checked program; that its kernels keep to their buffers, and
-                    // that its steps are ordered, was promised by who made its `Kernels`.
-                    unsafe { device.advance(&mut context) };
-                    moved = true;
-                }
-                waiting |= matches!(device.state, State::Waiting { .. });
+            if is_over() {
+                return true;
             }
-            if !waiting {
-                return;
-            }
-            if moved {
+            let mut context = Context {
+                shared,
+                team: self.team.as_mut(),
+                out: out.as_mut().map(|out| -> &mut dyn Write { *out }),
+                worker: self.number,
+            };
+            if own.is_free(shared) && own.tend(Tender::Owner, &mut context) {
                 continue;
             }
             // A lone worker that has nothing to do will never have: nobody else could complete a meeting.
-            let limit = if spin { shared.timeout } else { Duration::ZERO };
-            let devices = &self.devices;
-            let ready = || devices.iter().any(|device| device.can_go_on(shared));
-            if !shared.parkers[self.number].wait(spin, Some(limit), ready) {
-                self.give_up(shared);
-                return;
+            let limit = if is_alone { Duration::ZERO } else { shared.timeout };
+            let limit = shared.is_running().then_some(limit);
+            let was_halted = shared.failures.is_halted();
+            let mut other = None;
+            let (next, marks) = (&mut self.next, &mut self.marks);
+            marks.clear();
+            let ready = |late: bool| {
+                if late && marks.is_empty() {
+                    marks.extend(shared.positions.iter().map(Position::mark));
+                }
+                if is_over() || own.is_free(shared) {
+                    return true;
+                }
+                // A few at a time: those who wait should not slow down those who work.
+                other = (0..LOOKED_AT.min(floor.crews.len())).find_map(|_| {
+                    *next = (*next + 1) % floor.crews.len();
+                    let crew = &floor.crews[*next];
+                    let is_free =
+                        (late || crew.is_taken_over.load(Ordering::Relaxed)) && may_take_over(self.number, crew);
+                    Some(crew).filter(|crew| is_free && crew.is_left_alone(shared))
+                });
+                other.is_some()
+            };
+            let came = shared.parkers[self.number].wait(!is_alone, limit, ready);
+            if let Some(crew) = other {
+                crew.tend(Tender::Other, &mut context);
+            } else if !came && !floor.give_up(&self.marks) && was_halted {
+                return false;
             }
         }
     }
+}
 
-    /// Ends the run because a wait took too long.
-    fn give_up(&mut self, shared: &Shared) {
-        for device in &mut self.devices {
-            if let State::Waiting { meeting, generation } = device.state {
-                let at = device.waits_at();
-                let missing: Vec<usize> = shared.meetings[meeting]
-                    .members
-                    .iter()
-                    .copied()
-                    .filter(|&member| !shared.positions[member].is(meeting, generation))
-                    .collect();
-                let site = shared.outline.site(at);
-                let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
-                let what = shared.outline.what(at);
-                // A lone worker has not waited: there is nobody to wait for.
-                let waited =
-                    if shared.parkers.len() > 1 { format!("waited {:?}", shared.timeout) } else { "waits".into() };
-                let message = format!("the {what}{line} {waited} for {}", numbered(&missing));
-                let error = RunError::new("E0804", message)
-                    .at(site)
-                    .with_help("`--timeout` says how many seconds a wait may take");
-                shared.failures.halt(device.clock(), device.number, error);
-                device.state = State::Stopped;
+/// Whether this worker may carry on another's crew. The first worker, who must come back to its caller whatever happens, leaves a
+/// crew to its own worker until that has begun: should a device never come back, the thread of its worker is given up.
+fn may_take_over(worker: usize, crew: &Crew) -> bool {
+    crew.number != worker && (worker > 0 || crew.has_begun.load(Ordering::Relaxed))
+}
+
+impl Floor {
+    /// Ends the run because a wait took too long: where a device waits that has waited since these marks were taken. True if
+    /// there was one.
+    fn give_up(&self, marks: &[u64]) -> bool {
+        let shared = &self.shared;
+        let mut gave_up = false;
+        for crew in &self.crews {
+            // Who tends it will see to it that it goes on.
+            let Some(mut inner) = crew.try_lock() else { continue };
+            for device in &mut inner.devices {
+                let has_moved = shared.positions[device.number].mark() != marks[device.number];
+                if has_moved || device.can_go_on(shared) {
+                    continue;
+                }
+                if let State::Waiting { meeting, generation } = device.state {
+                    shared.failures.halt(
+                        device.clock(),
+                        device.number,
+                        shared.waited_too_long(device, meeting, generation),
+                    );
+                    device.state = State::Stopped;
+                    shared.positions[device.number].clear();
+                    gave_up = true;
+                }
             }
+            inner.settle(shared);
         }
         shared.wake_all();
+        gave_up
+    }
+}
+
+impl Shared {
+    fn waited_too_long(&self, device: &Device, meeting: usize, generation: u32) -> RunError {
+        let at = device.waits_at();
+        let members = self.meetings[meeting].members.iter().copied();
+        let missing: Vec<usize> = members.filter(|&member| !self.positions[member].is(meeting, generation)).collect();
+        let site = self.outline.site(at);
+        let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
+        let what = self.outline.what(at);
+        // A lone worker has not waited: there is nobody to wait for.
+        let waited = if self.parkers.len() > 1 { format!("waited {:?}", self.timeout) } else { "waits".into() };
+        RunError::new("E0804", format!("the {what}{line} {waited} for {}", numbered(&missing)))
+            .at(site)
+            .with_help("`--timeout` says how many seconds a wait may take")
     }
 }
 
@@ -246,7 +300,7 @@ fn numbered(devices: &[usize]) -> String {
     }
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
@@ -256,19 +310,19 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 
 /// All workers of a session.
 pub(crate) struct Workforce {
-    shared: Arc<Shared>,
-    workers: Vec<Arc<Mutex<Worker>>>,
+    floor: Arc<Floor>,
+    /// The worker on the thread that calls.
+    first: Worker,
     threads: Vec<JoinHandle<()>>,
-    /// A worker did not come back: nothing can be run any more, and its thread is left alone.
+    /// A device did not come back: nothing can be run any more, and the thread it is on is left alone.
     lost: bool,
 }
 
 impl Workforce {
     /// Starts the threads, and touches the memory.
     pub fn new(shared: Shared, staff: Staff, devices: Vec<Device>) -> Result<Workforce, RunError> {
-        let shared = Arc::new(shared);
-        let mut workforce = Workforce { shared: shared.clone(), workers: Vec::new(), threads: Vec::new(), lost: false };
         let mut devices = devices.into_iter();
+        let (mut crews, mut workers) = (Vec::new(), Vec::new());
         for number in 0..staff.workers {
             let own: Vec<Device> = devices.by_ref().take(staff.devices_of(number).len()).collect();
             let mut attendance = vec![Attendance::default(); shared.meetings.len()];
@@ -278,23 +332,27 @@ impl Workforce {
             }
             let helpers = staff.team_of(number) - 1;
             let wanted = helpers > 0 && own.iter().any(Device::wants_team);
-            let team = if wanted { Some(Team::new(helpers)?) } else { None };
-            workforce.workers.push(Arc::new(Mutex::new(Worker { number, devices: own, attendance, team })));
+            workers.push(Worker::new(number, if wanted { Some(Team::new(helpers)?) } else { None }));
+            crews.push(Crew::new(number, own, attendance));
         }
-        for number in 1..staff.workers {
-            let (shared, worker) = (shared.clone(), workforce.workers[number].clone());
+        let floor = Arc::new(Floor { shared, crews });
+        let mut workers = workers.into_iter();
+        let first = workers.next().ok_or_else(|| RunError::internal("there is no worker"))?;
+        let mut workforce = Workforce { floor, first, threads: Vec::new(), lost: false };
+        for worker in workers {
+            let floor = workforce.floor.clone();
             let thread = thread::Builder::new()
-                .name(format!("spmd-worker-{number}"))
-                .spawn(move || serve(&shared, &worker, number))
+                .name(format!("spmd-worker-{}", worker.number))
+                .spawn(move || serve(&floor, worker))
                 .map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
             workforce.threads.push(thread);
         }
-        workforce.order(Order::Touch, None)?;
+        workforce.touch();
         Ok(workforce)
     }
 
     pub fn shared(&self) -> &Shared {
-        &self.shared
+        &self.floor.shared
     }
 
     /// Runs the program once on all devices. On success, gives how often each collective was executed.
@@ -302,18 +360,24 @@ impl Workforce {
         if self.lost {
             return Err(RunError::internal("a device of an earlier run has not come back"));
         }
-        self.shared.failures.take();
-        self.shared.meetings.iter().for_each(Meeting::reset);
-        self.shared.positions.iter().for_each(Position::clear);
-        let done = self.order(Order::Run, Some(out));
-        if let Some(failure) = self.shared.failures.take() {
+        let Floor { shared, crews } = &*self.floor;
+        shared.failures.take();
+        shared.meetings.iter().for_each(Meeting::reset);
+        shared.running.store(crews.len() as u32, Ordering::Relaxed);
+        shared.parkers[0].register();
+        // A crew may be off as soon as it is reset.
+        crews.iter().for_each(|crew| crew.reset(shared));
+        shared.parkers.iter().skip(1).for_each(Parker::wake);
+        // A device may compute for as long as it likes. But if the run has been given up, it has had time enough to notice; what it
+        // still uses stays allocated for as long as its thread lives.
+        self.lost = !self.first.work(&self.floor, Some(out), &|| !shared.is_running());
+        if let Some(failure) = shared.failures.take() {
             return Err(failure);
         }
-        done?;
         // A step counts as often as the device that executed it most: the others, if they differ at all, were not in its group.
         let mut counts = Vec::new();
-        for worker in &self.workers {
-            for device in &lock(worker).devices {
+        for crew in crews {
+            for device in &crew.lock().devices {
                 counts.resize(device.counts.len(), 0);
                 for (count, own) in counts.iter_mut().zip(&device.counts) {
                     *count = (*count).max(*own);
@@ -323,36 +387,28 @@ impl Workforce {
         Ok(counts)
     }
 
-    /// Has every worker do something, the first one on this thread, and waits until all have.
-    fn order(&mut self, order: Order, out: Option<&mut dyn Write>) -> Result<(), RunError> {
-        let shared = &*self.shared;
-        *lock(&shared.order) = order;
+    /// Has every worker touch the memory of its devices, the first one on this thread, and waits until all have.
+    fn touch(&mut self) {
+        let shared = &self.floor.shared;
         shared.parkers[0].register();
         shared.busy.store(self.threads.len() as u32, Ordering::Relaxed);
+        self.order(Order::Touch);
+        self.floor.touch(0);
+        let finished = |_| shared.busy.load(Ordering::Acquire) == 0;
+        shared.parkers[0].wait(!self.threads.is_empty(), None, finished);
+    }
+
+    fn order(&self, order: Order) {
+        let shared = &self.floor.shared;
+        *lock(&shared.order) = order;
         shared.orders.fetch_add(1, Ordering::Release);
         shared.parkers.iter().skip(1).for_each(Parker::wake);
-        lock(&self.workers[0]).obey(order, shared, out);
-        let finished = || shared.busy.load(Ordering::Acquire) == 0;
-        loop {
-            let back = shared.parkers[0].wait(!self.threads.is_empty(), Some(shared.timeout), finished);
-            if back {
-                return Ok(());
-            }
-            // A device may compute for as long as it likes. But if the run has been given up, it has had time enough to notice;
-            // what it still uses stays allocated for as long as its thread lives.
-            if shared.failures.is_halted() {
-                self.lost = true;
-                return Err(RunError::internal("a device does not come back"));
-            }
-        }
     }
 }
 
 impl Drop for Workforce {
     fn drop(&mut self) {
-        *lock(&self.shared.order) = Order::Quit;
-        self.shared.orders.fetch_add(1, Ordering::Release);
-        self.shared.wake_all();
+        self.order(Order::Quit);
         for thread in self.threads.drain(..) {
             if !self.lost {
                 // Workers catch every panic, so joining cannot fail; and there is nobody to tell.
@@ -362,31 +418,31 @@ impl Drop for Workforce {
     }
 }
 
-impl Worker {
-    fn obey(&mut self, order: Order, shared: &Shared, out: Option<&mut dyn Write>) {
-        match order {
-            Order::Touch => self.devices.iter().for_each(|device| shared.memory.touch(device.number)),
-            Order::Run => self.run(shared, out),
-            Order::Quit => {}
-        }
+impl Floor {
+    fn touch(&self, crew: usize) {
+        self.crews[crew].devices.clone().for_each(|device| self.shared.memory.touch(device));
     }
 }
 
 /// The life of a worker's thread.
-fn serve(shared: &Shared, worker: &Mutex<Worker>, number: usize) {
-    let parker = &shared.parkers[number];
-    parker.register();
+fn serve(floor: &Floor, mut worker: Worker) {
+    let shared = &floor.shared;
+    shared.parkers[worker.number].register();
     let mut seen = 0;
     loop {
-        parker.wait(true, None, || shared.orders.load(Ordering::Acquire) != seen);
+        let has_orders = || shared.orders.load(Ordering::Acquire) != seen;
+        // Where waiting is in vain, the first worker says so; this one has nothing else to do.
+        while !worker.work(floor, None, &has_orders) {}
         seen = seen.wrapping_add(1);
         let order = *lock(&shared.order);
-        lock(worker).obey(order, shared, None);
-        if shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
-            shared.parkers[0].wake();
-        }
-        if order == Order::Quit {
-            return;
+        match order {
+            Order::Touch => {
+                floor.touch(worker.number);
+                if shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    shared.parkers[0].wake();
+                }
+            }
+            Order::Quit => return,
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod call;
 mod check;
 mod collectives;
 mod cpu;
+mod crew;
 mod device;
 mod format;
 mod gemm;

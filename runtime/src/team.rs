@@ -110,8 +110,11 @@ impl Team {
         // SAFETY: the job is open and holds until the end of this function.
         unsafe { shared.work() };
         shared.open.store(false, Ordering::SeqCst);
+        let mut looks = 0;
         while shared.active.load(Ordering::SeqCst) != 0 {
-            std::hint::spin_loop();
+            // A helper that takes longer than a moment may wait for this very processor.
+            looks += 1;
+            if looks < 1000 { std::hint::spin_loop() } else { thread::yield_now() }
         }
         shared.code.load(Ordering::Relaxed)
     }
@@ -136,7 +139,7 @@ impl Shared {
         parker.register();
         let mut seen = 0;
         while !self.quit.load(Ordering::SeqCst) {
-            parker.wait(true, None, || self.epoch.load(Ordering::SeqCst) != seen);
+            parker.wait(true, None, |_| self.epoch.load(Ordering::SeqCst) != seen);
             seen = self.epoch.load(Ordering::SeqCst);
             self.help();
         }

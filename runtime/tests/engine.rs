@@ -716,3 +716,28 @@ fn damaged_programs_are_errors() {
     refused(&with(Step::Gemm(GemmStep { ring: Some(ring.clone()), ..gemm.clone() })));
     refused(&with(Step::Gemm(GemmStep { ring: Some(GemmRing { axes: vec![7], ..ring }), ..gemm })));
 }
+
+#[test]
+fn devices_are_carried_on_by_whoever_has_time() {
+    // More workers than any machine has cores, so that most of them are off the processor most of the time.
+    let mut maker = Maker::new(&[48]);
+    let total = own_i32(&mut maker);
+    let i = maker.bytes(maker.all(), 4);
+    let clear = maker.kernel(store, &[total], &[Scalar::Const(0)], ONE);
+    let add = maker.kernel(accumulate, &[total, i], &[Scalar::Const(10), ONE], ONE);
+    let value = PrintValue { place: i, layout: layout(DType::I32, &[]), varying: AxisSet::EMPTY };
+    let print = Step::Print { text: "{}".into(), values: vec![value], asserts: false, site: site(2) };
+    let body = vec![add, sync(maker.all(), 1), print, sync(maker.all(), 3)];
+    maker.step(clear);
+    maker.step(Step::For { counter: i, start: Bound::Const(0), end: Bound::Const(200), body, site: site(1) });
+    let text: String = (0..200).map(|i| format!("{i}\n")).collect();
+    for workers in [2, 7, 48] {
+        let mut session = maker.load(workers).unwrap();
+        for _ in 0..3 {
+            let mut out = Vec::new();
+            session.run(&mut out).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+            assert_eq!(i32s(&session.read_result(0).unwrap()), [10 * 199 * 100 + 200; 48]);
+        }
+    }
+}
