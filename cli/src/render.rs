@@ -229,7 +229,12 @@ impl std::error::Error for Shown<'_> {}
 
 impl miette::Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        (!self.code.is_empty()).then(|| Box::new(self.code) as Box<dyn fmt::Display>)
+        let severity = match self.severity {
+            miette::Severity::Error => "error",
+            miette::Severity::Warning => "warning",
+            miette::Severity::Advice => "note",
+        };
+        (!self.code.is_empty()).then(|| Box::new(format!("{severity}[{}]", self.code)) as Box<dyn fmt::Display>)
     }
 
     fn severity(&self) -> Option<miette::Severity> {

@@ -209,7 +209,7 @@ fn help_for_character(text: &str) -> Option<&'static str> {
         '≥' => "write `>=`",
         '≠' => "write `!=`",
         '…' => "write `...`",
-        '~' => "bits are inverted with `x ^ -1`, a bool with `!x`",
+        '~' => "`!x` inverts bools, and the bits of integers",
         '$' | '\\' => "this character may only stand inside a string or a comment",
         c if c.is_alphabetic() => "names are made of the letters a to z and A to Z, digits and `_`",
         _ => return None,

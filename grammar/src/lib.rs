@@ -14,6 +14,7 @@ mod brackets;
 pub mod codes;
 pub mod diagnostic;
 mod division;
+pub mod habits;
 mod lexer;
 mod parse;
 pub mod print;

@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::habits;
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
@@ -225,24 +226,19 @@ impl<'s> Stop<'_, 's> {
             Some(Token::Name(name)) => Some(name),
             _ => None,
         };
-        let here = word(self.found()).and_then(|name| match name {
-            "and" => Some("both conditions: `a && b`"),
-            "or" => Some("either condition: `a || b`"),
-            "is" => Some("values are compared with `==`"),
+        // An operator stands between what could be read and the error; what else cannot be read on stands before it.
+        let is_operator = |name: &&str| matches!(*name, "and" | "or" | "is");
+        let here = word(self.found()).filter(is_operator).and_then(habits::of_word);
+        let before = match (word(self.before(1)), self.found()) {
+            (Some("f" | "r" | "b"), Some(Token::Str(_))) => Some("a text is filled by `print(\"x = {}\", x)`"),
+            (Some("assert"), _) => Some("it is a call: `assert(c, \"text {}\", x)`"),
+            (Some("print"), _) => Some("it is a call: `print(\"x = {}\", x)`"),
+            (Some(name), Some(Token::Not)) if name.starts_with("print") => Some("`print(\"x = {}\", x)` needs no `!`"),
+            (Some(name), _) if begins_line(name) => habits::of_word(name),
             _ => None,
-        });
-        let before = word(self.before(1)).and_then(|name| match name {
-            "return" => Some("the value of a function is the last expression of its body, without `return` and `;`"),
-            "var" | "val" | "auto" => Some("names are introduced by `let`, or `let mut` if they change"),
-            "not" => Some("the opposite of a condition is `!c`"),
-            "elif" | "elsif" | "elseif" => Some("write `else if`"),
-            "lambda" => Some("a function without a name is written `|x| ...`"),
-            "def" | "func" | "function" | "pub" => Some("functions are declared with `fn name(x) { ... }`"),
-            "loop" | "until" => Some("loops are `for i in 0..n { ... }` and `while c { ... }`"),
-            _ => None,
-        });
+        };
         let first = word(self.found()).filter(|_| self.at == 0).and_then(|name| match name {
-            "def" | "func" | "function" | "pub" => Some("functions are declared with `fn name(x) { ... }`"),
+            "def" | "func" | "function" | "pub" => habits::of_word(name),
             "from" | "use" | "include" => Some("other files are read with `import \"nn.spmd\" as nn;`"),
             "struct" | "class" => Some("types are declared with `type Layer = { w: f32[4], b: f32 };`"),
             _ => None,
@@ -254,6 +250,14 @@ impl<'s> Stop<'_, 's> {
         let found = self.found()?;
         let previous = self.before(1);
         Some(match found {
+            Token::As => "`f32(x)` or `cast(x, f32)` converts",
+            Token::Question if self.expected.is_operator() => {
+                "one of two values is `if c { a } else { b }`, per element `where(c, a, b)`"
+            }
+            Token::In if self.expected.is_operator() => "`any(x == y)` says whether an element occurs",
+            Token::For if self.expected.has("]") => {
+                "values of all trips are stacked by `for i in 0..n collect { ... }`"
+            }
             Token::Assign if self.expected.is_operator() => {
                 "`==` compares; `=` only assigns, as a statement of its own"
             }
@@ -269,6 +273,9 @@ impl<'s> Stop<'_, 's> {
             }
             Token::Colon if matches!(self.token(0), Some(Token::Const)) => {
                 "a constant has the type of its value: `const N = 4;`, `const EPS = f32(1e-5);`"
+            }
+            Token::Comma if self.expected.has(";") => {
+                "a tuple stands in parentheses: `(a, b)`; a struct that is a block's value in its own braces: `{ { w: a, b: c } }`"
             }
             Token::Colon | Token::Comma if self.before(2) == Some(Token::OpenBrace) => {
                 "these braces are a block; a struct that is its value needs its own: `{ { w: a, b: c } }`"
@@ -286,6 +293,15 @@ impl<'s> Stop<'_, 's> {
             _ => return None,
         })
     }
+}
+
+/// A word of another language that stands in front of what it means.
+fn begins_line(name: &str) -> bool {
+    const WORDS: [&str; 18] = [
+        "return", "var", "val", "not", "elif", "elsif", "elseif", "lambda", "def", "func", "function", "pub", "loop",
+        "until", "del", "println", "printf", "echo",
+    ];
+    WORDS.contains(&name)
 }
 
 fn begins_statement(token: Token) -> bool {

@@ -146,6 +146,13 @@ impl<'a> Args<'a> {
         let arg = self.required(name)?;
         match arg.term {
             Term::Type(ty) => Ok(ty),
+            sizes @ (Term::Int(_) | Term::Tuple(_) | Term::List(_)) => {
+                let error = kind_error(name, "a type", &sizes, arg.span);
+                let sizes = as_ints(&Arg { name: None, term: sizes, span: arg.span }, name).unwrap_or_default();
+                let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
+                let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
+                Err(error.help(format!("the element type stands before the sizes: `{}(f32[{sizes}])`", self.function)))
+            }
             other => Err(kind_error(name, "a type", &other, arg.span)),
         }
     }

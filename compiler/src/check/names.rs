@@ -373,7 +373,14 @@ impl Resolver<'_> {
             self.module_member(file, name);
             return;
         }
+        let before = self.diagnostics.len();
         self.expr(base);
+        // `x.at[0].set(v)`: of `at` the checker says more, and of an unknown prefix its name says enough.
+        let is_at = matches!(&base.kind, ExprKind::Index { base, .. }
+            if matches!(&base.kind, ExprKind::Field { name, .. } if name.name == "at"));
+        if is_at || self.diagnostics.len() > before && matches!(base.kind, ExprKind::Name(_)) {
+            return;
+        }
         let is_field = self.fields.contains(&name.name);
         if !is_field && !is_builtin(&name.name) && self.names.find(self.file, &name.name).is_none() {
             self.unknown(&name.name, name.span);

@@ -8,6 +8,7 @@ use crate::ir::explicit::{Edit, cost_of_move, spaced};
 use crate::ir::sharding::Sharding;
 use crate::ops::promote;
 use spmdc_grammar::ast::{BinaryOp, UnaryOp};
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
@@ -45,6 +46,9 @@ impl Checker<'_> {
         self.build.span = span;
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
         let result = result.map_err(|diagnostic| {
+            if op == BinaryOp::BitXor && diagnostic.code == Code::E0215 {
+                return diagnostic.help("`^` is for bits; a power is `x ** n`");
+            }
             // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
             let written = match &lhs.0 {
                 Term::Array(target) if lhs.1 == span => Written::Assignment(*target),

@@ -151,7 +151,13 @@ impl Checker<'_> {
         let old = binding.term.clone();
         if !binding.mutable {
             let declared = binding.span;
-            self.report(errors::control::not_mutable(name, root.span, Some(declared)));
+            let mut error = errors::control::not_mutable(name, root.span, Some(declared));
+            let parameters =
+                self.frames.last().filter(|frame| frame.item.is_some()).and_then(|frame| frame.scopes.first());
+            if parameters.is_some_and(|scope| scope.iter().any(|binding| binding.span == declared)) {
+                error = error.help(format!("parameters are immutable; write `let mut {name} = {name};` in front"));
+            }
+            self.report(error);
             return;
         }
         let new = self.stored(old, &places, op, value, value_span, span);

@@ -529,3 +529,75 @@ fn dumps_of_other_entries_read_back() {
     assert!(dump.contains("fn main_2(") && dump.contains("fn max_2("), "{dump}");
     assert_eq!(print::module(&check(&load(&dump), &options()).unwrap().0), dump);
 }
+
+#[test]
+fn habits_from_elsewhere_are_answered() {
+    // What stands in a function, and a part of what is answered.
+    let habits = [
+        ("np.sum(x)", "no prefix"),
+        ("jnp.exp(x)", "no prefix"),
+        ("torch.relu(x)", "no prefix"),
+        ("tf.reduce_sum(x)", "no prefix"),
+        ("x.astype(f64)", "cast(x, f32)"),
+        ("absolute(x)", "abs"),
+        ("power(x, 2)", "x ** n"),
+        ("concat([x, x])", "concatenate"),
+        ("range(4)", "arange(n)"),
+        ("negative(x)", "-x"),
+        ("len(x)", "x.shape[0]"),
+        ("x.unsqueeze(0)", "expand_dims"),
+        ("x.permute(0)", "transpose"),
+        ("x.relu_()", "u = relu(u)"),
+        ("relu_(x)", "u = relu(u)"),
+        ("x.item()", "leave it out"),
+        ("x.shape()", "no function"),
+        ("x.at[0].set(1.0)", "let mut u = x"),
+        ("x.at[0].add(1.0)", "u[i] += w"),
+        ("if b { x } elif b { x } else { x }", "else if"),
+        ("while b { break; } x", "`while` takes a condition"),
+        ("for i in 0..4 { continue; } x", "`if` goes around"),
+        ("return x;", "last expression"),
+        ("return x", "last expression"),
+        ("x # comment", "comments begin with `//`"),
+        ("x ^ 2", "x ** n"),
+        ("b and b", "a && b"),
+        ("b or b", "a || b"),
+        ("not b", "!c"),
+        ("if True { x } else { x }", "true"),
+        ("if False { x } else { x }", "false"),
+        ("lambda a: a + 1", "|x| ..."),
+        ("x as f64", "f32(x)"),
+        ("def f(x): x", "fn name(x)"),
+        ("println!(\"{}\", x); x", "needs no `!`"),
+        ("print(f\"{x}\"); x", "print(\"x = {}\", x)"),
+        ("assert b, \"t\"; x", "assert(c"),
+        ("x < y < x", "a < b && b < c"),
+        ("x, y", "(a, b)"),
+        ("let (a, c) = x, y; a", "(a, b)"),
+        ("zeros((4, 8))", "zeros(f32[4, 8])"),
+        ("ones(4)", "ones(f32[4])"),
+        ("x[n : n + 2]", "dynamic_slice"),
+        ("x += 1; x", "let mut x = x;"),
+        ("~x", "!x"),
+        ("sum(x, dim=0)", "axis"),
+        ("sum(x, keepdim=true)", "keepdims"),
+        ("b ? x : y", "if c { a } else { b }"),
+        ("logical_and(b, b)", "a && b"),
+        ("float32(x)", "f32"),
+    ];
+    for (body, answer) in habits {
+        let text = format!("fn main(x: f32[4], y: f32[4], b: bool, n: i32) {{ {body}\n }}");
+        let (set, mut diagnostics) = SourceSet::load("test.spmd", &text, &NoSources);
+        if diagnostics.is_empty() {
+            diagnostics = check(&set, &options()).err().unwrap_or_default();
+        }
+        let help: Vec<&str> = diagnostics.iter().filter_map(|d| d.help.as_deref()).collect();
+        assert!(help.first().is_some_and(|help| help.contains(answer)), "{body}: {diagnostics:#?}");
+    }
+    // Nothing is suggested that only shares a letter or two.
+    for name in ["lne", "add2", "q", "pass2", "jump"] {
+        let text = format!("fn main(x: f32[4]) {{ {name}(x) }}");
+        let diagnostics = check(&SourceSet::load("test.spmd", &text, &NoSources).0, &options()).err().unwrap();
+        assert!(diagnostics.len() == 1 && diagnostics[0].help.is_none(), "{diagnostics:#?}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::nearest;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
 
 /// E0201
@@ -30,7 +31,7 @@ pub fn unused(function: &str, span: Span) -> Diagnostic {
 /// E0202
 pub fn unknown_keyword(function: &str, keyword: &str, parameters: &[&str], span: Span) -> Diagnostic {
     let error = Diagnostic::error(Code::E0202, span, format!("`{function}` has no parameter `{keyword}`"));
-    match nearest(keyword, parameters.iter().copied()) {
+    match habits::of_keyword(keyword, parameters).or_else(|| nearest(keyword, parameters.iter().copied())) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None if parameters.is_empty() => error,
         None => error.help(format!("its parameters are {}", parameters.join(", "))),

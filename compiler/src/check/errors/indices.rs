@@ -22,5 +22,5 @@ pub fn not_an_index(found: &str, span: Span) -> Diagnostic {
 /// E0207
 pub fn dynamic_slice_bound(span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0207, span, "the bounds of a slice must be known when the program is compiled")
-        .help("shapes are static; a single element or row may have a dynamic index: `x[i]`")
+        .help("shapes are static: `dynamic_slice(x, (k,), (4,))` takes 4 elements from a dynamic k on, `x[i]` one; `where(arange(N) < n, x, 0)` masks")
 }

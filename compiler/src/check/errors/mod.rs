@@ -12,11 +12,8 @@ pub mod types;
 
 /// The candidate that is nearest to a misspelt name, if one is near enough to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = match name.chars().count() {
-        0..=2 => 1,
-        3..=5 => 2,
-        _ => 3,
-    };
+    // One letter in three may differ, so of a name of one or two letters only the case.
+    let limit = name.chars().count() / 3;
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let distance = edit_distance(name, candidate);
@@ -64,7 +61,10 @@ mod tests {
         assert_eq!(nearest("sotfmax", names), Some("softmax"));
         assert_eq!(nearest("weigth", names), Some("weights"));
         assert_eq!(nearest("Sum", names), Some("sum"));
+        assert_eq!(nearest("X", names), Some("x"));
         assert_eq!(nearest("q", names), None);
+        assert_eq!(nearest("xs", names), None);
+        assert_eq!(nearest("len", ["log", "n"]), None);
         assert_eq!(nearest("gradient", names), None);
     }
 }

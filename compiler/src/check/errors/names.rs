@@ -4,6 +4,7 @@ use super::nearest;
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
 
 /// E0101
@@ -51,8 +52,16 @@ pub fn unknown_axis(name: &str, span: Span, axes: &[String]) -> Diagnostic {
 }
 
 fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
-    if let Some(meant) = DTypeName::meant_by(name).filter(|_| error.code == Code::E0101) {
+    let is_name = error.code == Code::E0101;
+    if let Some(meant) = DTypeName::meant_by(name).filter(|_| is_name) {
         return error.help(format!("did you mean `{meant}`?")).edit(span, meant, "the element type");
+    }
+    if let Some(help) = habits::of_word(name).filter(|_| is_name) {
+        return error.help(help);
+    }
+    // PyTorch's functions that change their operand.
+    if let Some(function) = name.strip_suffix('_').filter(|function| is_name && candidates.contains(function)) {
+        return error.help(format!("values are immutable: `let mut u = x; u = {function}(u);`"));
     }
     match nearest(name, candidates.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest name"),
