@@ -87,8 +87,12 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded,
     if has_errors(&diagnostics) {
         return Err(Stop::Program(diagnostics));
     }
-    let options =
-        CheckOptions { entry: options.entry.clone(), mesh: options.mesh.clone(), sets: options.settings.clone() };
+    let options = CheckOptions {
+        entry: options.entry.clone(),
+        mesh: options.mesh.clone(),
+        sets: options.settings.clone(),
+        ..CheckOptions::default()
+    };
     Ok(Loaded { set, options })
 }
 

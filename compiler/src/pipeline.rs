@@ -43,6 +43,8 @@ pub struct Options {
     pub check: CheckOptions,
     /// Nothing is done after this stage.
     pub stop_after: Option<Stage>,
+    /// Whether the plan of memory is replayed before it is handed on.
+    pub verify: bool,
 }
 
 /// What came of it.
@@ -85,7 +87,11 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
             let schedule = schedule(&module, &fused)?;
             run.time("schedule");
             let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
-            let (mut program, kernels) = plan_memory(&module, &schedule, &|span| site(set, &lines, span));
+            let planned = plan_memory(&module, &schedule, &|span| site(set, &lines, span), options.verify);
+            let (mut program, kernels) = planned.map_err(|fault| {
+                let message = format!("the plan of memory is wrong: {fault}");
+                vec![Diagnostic::error(Code::E0999, Span::default(), message)]
+            })?;
             run.time("plan_memory");
             program.files = set.files.iter().map(|file| file.name.clone()).collect();
             program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();

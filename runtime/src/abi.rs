@@ -468,11 +468,21 @@ pub struct KernelStep {
     pub scalars: Vec<Scalar>,
     /// The kernel is called for parts of `0..range`.
     pub range: Scalar,
-    /// Devices that differ along these axes only share the written buffers: the range is divided among them.
+    /// Which units of `range` are the kernel's own; None: all of them.
+    pub part: Option<RangePart>,
+    /// Devices that differ along these axes only share the written buffers: `range` is divided among them, and each calls the
+    /// kernel for those units of its share that are the kernel's own. So `range` is equal on all of them; `part` need not be.
     pub split: AxisSet,
     /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
     pub cost: f32,
     pub site: Site,
+}
+
+/// Units `first..first + len` of a range: unit 0 of a kernel that was cut out of a larger one is unit `first` of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RangePart {
+    pub first: Scalar,
+    pub len: Scalar,
 }
 
 /// `c[..] (+)= a[..] * b[..]` over f32 or f64, for every combination of `loops`. Strides are in elements.

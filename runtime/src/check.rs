@@ -98,7 +98,8 @@ impl Checker<'_> {
             Step::Kernel(kernel) => self.kernel(kernel),
             Step::Panels { kernels, panel } => {
                 ensure((1..HUGE).contains(panel), || format!("panels of {panel}"))?;
-                let alike = |a: &KernelStep, b: &KernelStep| a.range == b.range && a.split == b.split;
+                let alike =
+                    |a: &KernelStep, b: &KernelStep| a.range == b.range && a.part == b.part && a.split == b.split;
                 ensure(kernels.windows(2).all(|pair| alike(&pair[0], &pair[1])), || "panels of two ranges".into())?;
                 ensure(!kernels.is_empty(), || "panels of nothing".into())?;
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
@@ -156,9 +157,21 @@ impl Checker<'_> {
         step.scalars.iter().try_for_each(|scalar| self.scalar(scalar))?;
         self.axis_set(step.split)?;
         self.scalar(&step.range)?;
+        if let Some(part) = &step.part {
+            self.scalar(&part.first)?;
+            self.scalar(&part.len)?;
+        }
         for device in 0..self.mesh.devices() {
             let range = self.mesh.resolve(&step.range, device);
             ensure((0..HUGE as i64).contains(&range), || format!("a kernel's range of {range}"))?;
+            if let Some(part) = &step.part {
+                let (first, len) = (self.mesh.resolve(&part.first, device), self.mesh.resolve(&part.len, device));
+                let fits = first >= 0 && len >= 0 && first.checked_add(len).is_some_and(|end| end <= range);
+                ensure(fits, || format!("{len} units from {first} of a kernel's range of {range}"))?;
+            }
+            let sharers = self.mesh.group(device, step.split);
+            let equal = sharers.iter().all(|&other| self.mesh.resolve(&step.range, other) == range);
+            ensure(equal, || "devices that share a buffer divide different ranges".into())?;
         }
         Ok(())
     }

@@ -364,9 +364,8 @@ impl CallMaker<'_> {
         let (buffers, scalars) = (out.buffers.len(), out.scalars.len());
         out.buffers.extend(step.buffers.iter().map(|&place| memory.address(place, device)));
         out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
-        let whole = mesh.resolve(&step.range, device);
-        let part = share(whole, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
-        let (begin, end) = (part.start, part.end);
+        let units = mesh.units(step, device);
+        let (begin, end) = (units.start, units.end);
         KernelCall { function, buffers, scalars, begin, end, chunk: chunk(end - begin, step.cost, self.team(device)) }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::abi::{AxisSet, Layout, LayoutDim, MeshAxis, Scalar};
+use crate::abi::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
 use crate::trap::RunError;
 
 /// More devices than this are taken for a mistake.
@@ -92,6 +92,16 @@ impl Mesh {
     /// The length of the largest block of a dimension, which is the length it is stored with.
     pub fn stored_len(&self, dim: &LayoutDim) -> usize {
         dim.size.div_ceil(self.count(dim.axes.iter().map(|&axis| axis as usize)))
+    }
+
+    /// The units of a kernel's own range that are the device's share.
+    pub fn units(&self, step: &KernelStep, device: usize) -> Range<i64> {
+        let whole = self.resolve(&step.range, device);
+        let share = share(whole, self.linear(device, step.split.iter()), self.count(step.split.iter()));
+        let Some(part) = &step.part else { return share };
+        let (first, len) = (self.resolve(&part.first, device), self.resolve(&part.len, device));
+        let begin = (share.start - first).max(0);
+        begin..(share.end - first).min(len).max(begin)
     }
 
     /// The part of a dimension that the device holds.

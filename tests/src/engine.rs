@@ -5,6 +5,7 @@ use spmdc_compiler::check::sources::{NoSources, SourceSet};
 use spmdc_compiler::check::{CheckOptions, MeshOverride};
 use spmdc_compiler::codegen::jit;
 use spmdc_compiler::ir::eval::{Array, evaluate};
+use spmdc_compiler::ir::machine::Machine;
 use spmdc_compiler::ir::types::{ArrayType, DType};
 use spmdc_compiler::ir::{Module, Stage};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
@@ -43,6 +44,17 @@ fn failures(text: &str, diagnostics: &[Diagnostic]) -> Vec<Failure> {
 
 /// Compiles a text for a mesh (`""`: the program's own), as far as asked.
 pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Failure>> {
+    compiled_on(Machine::REAL, name, text, mesh, stop_after)
+}
+
+/// As [`compiled`], for a mesh of such devices. The plan of memory is replayed.
+pub fn compiled_on(
+    machine: Machine,
+    name: &str,
+    text: &str,
+    mesh: &str,
+    stop_after: Option<Stage>,
+) -> Result<Compilation, Vec<Failure>> {
     let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
     if !diagnostics.is_empty() {
         return Err(failures(text, &diagnostics));
@@ -51,8 +63,8 @@ pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -
         "" => None,
         mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
     };
-    let check = CheckOptions { mesh, ..CheckOptions::default() };
-    compile(&set, &Options { check, stop_after }).map_err(|diagnostics| failures(text, &diagnostics))
+    let check = CheckOptions { mesh, machine, ..CheckOptions::default() };
+    compile(&set, &Options { check, stop_after, verify: true }).map_err(|diagnostics| failures(text, &diagnostics))
 }
 
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.

@@ -70,7 +70,11 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn steps(&mut self, steps: &[Step]) {
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
+            // Each device works on the same units of all parts of a kernel.
+            let data = |step: &&Step| !matches!(step, Step::Post { .. });
+            let continues = steps[..at].iter().rfind(data).is_some_and(|before| continues(before, step));
+            self.step += u64::from(!continues);
             if self.found.is_none() {
                 self.one(step);
             }
@@ -78,7 +82,6 @@ impl Watch<'_> {
     }
 
     fn one(&mut self, step: &Step) {
-        self.step += 1;
         match step {
             Step::Kernel(call) => {
                 let slots = &self.kernels[call.kernel as usize].buffers;
@@ -249,6 +252,19 @@ impl Watch<'_> {
                 }
             }
         }
+    }
+}
+
+/// Whether two steps are parts of one kernel, one right behind the other.
+fn continues(before: &Step, step: &Step) -> bool {
+    match (before, step) {
+        (Step::Kernel(before), Step::Kernel(step)) => {
+            before.part.is_some()
+                && step.part.is_some()
+                && (&before.buffers, &before.range, before.split, before.site)
+                    == (&step.buffers, &step.range, step.split, step.site)
+        }
+        _ => false,
     }
 }
 

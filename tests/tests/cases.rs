@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_compiler::ir::Stage;
+use spmdc_compiler::ir::machine::Machine;
 use spmdc_compiler::report::plan;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, files, programs};
@@ -96,6 +97,9 @@ fn answers_agree(
     if !case.printed.is_empty() && printed != case.printed {
         return Err(format!("expected to print {:#?}, printed {printed:#?}", case.printed));
     }
+    let tiny = engine::compiled_on(Machine::TINY, "case.spmd", &case.text, mesh, None).map_err(text)?;
+    let there = engine::run(&tiny, &inputs, None).map_err(|failure| format!("on a tiny machine: {failure:?}"))?;
+    agree("run on a tiny machine", &there.results)?;
     let again = engine::run(&compilation, &inputs, Some(1)).map_err(|failure| format!("{failure:?}"))?;
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());

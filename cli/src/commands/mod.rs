@@ -31,7 +31,7 @@ fn compile(
 ) -> Result<Compilation, Stop> {
     let loaded = load(options, texts)?;
     let policy = options.policy();
-    let options = Options { check: loaded.options, stop_after };
+    let options = Options { check: loaded.options, stop_after, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     // A command that needs less of the compiler than lints do has nothing to communicate about.

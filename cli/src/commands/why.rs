@@ -18,7 +18,7 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop
     let mut program = command.program.clone();
     let line = line_of(&mut program.program)?;
     let loaded = load(&program, texts)?;
-    let options = Options { check: loaded.options, stop_after: None };
+    let options = Options { check: loaded.options, stop_after: None, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     let on_line = |span: Span| span != Span::default() && span.file.0 == 0 && texts.line_column(span).0 == line;
     let layouts = why::layouts(&compilation, command.name.as_deref(), &on_line);

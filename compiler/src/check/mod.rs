@@ -39,6 +39,7 @@ pub use meshes::MeshOverride;
 pub use names::is_builtin;
 
 use crate::ir::build::Builder;
+use crate::ir::machine::Machine;
 use crate::ir::mesh::Mesh;
 use crate::ir::{Func, Module, Stage};
 use names::{ItemId, Names};
@@ -58,6 +59,8 @@ pub struct CheckOptions {
     pub mesh: Option<MeshOverride>,
     /// `--set NAME=VALUE`
     pub sets: Vec<(String, String)>,
+    /// What the devices of the mesh are like.
+    pub machine: Machine,
 }
 
 /// Expressions within expressions, through all functions that are being expanded.
@@ -115,7 +118,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         checker.refuse_other_mesh(&own, &mesh);
     }
     let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
-    checker.build.mesh = mesh;
+    checker.build.mesh = Mesh { machine: options.machine, ..mesh };
     names::resolve(set, &checker.names, &axes, &mut checker.diagnostics);
     let module = checker.program(options.entry.as_deref());
     checker.finish(module)

@@ -52,12 +52,26 @@ pub struct Fetch {
     pub dims: Vec<FetchDim>,
 }
 
+/// Where the range of a kernel lies in that of a larger kernel, out of which it was cut. The larger one's range is what devices
+/// divide that fill a buffer together: it is equal on all of them, the cuts need not be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cutout {
+    /// Length of the larger kernel's range.
+    pub whole: Scalar,
+    /// The unit of the larger kernel's range that is unit 0 of this one's.
+    pub first: Scalar,
+    /// Whether another part, over the same buffers, is right in front of it. Each device works on the same units of both, so
+    /// nobody waits between them.
+    pub continues: bool,
+}
+
 /// One unit of work, in terms of values; memory and machine code come later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     Kernel {
         kernel: Kernel,
         buffers: Vec<Value>,
+        cutout: Option<Cutout>,
         origin: Origin,
     },
     Product {
@@ -260,7 +274,8 @@ impl<'a> Lowering<'a> {
     pub fn run(&mut self, builder: KernelBuilder<'_>) {
         let mut kernel = builder.kernel;
         kernel.range_dim = kernel.dims.first().is_some_and(|dim| !dim.reduced);
-        self.work.push(Work::Kernel { kernel, buffers: builder.values, origin: self.origin.clone() });
+        let (buffers, origin) = (builder.values, self.origin.clone());
+        self.work.push(Work::Kernel { kernel, buffers, cutout: None, origin });
     }
 
     pub fn product(&mut self, product: Product) {

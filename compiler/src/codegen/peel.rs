@@ -8,13 +8,17 @@
 //!
 //! Along each dimension the *middle* is where all conditions hold; what lies before and behind becomes a kernel of its own. In the
 //! kernels of outer dimensions' ends, conditions on inner ones stay tests: these are thin. Reduced dimensions are left alone.
+//!
+//! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the kernel as it was before
+//! the cuts, so each part says where it lies in that range ([`Cutout`]).
 
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
+use super::lower::Cutout;
 use super::nest::{operands, scalar_bounds};
 use spmdc_runtime::abi::{DType, Scalar};
 
 /// The kernel, or the kernels of its parts.
-pub fn peel(kernel: Kernel) -> Vec<Kernel> {
+pub fn peel(kernel: Kernel) -> Vec<(Kernel, Option<Cutout>)> {
     let conditions = conditions(&kernel);
     let mut parts = Vec::new();
     let mut middle = Part { ranges: vec![None; kernel.dims.len()], known: Vec::new() };
@@ -44,13 +48,14 @@ pub fn peel(kernel: Kernel) -> Vec<Kernel> {
         middle.known.extend(here.iter().map(|condition| (condition.at, true)));
     }
     if conditions.is_empty() {
-        return vec![kernel];
+        return vec![(kernel, None)];
     }
     let is_empty = |(from, to): &(Scalar, Scalar)| bounds(to).1 <= bounds(from).0;
     if !middle.ranges.iter().flatten().any(is_empty) {
         parts.push(middle);
     }
-    parts.iter().map(|part| part.of(&kernel)).collect()
+    let parts = parts.iter().enumerate();
+    parts.map(|(number, part)| (part.of(&kernel), part.cutout(&kernel, number > 0))).collect()
 }
 
 /// A condition `low <= index of dim < high`, by the instruction that computes it.
@@ -101,6 +106,15 @@ struct Part {
 }
 
 impl Part {
+    /// Where it lies in the range of the whole kernel.
+    fn cutout(&self, kernel: &Kernel, continues: bool) -> Option<Cutout> {
+        if !kernel.range_dim {
+            return None;
+        }
+        let first = self.ranges[0].as_ref().map_or(Scalar::Const(0), |(from, _)| from.clone());
+        Some(Cutout { whole: extent(kernel, 0), first, continues })
+    }
+
     fn of(&self, kernel: &Kernel) -> Kernel {
         let mut part = pruned(kernel, &self.known);
         for (dim, range) in self.ranges.iter().enumerate() {
@@ -332,7 +346,7 @@ mod tests {
             loads.collect()
         };
         let part = |part: &Kernel| (part.dims[0].extent.clone(), part.stores[0].access.address.constant, loads(part));
-        peel(kernel).iter().map(part).collect()
+        peel(kernel).iter().map(|(kernel, _)| part(kernel)).collect()
     }
 
     #[test]
@@ -351,9 +365,11 @@ mod tests {
     fn borders_may_differ_between_devices() {
         let table = Scalar::Table { axes: vec![0], values: vec![0, 2] };
         let low = Affine { scalars: vec![(0, 1)], ..Affine::default() };
-        let cut = peel(kernel(Extent::Static(8), vec![table], low, Affine::constant(8)));
+        let cut = peel(kernel(Extent::Static(8), vec![table.clone()], low, Affine::constant(8)));
         assert_eq!(cut.len(), 2);
-        assert_eq!(cut[0].dims[0].extent, Extent::Scalar { slot: 0, max: 2 });
-        assert_eq!(cut[1].stores[0].access.address.scalars, [(0, 1)]);
+        let [(front, _), (middle, Some(cutout))] = cut.as_slice() else { panic!("{cut:?}") };
+        assert_eq!(front.dims[0].extent, Extent::Scalar { slot: 0, max: 2 });
+        assert_eq!(middle.stores[0].access.address.scalars, [(0, 1)]);
+        assert_eq!(*cutout, Cutout { whole: Scalar::Const(8), first: table, continues: true });
     }
 }

@@ -209,10 +209,17 @@ impl<'a> Scheduler<'a> {
         let mut work = Vec::new();
         for unit in std::mem::take(&mut lowering.work) {
             match unit {
-                Work::Kernel { kernel, buffers, origin } => {
-                    for part in peel(kernel) {
-                        work.extend(split_reduction(&mut lowering, part, buffers.clone(), origin.clone()));
-                    }
+                Work::Kernel { kernel, buffers, origin, .. } => {
+                    split_reduction(&mut lowering, kernel, buffers, origin).into_iter().for_each(|stage| match stage {
+                        Work::Kernel { kernel, buffers, origin, .. } => {
+                            let parts = peel(kernel).into_iter();
+                            work.extend(parts.map(|(kernel, cutout)| {
+                                let (buffers, origin) = (buffers.clone(), origin.clone());
+                                Work::Kernel { kernel, buffers, cutout, origin }
+                            }));
+                        }
+                        other => work.push(other),
+                    });
                 }
                 other => work.push(other),
             }

@@ -10,22 +10,17 @@ use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kern
 use super::lower::{Lowering, Work};
 use super::peel::each_affine;
 use crate::ir::Value;
+use crate::ir::machine::Machine;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, DType, Type};
-
-/// Reductions of fewer elements per result are left alone.
-const LONG: u64 = 64 * 1024;
-
-/// About this many elements are combined into each part.
-const PART: u64 = 16 * 1024;
 
 /// With more results than this there is enough to share already.
 const FEW_RESULTS: u64 = 16;
 
 /// The kernel, or the kernels of both stages if it is a long reduction to few results.
 pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec<Value>, origin: Origin) -> Vec<Work> {
-    let whole = |kernel, buffers| vec![Work::Kernel { kernel, buffers, origin: origin.clone() }];
-    let Some(cut) = Cut::choose(&kernel) else { return whole(kernel, buffers) };
+    let whole = |kernel, buffers| vec![Work::Kernel { kernel, buffers, cutout: None, origin: origin.clone() }];
+    let Some(cut) = Cut::choose(&kernel, &lowering.mesh.machine) else { return whole(kernel, buffers) };
     let store = kernel.stores[0].clone();
     let result = buffers[store.access.buffer];
     let ty = lowering.ty(result).clone();
@@ -69,21 +64,20 @@ pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec
         work.extend(whole(rest, into));
     }
 
+    // The second stage: each result that the device has, over all parts.
+    let mut dims: Vec<LoopDim> = kernel.dims.iter().filter(|dim| !dim.reduced).cloned().collect();
+    let free = dims.len();
+    dims.push(LoopDim { extent: Extent::Static(parts), reduced: true });
     let at = |buffer, address| Access { buffer, address };
     let slot = |written, len| BufferSlot { dtype: store.dtype, written, len };
+    let place = store.access.address.clone();
     let second = Kernel {
-        dims: vec![
-            LoopDim { extent: Extent::Static(elements as u64), reduced: false },
-            LoopDim { extent: Extent::Static(parts), reduced: true },
-        ],
-        range_dim: true,
+        dims,
+        range_dim: free > 0,
         buffers: vec![slot(false, parts as usize * elements as usize), slot(true, elements as usize)],
-        scalars: Vec::new(),
-        insts: vec![Inst::Load {
-            access: at(0, Affine::dim(0).plus(&Affine::dim(1).times(elements))),
-            dtype: store.dtype,
-        }],
-        stores: vec![Store { access: at(1, Affine::dim(0)), value: Elem(0), ..store }],
+        scalars: kernel.scalars.clone(),
+        insts: vec![Inst::Load { access: at(0, place.plus(&Affine::dim(free).times(elements))), dtype: store.dtype }],
+        stores: vec![Store { access: at(1, place), value: Elem(0), ..store }],
     };
     work.extend(whole(second, vec![partial, result]));
     work
@@ -98,7 +92,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn choose(kernel: &Kernel) -> Option<Cut> {
+    fn choose(kernel: &Kernel, machine: &Machine) -> Option<Cut> {
         let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
         // Narrow floats accumulate in f32, which a buffer of theirs cannot hold.
         if matches!(dtype, DType::F16 | DType::Bf16) {
@@ -110,7 +104,7 @@ impl Cut {
         };
         let product = |reduced| kernel.dims.iter().filter(|dim| dim.reduced == reduced).map(most).product::<u64>();
         let elements = product(true);
-        if elements <= LONG || product(false) > FEW_RESULTS || product(false) == 0 {
+        if elements <= machine.long_reduction || product(false) > FEW_RESULTS || product(false) == 0 {
             return None;
         }
         // The longest one; of equals the outermost.
@@ -119,7 +113,7 @@ impl Cut {
             Extent::Static(_) | Extent::Scalar { .. } => None,
         };
         let (extent, std::cmp::Reverse(dim)) = kernel.dims.iter().enumerate().filter_map(known).max()?;
-        let part = PART.div_ceil(elements / extent).min(extent);
+        let part = machine.reduction_part.div_ceil(elements / extent).min(extent);
         let (full, rest) = (extent / part, extent % part);
         (full > 1).then_some(Cut { dim, part, full, rest })
     }
@@ -151,11 +145,11 @@ mod tests {
 
     #[test]
     fn parts_cover_the_whole() {
-        assert!(Cut::choose(&total(65536)).is_none());
+        assert!(Cut::choose(&total(65536), &Machine::REAL).is_none());
         for extent in [65537, 100_003, 1 << 20] {
-            let cut = Cut::choose(&total(extent)).expect("it is long");
+            let cut = Cut::choose(&total(extent), &Machine::REAL).expect("it is long");
             assert_eq!(cut.full * cut.part + cut.rest, extent);
-            assert!(cut.rest < cut.part && cut.part >= PART);
+            assert!(cut.rest < cut.part && cut.part >= Machine::REAL.reduction_part);
         }
     }
 }

@@ -787,7 +787,7 @@ mod tests {
 
     fn mesh() -> Mesh {
         let axis = |name: &str, size| crate::ir::mesh::Axis::new(name, size, AxisKind::Explicit);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
     }
 
     fn rule(sizes: &[usize]) -> Factors {

@@ -1,5 +1,6 @@
 //! The mesh: named axes over the devices.
 
+use crate::ir::machine::Machine;
 use crate::ir::types::AxisSet;
 pub use spmdc_grammar::ast::AxisKind;
 
@@ -33,6 +34,7 @@ impl Axis {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mesh {
     pub axes: Vec<Axis>,
+    pub machine: Machine,
 }
 
 impl Mesh {
@@ -97,12 +99,13 @@ impl Mesh {
                 (None, _) => axes.push(axis.clone()),
             }
         }
-        Mesh { axes }
+        Mesh { axes, machine: self.machine }
     }
 
     /// The same axes, none being a part of another one: as dumps name them.
     pub fn plain(&self) -> Mesh {
-        Mesh { axes: self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect() }
+        let axes = self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect();
+        Mesh { axes, machine: self.machine }
     }
 
     /// `X`, or `(X,Y)` for several.

@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod build;
 pub mod eval;
 pub mod explicit;
+pub mod machine;
 pub mod mesh;
 pub mod origin;
 pub mod parts;

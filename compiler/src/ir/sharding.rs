@@ -238,7 +238,7 @@ mod tests {
 
     fn mesh() -> Mesh {
         let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
     }
 
     #[test]

@@ -498,7 +498,7 @@ mod tests {
     /// X = 2, Y = 4.
     fn mesh() -> Mesh {
         let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
     }
 
     const X: u8 = 0;

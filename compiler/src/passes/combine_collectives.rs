@@ -19,10 +19,6 @@ use crate::ops::combined::{Combined, Common};
 use crate::ops::reshard::Step;
 use std::collections::BTreeMap;
 
-/// The operands of one collective have at most this many bytes on a device, and so do its results. Below that devices wait for each
-/// other longer than they copy; larger ones gain nothing, and would be held longer.
-const MAX_BYTES: usize = 64 << 10;
-
 /// What waits for a combined collective holds at most this many bytes of other values of the block, which could be freed before.
 const MAX_HELD: usize = 1 << 20;
 
@@ -124,7 +120,7 @@ impl Combiner<'_> {
         let Step::Collective(kind) = op.step else { return None };
         let from = self.func.ty(stmt.args[0]);
         let bytes = from.block_bytes(self.mesh).max(self.func.ty(stmt.results[0]).block_bytes(self.mesh));
-        if bytes > MAX_BYTES {
+        if bytes > self.mesh.machine.combined_bytes {
             return None;
         }
         Some((Common::of(kind, from, &op.to, self.mesh)?, bytes))
@@ -135,7 +131,7 @@ impl Combiner<'_> {
         if let Some(position) = open.iter().position(|&group| self.groups[group].common == common) {
             let number = open[position];
             let group = &mut self.groups[number];
-            if group.bytes + bytes <= MAX_BYTES {
+            if group.bytes + bytes <= self.mesh.machine.combined_bytes {
                 group.members.push(at);
                 group.bytes += bytes;
                 return number;

@@ -20,9 +20,6 @@ use crate::ir::{Block, Func, Module, Stmt, Value};
 /// Bytes per device that may be held longer for one collective.
 const HELD: usize = 256 * 1024;
 
-/// Work on a device that is worth moving: about a microsecond, the price of a meeting.
-const WORTHWHILE: u64 = 10_000;
-
 /// How many statements behind a collective's first user are looked at.
 const WINDOW: usize = 32;
 
@@ -145,7 +142,7 @@ impl<'a> Order<'a> {
         }
         let ty = self.func.ty(*result);
         let blocks = self.mesh.size_of_set(ty.distinct_axes()).max(1) as u64;
-        self.func.flops(stmt) / blocks >= WORTHWHILE
+        self.func.flops(stmt) / blocks >= self.mesh.machine.overlapped_operations
     }
 
     /// The statement and what it needs, in order, if all of this may stand before `user`.

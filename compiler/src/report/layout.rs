@@ -162,7 +162,7 @@ mod tests {
 
     fn drawing(shape: &[usize], dims: Vec<Vec<u8>>) -> String {
         let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 4)] };
+        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() };
         let ty = Type { sharding: Sharding::closed(dims), ..Type::open(ArrayType::new(DType::F32, shape)) };
         draw(&ty, &mesh, Style::Ascii)
     }

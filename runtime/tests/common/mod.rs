@@ -97,6 +97,7 @@ impl Maker {
             buffers: buffers.to_vec(),
             scalars: scalars.to_vec(),
             range,
+            part: None,
             split: AxisSet::EMPTY,
             cost: 1.0,
             site: site(40 + self.kernels.len() as u32),

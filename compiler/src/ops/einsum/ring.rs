@@ -16,13 +16,6 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::Type;
 use crate::ir::{Func, Stmt};
 
-/// Bytes of a gathered operand on a device from which on it is worth not to have it.
-const WORTHWHILE: usize = 64 * 1024;
-
-/// Blocks must not be shorter: the other operand is packed anew for each of them, or the sums are read and written again. At 64 that
-/// costs more than the copy that it spares.
-const SHORTEST: usize = 128;
-
 /// The one dimension that is gathered completely, if nothing else changes.
 pub fn gathered(from: &Type, to: &Type) -> Option<usize> {
     let (from, to) = (&from.sharding, &to.sharding);
@@ -41,6 +34,6 @@ pub fn streams(op: &Einsum, operand: usize, gather: &Stmt, stmt: &Stmt, func: &F
     stmt.args[0] != stmt.args[1]
         && !framed
         && op.is_library_product(&args)
-        && to.block_bytes(mesh) >= WORTHWHILE
-        && from.block_shape(mesh)[dim] >= SHORTEST
+        && to.block_bytes(mesh) >= mesh.machine.ring_bytes
+        && from.block_shape(mesh)[dim] >= mesh.machine.ring_block
 }

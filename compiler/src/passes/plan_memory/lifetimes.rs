@@ -2,7 +2,8 @@
 //!
 //! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the
 //! time `2p` of its first write to the time `2q` of its last read, both included. So two values that only meet at one time `2p`
-//! are the input and the output of one unit of work, which may write in place.
+//! are the input and the output of one unit of work, which may write in place. A value that nobody reads, or of which nobody reads
+//! any element, still lives until its write is done: it must not lie upon what is needed later.
 //!
 //! Small values that other devices take live until the next collective, when these have done so anyway: nobody need wait for them
 //! only to overwrite a few bytes.
@@ -11,7 +12,6 @@
 //! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
 //! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
 
-use super::storage::PRIVATE;
 use crate::codegen::lower::Work;
 use crate::codegen::schedule::{Limit, Schedule, Task};
 use crate::ir::mesh::Mesh;
@@ -237,7 +237,7 @@ impl<'a> Walker<'a> {
     }
 
     fn is_small(&self, value: Value) -> bool {
-        self.schedule.types[value.0 as usize].block_bytes(self.mesh) <= PRIVATE
+        self.schedule.types[value.0 as usize].block_bytes(self.mesh) <= self.mesh.machine.private_bytes
     }
 
     fn task(&mut self, task: &'a Task) {
@@ -327,13 +327,17 @@ impl<'a> Walker<'a> {
     }
 
     fn spans(&self, record: &Record) -> Vec<Span> {
+        let last = |home| {
+            let written = record.writes.iter().map(|&event| self.until(event, home).max(2 * event.position + 1));
+            written.chain(record.reads.iter().map(|&event| self.until(event, home))).max()
+        };
+        // What has no elements may never be written, and has a place all the same.
         let events = || record.writes.iter().chain(&record.reads);
-        let last = |home| events().map(|&event| self.until(event, home)).max();
-        let Some(first) = record.writes.iter().map(|event| 2 * event.position).min() else { return Vec::new() };
+        let Some(home) = events().next().map(|event| event.scope) else { return Vec::new() };
+        let first = events().map(|event| 2 * event.position).min().unwrap_or(0);
         let spans = match record.role.unwrap_or(Role::Plain) {
             Role::Param => vec![(0, FOREVER)],
             Role::Plain => {
-                let home = record.writes[0].scope;
                 vec![(first, last(home).unwrap_or(first))]
             }
             Role::Whole(this) => {
@@ -354,7 +358,6 @@ impl<'a> Walker<'a> {
                 vec![(first, used), (again.unwrap_or(2 * end), (2 * end + 1).max(after))]
             }
             Role::Branch { then, otherwise } => {
-                let home = record.writes[0].scope;
                 let in_then =
                     record.writes.iter().map(|event| 2 * event.position).filter(|&time| time < 2 * then).min();
                 let in_else =

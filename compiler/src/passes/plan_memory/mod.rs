@@ -26,6 +26,7 @@
 
 mod lifetimes;
 mod panels;
+mod replay;
 mod steps;
 mod storage;
 mod sync;
@@ -37,20 +38,27 @@ use crate::codegen::lower::layout_of;
 use crate::codegen::schedule::Schedule;
 use crate::ir::{Module, Value};
 use lifetimes::Lifetimes;
+use replay::{Plan, replay};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use steps::Emitter;
 use storage::Storage;
 
-/// The program for the runtime, but for its files and times, and its kernels.
-pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> Site) -> (Program, Vec<Kernel>) {
+/// The program for the runtime, but for its files and times, and its kernels. If asked, the plan is replayed; the error says what is
+/// wrong with it.
+pub fn plan_memory(
+    module: &Module,
+    schedule: &Schedule,
+    site: &dyn Fn(Span) -> Site,
+    verified: bool,
+) -> Result<(Program, Vec<Kernel>), String> {
     let (func, mesh) = (&module.func, &module.mesh);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
     let mut emitter = Emitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
     let kernels = emitter.kernels;
-    let body = panels::group(body, &kernels);
+    let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
     let binding = |name: &str, value: Value| Binding {
         name: name.to_string(),
         ty: func.ty(value).display(mesh),
@@ -76,7 +84,17 @@ pub fn plan_memory(module: &Module, schedule: &Schedule, site: &dyn Fn(Span) -> 
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         compile_ms: 0.0,
     };
-    (program, kernels)
+    if verified {
+        replay(&Plan {
+            func,
+            schedule,
+            lifetimes: &lifetimes,
+            storage: &storage,
+            program: &program,
+            kernels: &kernels,
+        })?;
+    }
+    Ok((program, kernels))
 }
 
 /// Every buffer, named for the largest of what lies in it that the user has a name for.

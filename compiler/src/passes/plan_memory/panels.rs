@@ -13,13 +13,10 @@ use crate::ops::elementwise::BinaryOp;
 use spmdc_runtime::abi::{KernelStep, Step};
 use std::ops::Range;
 
-/// Bytes of all rows of a panel: a part of the second cache, the rest of which is for what all rows share.
-const PANEL: u64 = 128 * 1024;
-
-/// Puts neighbouring kernels into panels, in loops and branches too.
-pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
+/// Puts neighbouring kernels into panels of so many bytes, in loops and branches too.
+pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
     let mut grouped = Vec::with_capacity(steps.len());
-    let mut open = Group { kernels, members: Vec::new(), posts: Vec::new() };
+    let mut open = Group { kernels, panel, members: Vec::new(), posts: Vec::new() };
     for step in steps {
         let step = match step {
             Step::Kernel(step) => match open.admit(step) {
@@ -38,13 +35,13 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
                 continue;
             }
             Step::For { counter, start, end, body, site } => {
-                Step::For { counter, start, end, body: group(body, kernels), site }
+                Step::For { counter, start, end, body: group(body, kernels, panel), site }
             }
             Step::While { cond, flag, body, site } => {
-                Step::While { cond: group(cond, kernels), flag, body: group(body, kernels), site }
+                Step::While { cond: group(cond, kernels, panel), flag, body: group(body, kernels, panel), site }
             }
             Step::If { flag, then, otherwise, site } => {
-                Step::If { flag, then: group(then, kernels), otherwise: group(otherwise, kernels), site }
+                Step::If { flag, then: group(then, kernels, panel), otherwise: group(otherwise, kernels, panel), site }
             }
             other => other,
         };
@@ -58,6 +55,8 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel]) -> Vec<Step> {
 /// Neighbouring kernels that may be run by panels.
 struct Group<'a> {
     kernels: &'a [Kernel],
+    /// Bytes of all rows of a panel.
+    panel: u64,
     members: Vec<(KernelStep, Vec<Use>)>,
     /// What is posted, behind how many of the members at the earliest.
     posts: Vec<(usize, Step)>,
@@ -82,6 +81,7 @@ impl Group<'_> {
         let uses = uses(&step, kernel);
         let fits = self.members.iter().all(|(other, theirs)| {
             other.range == step.range
+                && other.part == step.part
                 && other.split == step.split
                 && theirs.iter().all(|a| uses.iter().all(|b| !a.disturbs(b)))
         });
@@ -108,11 +108,11 @@ impl Group<'_> {
         rows.sort_unstable();
         rows.dedup();
         let row: u64 = rows.iter().map(|(_, _, bytes)| bytes).sum();
-        let is_large = row.saturating_mul(units) > 2 * PANEL;
+        let is_large = row.saturating_mul(units) > 2 * self.panel;
         let kernels = members.into_iter().map(|(step, _)| step);
         if kernels.len() > 1 && is_large && units > 1 {
             // Whole vectors, where the range itself is vectorised.
-            let panel = (PANEL / row).max(1);
+            let panel = (self.panel / row).max(1);
             let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
             steps.push(Step::Panels { kernels: kernels.collect(), panel });
             steps.extend(posts.into_iter().map(|(_, post)| post));

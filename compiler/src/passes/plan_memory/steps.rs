@@ -13,7 +13,7 @@ use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
     Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
-    ReduceStep, Scalar, Shards, Site, Step,
+    RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 
 /// Emits steps and collects kernels, each once.
@@ -200,7 +200,10 @@ impl<'a> Emitter<'a> {
             return pending.met(self.several, list.steps.len());
         }
         let accesses = self.accesses(work);
-        let mut needed = pending.conflicts(&accesses);
+        // What one part of a kernel needs, the part in front of it has waited for; and each device works on the same units of both.
+        let continues = matches!(work, Work::Kernel { cutout: Some(cutout), .. } if cutout.continues);
+        let none = Needed { group: AxisSet::EMPTY, since: 0 };
+        let mut needed = if continues { none } else { pending.conflicts(&accesses) };
         if !needed.group.is_empty() {
             // Collectives that follow each other have one meeting.
             let next = behind.iter().map_while(|task| match task {
@@ -250,13 +253,14 @@ impl<'a> Emitter<'a> {
     fn step(&mut self, work: &Work, site: Site) -> Option<Step> {
         let step = match work {
             Work::Alias { .. } | Work::Constant { .. } => return None,
-            Work::Kernel { kernel, buffers, .. } => {
+            Work::Kernel { kernel, buffers, cutout, .. } => {
                 let split = work.writes().first().map_or(AxisSet::EMPTY, |&value| self.split(value));
                 let step = KernelStep {
                     kernel: self.kernel(kernel),
                     buffers: buffers.iter().map(|&value| self.storage.place(value)).collect(),
                     scalars: kernel.scalars.clone(),
-                    range: range(kernel),
+                    range: cutout.as_ref().map_or_else(|| range(kernel), |cutout| cutout.whole.clone()),
+                    part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
                     split,
                     cost: cost(kernel),
                     site,

@@ -9,9 +9,6 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use spmdc_runtime::abi::{Arena, Place};
 
-/// Smaller values exist once per device: computing them everywhere is cheaper than waiting for whoever computes them.
-pub const PRIVATE: usize = 16 * 1024;
-
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
@@ -97,7 +94,11 @@ impl<'a> Merger<'a> {
             }
         }
         for buffer in &mut buffers {
-            buffer.axes = if buffer.bytes <= PRIVATE as u64 { several } else { buffer.axes.intersect(several) };
+            buffer.axes = if buffer.bytes <= mesh.machine.private_bytes as u64 {
+                several
+            } else {
+                buffer.axes.intersect(several)
+            };
         }
         let root = (0..buffers.len()).collect();
         let mut merger = Merger { lifetimes, mesh, buffers, root };

@@ -198,7 +198,7 @@ mod tests {
 
     fn mesh() -> Mesh {
         let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)] }
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
     }
 
     /// `a,b->(ab)`
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn axes_are_cut_where_factors_end() {
         let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 12)] };
+        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 12)], ..Mesh::default() };
         let cuts = |sizes: &[usize], axes: &[u8]| {
             let mut rule = Factors::new();
             let factors: Vec<usize> = sizes.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();

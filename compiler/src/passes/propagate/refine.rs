@@ -77,7 +77,7 @@ impl Refined {
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
         func.body.walk_mut(&mut |stmt| stmt.op.rules_mut().name_parts(&refined.parts));
         refined.module.func = func;
-        refined.module.mesh = Mesh { axes };
+        refined.module.mesh.axes = axes;
         Some(refined)
     }
 

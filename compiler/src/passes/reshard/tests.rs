@@ -11,7 +11,7 @@ use spmdc_runtime::abi::ReduceOp;
 fn mesh_of(sizes: &[usize]) -> Mesh {
     let axes = sizes.iter().zip(["X", "Y", "Z"]);
     let axes = axes.map(|(&size, name)| Axis::new(name, size, AxisKind::Auto));
-    Mesh { axes: axes.collect() }
+    Mesh { axes: axes.collect(), ..Mesh::default() }
 }
 
 /// X = 2, Y = 4.

@@ -1,0 +1,222 @@
+//! The memory of all devices, with the names of the values that lie there instead of its contents.
+//!
+//! It is kept by units of some bytes: the size of the smallest elements of the program.
+
+use spmdc_runtime::abi::{Arena, Place};
+use spmdc_runtime::mesh::Mesh;
+use std::collections::BTreeMap;
+
+/// A name: a class of values that are the same bytes.
+pub type Name = u32;
+
+/// A set of names, by number. 0 is the empty one.
+type SetId = u32;
+
+/// Which names lie where. What is not written yet has none; copies that cost nothing give several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// By arena, by instance, by unit.
+    units: Vec<Vec<Vec<SetId>>>,
+}
+
+/// Who wrote something last, in which step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    step: u32,
+    device: u32,
+    /// Which point of the kernel's loops wrote it.
+    point: u64,
+}
+
+/// Shadow memory, and what happens in the present step.
+pub struct Shadow {
+    pub memory: Memory,
+    /// By arena, by instance; as long as the memory where something has been marked.
+    marks: Vec<Vec<Vec<Mark>>>,
+    unit: u64,
+    step: u32,
+    /// By arena and device, the instance that the device sees.
+    instances: Vec<Vec<usize>>,
+    sets: Vec<Vec<Name>>,
+    ids: BTreeMap<Vec<Name>, SetId>,
+}
+
+/// Bytes of a value on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    pub place: Place,
+    pub device: usize,
+    /// From the start of the value's buffer.
+    pub at: u64,
+    pub len: u64,
+}
+
+impl Shadow {
+    pub fn new(arenas: &[Arena], mesh: &Mesh, unit: u64) -> Shadow {
+        let several = mesh.axes();
+        let axes = |arena: &Arena| arena.axes.intersect(several);
+        let counts = arenas.iter().map(|arena| mesh.count(axes(arena).iter()));
+        let sized = || arenas.iter().zip(counts.clone());
+        let units = |arena: &Arena| arena.bytes.div_ceil(unit) as usize;
+        Shadow {
+            memory: Memory { units: sized().map(|(arena, count)| vec![vec![0; units(arena)]; count]).collect() },
+            marks: sized().map(|(_, count)| vec![Vec::new(); count]).collect(),
+            unit,
+            step: 0,
+            instances: arenas
+                .iter()
+                .map(|arena| (0..mesh.devices()).map(|device| mesh.linear(device, axes(arena).iter())).collect())
+                .collect(),
+            sets: vec![Vec::new()],
+            ids: BTreeMap::from([(Vec::new(), 0)]),
+        }
+    }
+
+    /// What comes now is done by all devices at the same time.
+    pub fn next_step(&mut self) {
+        self.step += 1;
+    }
+
+    fn set(&mut self, names: Vec<Name>) -> SetId {
+        let next = self.sets.len() as SetId;
+        let id = *self.ids.entry(names.clone()).or_insert(next);
+        if id == next {
+            self.sets.push(names);
+        }
+        id
+    }
+
+    fn instance(&self, spot: &Spot) -> (usize, usize) {
+        let arena = spot.place.arena as usize;
+        (arena, self.instances[arena][spot.device])
+    }
+
+    /// Its units; None if it is not in memory.
+    fn range(&self, spot: &Spot) -> Option<std::ops::Range<usize>> {
+        let (arena, instance) = self.instance(spot);
+        let start = spot.place.offset.checked_add(spot.at)?;
+        let (start, end) = (start / self.unit, start.checked_add(spot.len)?.div_ceil(self.unit));
+        (end <= self.memory.units[arena][instance].len() as u64).then_some(start as usize..end as usize)
+    }
+
+    /// Whether the value lies there, all of it.
+    pub fn holds(&self, spot: &Spot, name: Name) -> bool {
+        let (arena, instance) = self.instance(spot);
+        let Some(range) = self.range(spot) else { return false };
+        let bytes = &self.memory.units[arena][instance][range];
+        let mut last = None;
+        bytes.iter().all(|&set| {
+            last == Some(set) || (self.sets[set as usize].contains(&name) && last.replace(set) != Some(set))
+        })
+    }
+
+    /// For each unit, whether the value lies there.
+    pub fn known(&self, spot: &Spot, name: Name) -> Vec<bool> {
+        let (arena, instance) = self.instance(spot);
+        let Some(range) = self.range(spot) else { return Vec::new() };
+        let named: Vec<bool> = self.sets.iter().map(|set| set.contains(&name)).collect();
+        self.memory.units[arena][instance][range].iter().map(|&set| named[set as usize]).collect()
+    }
+
+    /// The names of what lies at the first byte.
+    pub fn found(&self, spot: &Spot) -> &[Name] {
+        let (arena, instance) = self.instance(spot);
+        let set = self.range(spot).and_then(|range| self.memory.units[arena][instance].get(range.start));
+        set.map_or(&[], |&set| &self.sets[set as usize])
+    }
+
+    /// How many units so many bytes are.
+    pub fn units(&self, bytes: u64) -> usize {
+        bytes.div_ceil(self.unit) as usize
+    }
+
+    /// From now on the value lies there, and nothing else.
+    pub fn write(&mut self, spot: &Spot, name: Name) {
+        let only = self.set(vec![name]);
+        self.fill(spot, only);
+    }
+
+    /// As [`Shadow::write`] where a unit is known; in others lies nothing that anybody knows.
+    pub fn write_known(&mut self, spot: &Spot, name: Name, known: &[bool]) {
+        let only = self.set(vec![name]);
+        let (arena, instance) = self.instance(spot);
+        if let Some(range) = self.range(spot) {
+            let bytes = &mut self.memory.units[arena][instance][range];
+            bytes.iter_mut().zip(known).for_each(|(byte, &known)| *byte = if known { only } else { 0 });
+        }
+    }
+
+    fn fill(&mut self, spot: &Spot, set: SetId) {
+        let (arena, instance) = self.instance(spot);
+        if let Some(range) = self.range(spot) {
+            self.memory.units[arena][instance][range].fill(set);
+        }
+    }
+
+    /// Notes that this device writes there in this step, at this point of its loops; false if another one does so, too.
+    pub fn mark(&mut self, spot: &Spot, point: u64) -> bool {
+        let (arena, instance) = self.instance(spot);
+        let Some(range) = self.range(spot) else { return true };
+        let len = self.memory.units[arena][instance].len();
+        self.marks[arena][instance].resize(len, Mark::default());
+        let mark = Mark { step: self.step, device: spot.device as u32, point };
+        self.marks[arena][instance][range].iter_mut().all(|known| {
+            let free = known.step != mark.step || known.device == mark.device;
+            *known = mark;
+            free
+        })
+    }
+
+    /// Whether nobody writes there in this step, but for this device at this very point of its loops.
+    pub fn is_undisturbed(&self, spot: &Spot, point: u64) -> bool {
+        let (arena, instance) = self.instance(spot);
+        let Some(range) = self.range(spot) else { return true };
+        let marks = self.marks[arena][instance].get(range).unwrap_or_default();
+        marks.iter().all(|mark| mark.step != self.step || (mark.device, mark.point) == (spot.device as u32, point))
+    }
+
+    /// What lies in these places as `from` is `to` as well.
+    pub fn rename(&mut self, place: Place, len: u64, from: Name, to: Name) {
+        let arena = place.arena as usize;
+        for instance in 0..self.memory.units[arena].len() {
+            for at in (place.offset / self.unit) as usize..(place.offset + len).div_ceil(self.unit) as usize {
+                let names = &self.sets[self.memory.units[arena][instance][at] as usize];
+                if names.contains(&from) && !names.contains(&to) {
+                    let mut names = names.clone();
+                    names.push(to);
+                    names.sort_unstable();
+                    self.memory.units[arena][instance][at] = self.set(names);
+                }
+            }
+        }
+    }
+
+    /// Nothing is known to be one of these any more: a loop makes them anew in each trip.
+    pub fn kill(&mut self, names: &[Name]) {
+        let left: Vec<Vec<Name>> =
+            self.sets.iter().map(|set| set.iter().copied().filter(|name| !names.contains(name)).collect()).collect();
+        let ids: Vec<SetId> = left.into_iter().map(|set| self.set(set)).collect();
+        self.memory.units.iter_mut().flatten().flatten().for_each(|set| *set = ids[*set as usize]);
+    }
+
+    /// What lies there on both of two ways to a step.
+    pub fn join(&mut self, other: &Memory) {
+        let mut memory = std::mem::replace(&mut self.memory, Memory { units: Vec::new() });
+        let mut known: BTreeMap<(SetId, SetId), SetId> = BTreeMap::new();
+        for (set, theirs) in memory.units.iter_mut().flatten().flatten().zip(other.units.iter().flatten().flatten()) {
+            if set != theirs {
+                let pair = (*set, *theirs);
+                *set = match known.get(&pair) {
+                    Some(&id) => id,
+                    None => {
+                        let (a, b) = (&self.sets[pair.0 as usize], &self.sets[pair.1 as usize]);
+                        let id = self.set(a.iter().copied().filter(|name| b.contains(name)).collect());
+                        known.insert(pair, id);
+                        id
+                    }
+                };
+            }
+        }
+        self.memory = memory;
+    }
+}
