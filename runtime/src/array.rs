@@ -12,6 +12,38 @@ pub struct HostArray {
 }
 
 impl HostArray {
+    /// The same array with every NaN as the positive quiet one. Which NaN an operation gives depends on the instructions that a
+    /// processor has for it; the bytes of results do not.
+    pub fn with_one_nan(mut self) -> HostArray {
+        fn each<const SIZE: usize>(bytes: &mut [u8], infinity: u64, quiet: u64) {
+            let sign = 1u64 << (8 * SIZE - 1);
+            for element in bytes.chunks_exact_mut(SIZE) {
+                let mut word = [0; 8];
+                word[..SIZE].copy_from_slice(element);
+                if u64::from_le_bytes(word) & !sign > infinity {
+                    element.copy_from_slice(&quiet.to_le_bytes()[..SIZE]);
+                }
+            }
+        }
+        match self.dtype {
+            DType::F16 => each::<2>(&mut self.bytes, 0x7c00, 0x7e00),
+            DType::Bf16 => each::<2>(&mut self.bytes, 0x7f80, 0x7fc0),
+            DType::F32 => each::<4>(&mut self.bytes, 0x7f80_0000, 0x7fc0_0000),
+            DType::F64 => each::<8>(&mut self.bytes, 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000),
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key => {}
+        }
+        self
+    }
+
     pub fn zeros(dtype: DType, shape: &[usize]) -> HostArray {
         let len = shape.iter().product::<usize>() * dtype.size();
         HostArray { dtype, shape: shape.to_vec(), bytes: vec![0; len] }

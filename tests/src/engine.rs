@@ -165,5 +165,5 @@ pub fn to_host(array: &Array) -> HostArray {
     for (element, word) in host.bytes.chunks_exact_mut(size).zip(&array.bits) {
         element.copy_from_slice(&word.to_le_bytes()[..size]);
     }
-    host
+    host.with_one_nan()
 }

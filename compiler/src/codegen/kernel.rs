@@ -382,7 +382,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
                 if dtype.is_integer() && matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) {
                     let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
-                    self.check_divisor(rhs, guard, lanes);
+                    self.check_divisor(rhs, guard, lanes, nest.levels[at]);
                 }
                 let math = self.math;
                 self.vector(lanes).binary(*op, *dtype, lhs, rhs, math)
@@ -441,8 +441,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// Leaves the kernel if a divisor that matters is zero.
-    fn check_divisor(&mut self, divisor: Bundle, guard: Option<Bundle>, lanes: u32) {
+    /// Leaves the kernel if a divisor that matters is zero. In front of the loops inside `depth` others it matters if there is a point
+    /// in them.
+    fn check_divisor(&mut self, divisor: Bundle, guard: Option<Bundle>, lanes: u32, depth: usize) {
         let mut v = self.vector(lanes);
         let zero = v.int(divisor.lane, 0);
         let mut is_zero = v.compare_ints(IntCC::Equal, divisor, zero);
@@ -450,7 +451,12 @@ impl<'n, 'f> Emitter<'n, 'f> {
             let guard = v.mask_as(guard, is_zero.lane);
             is_zero = v.and(is_zero, guard);
         }
-        let any = v.any(is_zero);
+        let mut any = v.any(is_zero);
+        for dim in (depth..self.nest.dims.len()).filter(|&dim| self.nest.may_be_empty(dim)) {
+            let length = self.length(dim);
+            let is_run = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThan, length, 0);
+            any = self.builder.ins().band(any, is_run);
+        }
         let trap = match self.trap {
             Some(block) => block,
             None => {

@@ -158,6 +158,17 @@ impl Nest {
         Some(bounds)
     }
 
+    /// Whether a loop may have no iterations, once the kernel has work to do.
+    pub fn may_be_empty(&self, dim: usize) -> bool {
+        let length = &self.dims[dim].length;
+        let is_range = self.range.as_ref().is_some_and(|range| range.dim == dim && range.scale > 0);
+        !is_range
+            && match length.slot {
+                None => length.factor == 0,
+                Some(slot) => self.scalar_bounds[slot].is_none_or(|(least, _)| least <= 0),
+            }
+    }
+
     pub fn fits_i32(&self, affine: &Affine) -> bool {
         self.bounds(affine).is_some_and(|(low, high)| low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX))
     }

@@ -71,6 +71,26 @@ fn flatten<'a>(
     }
 }
 
+/// The least and the largest number of an integer type.
+fn range(dtype: DType) -> (i128, i128) {
+    let bits = dtype.size() as u32 * 8;
+    if dtype.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+fn fits(value: i128, dtype: DType) -> bool {
+    let (low, high) = range(dtype);
+    (low..=high).contains(&value)
+}
+
+/// The bits of a number that fills an array: as those of a literal, and any number but zero is true.
+pub fn filling_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
+    match *term {
+        Term::Int(value) if dtype == DType::Bool => Ok(u64::from(value != 0)),
+        Term::Float(value) if dtype == DType::Bool => Ok(u64::from(value != 0.0)),
+        ref term => number_bits(term, dtype, span),
+    }
+}
+
 /// The bits of a literal in an element type; an error where it does not fit.
 pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
     let misfit = |text: String| {
@@ -83,14 +103,14 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
         Term::Int(value) if dtype.is_float() => Ok(float_bits(value as f64, dtype)),
         Term::Float(value) if dtype.is_float() => Ok(float_bits(value, dtype)),
         Term::Int(value) if dtype.is_integer() => {
-            let bits = dtype.size() as u32 * 8;
-            let (low, high) = if dtype.is_signed_integer() {
-                (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-            } else {
-                (0, (1i128 << bits) - 1)
-            };
+            let (bits, (low, high)) = (dtype.size() as u32 * 8, range(dtype));
             if value < low || value > high {
-                return Err(misfit(value.to_string()));
+                let message = format!("{value} does not fit into {}: its numbers are {low} to {high}", dtype.name());
+                let wider = [DType::I32, DType::I64, DType::U64].into_iter().find(|wider| fits(value, *wider));
+                return Err(Diagnostic::error(Code::E0218, span, message).help(match wider {
+                    Some(wider) => format!("{} has room for it; as a float it is f64({value}.0)", wider.name()),
+                    None => format!("no integer type has room for it; as a float it is f64({value}.0)"),
+                }));
             }
             Ok(value as u64 & (u64::MAX >> (64 - bits)))
         }

@@ -4,7 +4,7 @@
 
 use super::broadcast::{broadcast, filled};
 use super::cast::Cast;
-use super::constant::{Constant, float_bits, number_bits};
+use super::constant::{Constant, filling_bits, float_bits, number_bits};
 use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
 use super::iota::Iota;
 use super::reshape::reshape;
@@ -56,7 +56,7 @@ fn number_everywhere(
             let value = promote::cast(build, value, ty.dtype)?;
             return broadcast(build, value, &ty.shape);
         }
-        return filled(build, ty.dtype, number_bits(&fill.term, ty.dtype, fill.span)?, &ty.shape);
+        return filled(build, ty.dtype, filling_bits(&fill.term, ty.dtype, fill.span)?, &ty.shape);
     }
     let number = Term::Int(i128::from(name == "ones"));
     let bits = match ty.dtype {

@@ -6,6 +6,7 @@ use super::constant::Constant;
 use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, UnaryOp};
 use super::promote::{cast, inexact};
 use super::reduce::reduce;
+use super::statistics::computed;
 use super::{Call, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
@@ -127,15 +128,20 @@ impl Formula<'_> {
         if axes.iter().any(|&axis| self.build.ty(x).shape()[axis] == 0) {
             return Ok(x);
         }
+        // A sum of many powers is too large for f16.
+        let dtype = self.build.ty(x).dtype();
+        let x = cast(self.build, x, computed(dtype))?;
         let largest = reduce(self.build, ReduceOp::Max, x, axes, true)?;
         let shifted = self.binary(BinaryOp::Sub, x, largest)?;
         let power = self.unary(UnaryOp::Exp, shifted)?;
         let sum = reduce(self.build, ReduceOp::Sum, power, axes, true)?;
-        if !log {
-            return self.binary(BinaryOp::Div, power, sum);
-        }
-        let log = self.unary(UnaryOp::Log, sum)?;
-        self.binary(BinaryOp::Sub, shifted, log)
+        let result = if log {
+            let log = self.unary(UnaryOp::Log, sum)?;
+            self.binary(BinaryOp::Sub, shifted, log)?
+        } else {
+            self.binary(BinaryOp::Div, power, sum)?
+        };
+        cast(self.build, result, dtype)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
 use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Stmt, Value};
-use crate::ops::constant::number_bits;
+use crate::ops::constant::filling_bits;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -266,7 +266,7 @@ impl Call for Pad {
                     ));
                 }
             },
-            (None, Some(arg)) => number_bits(&arg.term, dtype, arg.span)?,
+            (None, Some(arg)) => filling_bits(&arg.term, dtype, arg.span)?,
             (None, None) => 0,
         };
         Ok(Term::Array(build.emit1(Pad { widths, value: number }, &[value])?))

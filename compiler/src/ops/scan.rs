@@ -335,8 +335,12 @@ impl Call for Scan {
         let mut value = args.array(build, "x")?;
         let axis = args.optional_int("axis")?;
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);
+        let mut asked = None;
         if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
-            let dtype = dtype_of(args)?.unwrap_or(build.ty(value).dtype());
+            asked = dtype_of(args)?;
+            let dtype = asked.unwrap_or(build.ty(value).dtype());
+            // Small integers wrap alike at the end.
+            value = promote::cast(build, value, dtype)?;
             value = promote::cast(build, value, accumulated(dtype))?;
             if axis.is_none() {
                 let len = build.ty(value).array.len();
@@ -348,7 +352,11 @@ impl Call for Scan {
         if let Some(totals) = args.take_in_dumps("totals", "leave it out", build)? {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
-        Ok(Term::Array(build.emit1(Scan { op, axis, reverse }, &operands)?))
+        let scanned = build.emit1(Scan { op, axis, reverse }, &operands)?;
+        Ok(Term::Array(match asked {
+            Some(dtype) => promote::cast(build, scanned, dtype)?,
+            None => scanned,
+        }))
     }
 }
 

@@ -1,7 +1,8 @@
 //! `mean var std count_nonzero logsumexp norm`: reductions with arithmetic around them.
 //!
 //! They are not operations of the IR: a call emits the reductions and elementwise operations that it consists of, so their
-//! sharding and their collectives are those of `sum` and `max`. Means and variances of f16 and bf16 are computed in f32.
+//! sharding and their collectives are those of `sum` and `max`. Those of f16 and bf16 are computed in f32: what lies between the elements and
+//! the result, such as a sum of squares, may be too large for them.
 
 use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, UnaryOp, unary};
 use super::promote::{cast, inexact};
@@ -30,6 +31,11 @@ impl Call for Statistics {
             Some(dtype) => cast(build, value, dtype)?,
             None => value,
         };
+        let dtype = inexact(build.ty(value).dtype());
+        let value = match name {
+            "std" | "logsumexp" | "norm" => cast(build, value, computed(dtype))?,
+            _ => value,
+        };
         let result = match name {
             "mean" => {
                 let shape = build.ty(value).shape().to_vec();
@@ -50,7 +56,11 @@ impl Call for Statistics {
             "logsumexp" => logsumexp(build, value, over),
             _ => norm(build, value, order, over),
         };
-        Ok(Term::Array(result?))
+        let result = match name {
+            "std" | "logsumexp" | "norm" => cast(build, result?, dtype)?,
+            _ => result?,
+        };
+        Ok(Term::Array(result))
     }
 }
 
@@ -72,7 +82,7 @@ impl Over<'_> {
 }
 
 /// The type in which a float is averaged, given that of the result.
-fn computed(dtype: DType) -> DType {
+pub(super) fn computed(dtype: DType) -> DType {
     if dtype.size() < 4 { DType::F32 } else { dtype }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
-//! let s = x @ y; sum(2 * s + s)        `s` stays partial, one all_reduce of a number
+//! let s = x @ y; sum(s - s / 4)        `s` stays partial, one all_reduce of a number
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! a graph is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
 //! happens inside, unless what it carries can be partial all the way round. Ties are combined at once.
 //!
-//! What several statements use is paid by each of them in part: `sum(2 * s + s)` combines the total, while of `s + a` and
+//! What several statements use is paid by each of them in part: `sum(s - s / 4)` combines the total, while of `s + a` and
 //! `s - b`, both needed whole, each pays half of `s` and would pay all of its own. Users that come to want it in different layouts
 //! get it whole: then all is priced anew without following that value.
 //!
@@ -30,8 +30,8 @@
 //! Then values that stay partial are typed so, and requests are put where a graph meets what is not: in front of operands that are
 //! whole, behind the root.
 //!
-//! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that may be infinite is
-//! left alone: the addends of a finite sum may give NaN.
+//! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
+//! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
 
 use super::{BYTES_PER_OPERATION, Frame, Inserter, MANY_TRIPS, frames_of, natural};
 use crate::ir::explicit::passes_sums;
@@ -41,6 +41,7 @@ use crate::ir::sharding::Sharding;
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::{Block, Stmt, Value};
 use crate::ops::Op;
+use crate::ops::elementwise::{Binary, BinaryOp};
 use crate::ops::factors::FactorKind;
 use crate::ops::number::to_float;
 use crate::ops::reshard::Reshard;
@@ -120,6 +121,15 @@ struct Nodes {
     consumers: BTreeMap<Value, Vec<usize>>,
 }
 
+/// What a number does to partial sums, of which each may be as large as a number can be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Factor {
+    /// Products with it are no larger. Zero is none of these: it makes NaN of an infinite sum, where a partial sum may be finite.
+    shrinks: bool,
+    /// Quotients by it are no larger.
+    grows: bool,
+}
+
 /// In place of a statement: the value goes round in a loop.
 const ROUND: usize = usize::MAX;
 
@@ -160,8 +170,8 @@ struct Sums<'a, 'b> {
     asked: BTreeMap<Value, Vec<Sharding>>,
     /// Values whose users decided differently.
     disputed: Vec<Value>,
-    /// Finite numbers other than zero.
-    constants: Vec<bool>,
+    /// What is known of numbers.
+    constants: Vec<Factor>,
     /// What every device can make for itself in any layout.
     makers: BTreeMap<Value, Stmt>,
     /// The layouts of all values that stay partial.
@@ -187,15 +197,16 @@ impl<'a, 'b> Sums<'a, 'b> {
         let count = inserter.func.values.len();
         let mut uses = vec![0; count];
         body.each_use(&mut |value| uses[value.0 as usize] += 1);
-        let mut constants = vec![false; count];
+        let mut constants = vec![Factor::default(); count];
         body.walk(&mut |stmt| {
             if let (Op::Constant(op), [result]) = (&stmt.op, stmt.results.as_slice()) {
                 let dtype = op.array.dtype();
-                let plain = |&bits: &u64| {
-                    let number = if dtype.is_float() { to_float(dtype, bits) } else { 1.0 };
-                    number.is_finite() && number != 0.0
+                let number = |&bits: &u64| if dtype.is_float() { to_float(dtype, bits) } else { 1.0 };
+                let all = |fits: fn(f64) -> bool| op.array.bits.iter().map(number).all(fits);
+                constants[result.0 as usize] = Factor {
+                    shrinks: all(|number| number != 0.0 && number.abs() <= 1.0),
+                    grows: all(|number| number.is_finite() && number.abs() >= 1.0),
                 };
-                constants[result.0 as usize] = op.array.bits.iter().all(plain);
             }
         });
         let mut makers = BTreeMap::new();
@@ -259,7 +270,9 @@ impl<'a, 'b> Sums<'a, 'b> {
         sets.retain(|set| {
             let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
             let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
-            let others = |at: usize| set.contains(&at) || self.constants[stmt.args[at].0 as usize];
+            let divides = matches!(stmt.op, Op::Binary(Binary(BinaryOp::Div)));
+            let fits = |factor: Factor| if divides { factor.grows } else { factor.shrinks };
+            let others = |at: usize| set.contains(&at) || fits(self.constants[stmt.args[at].0 as usize]);
             passes_sums(&stmt.op, &args, &axes) && (0..args.len()).all(others)
         });
         sets
@@ -690,12 +703,15 @@ mod tests {
         assert_eq!(products("x @ y + x @ z"), ["all_reduce 1x256"]);
         assert_eq!(products("0.5 * (x @ y) - (x @ z).T / 3"), ["all_reduce 1x256"]);
         assert_eq!(products("reshard(x @ y + x @ z, P(Y, _))"), ["reduce_scatter 1x256"]);
-        assert_eq!(products("x @ y + x @ z * 2 + 1"), ["all_reduce 1x256"]);
+        assert_eq!(products("x @ y + x @ z * 0.5 + 1"), ["all_reduce 1x256"]);
         // A total is smaller than what is summed up.
         assert_eq!(products("sum(x @ y)"), ["all_reduce 1x4"]);
         // Not linear, or linear with a number that may be infinite.
         assert_eq!(products("exp(x @ y) + x @ z").len(), 2);
         assert_eq!(products("s * (x @ y) + x @ z").len(), 2);
+        // Parts of a sum may be larger than the sum, and too large when they are scaled.
+        assert_eq!(products("2 * (x @ y) + x @ z").len(), 2);
+        assert_eq!(products("(x @ y) / 0.5 + x @ z").len(), 2);
         // Needed whole for itself, too.
         assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
     }
@@ -706,9 +722,9 @@ mod tests {
             let body = format!("{{ let s = x @ y; {result} }}");
             plan(&format!("fn main(x: f32[8, 16@Y], y: f32[16@Y, 8], a: f32[8, 8], b: f32[8, 8]) {body}"))
         };
-        assert_eq!(products("sum(2 * s + s)"), ["all_reduce 1x4"]);
+        assert_eq!(products("sum(s + s - s / 4)"), ["all_reduce 1x4"]);
         assert_eq!(products("exp((s + s)[:2])"), ["all_reduce 1x64"]);
-        assert_eq!(products("let t = s.T - a; sum(t + 2 * t - s)"), ["all_reduce 1x4"]);
+        assert_eq!(products("let t = s.T - a; sum(t + t / 2 - s)"), ["all_reduce 1x4"]);
         // Each user wants little.
         assert_eq!(products("(sum(s + a), sum(s.T - b, axis=0))"), ["all_reduce 1x4", "all_reduce 1x32"]);
         // One user wants all of it: the others take it from there.
@@ -725,7 +741,7 @@ mod tests {
         assert_eq!(sums("16, 8", added), ["reduce_scatter 1x128", "reduce_scatter 1x256", "all_gather 1x64"]);
         // Nothing divides by eight.
         assert_eq!(sums("63, 9", added), ["all_reduce 1x2268"]);
-        assert_eq!(sums("16, 8", "{ sum(sum(a, axis=0) - 2 * sum(b, axis=0)) }"), ["all_reduce 1x4"]);
+        assert_eq!(sums("16, 8", "{ sum(sum(a, axis=0) - 0.5 * sum(b, axis=0)) }"), ["all_reduce 1x4"]);
     }
 
     #[test]
