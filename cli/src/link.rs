@@ -5,12 +5,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use spmdc_runtime::io::describe;
 use spmdc_runtime::io::temporary::{Temporary, while_written_by};
+use spmdc_runtime::start::unwritable_output;
 use spmdc_runtime::trap::RunError;
 
 use crate::ar;
@@ -37,7 +38,10 @@ fn runtime() -> Result<Vec<u8>, RunError> {
 /// Writes an executable of the program whose object this is.
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
-    let folder = Temporary::beside(output);
+    let folder = match is_standard_output(output) {
+        true => Temporary::beside(&std::env::temp_dir().join("spmdc")),
+        false => Temporary::beside(output),
+    };
     fs::create_dir(folder.path()).map_err(failed)?;
     let [program, runtime_archive, linked] =
         ["program.o", "runtime.a", "executable"].map(|name| Temporary::at(folder.path().join(name)));
@@ -58,6 +62,9 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
         let message = format!("`{name}` could not link `{}`:\n{}", output.display(), said.trim_end());
         return Err(RunError::new("E0704", message));
     }
+    if is_standard_output(output) {
+        return write(&fs::read(linked.path()).map_err(failed)?, output);
+    }
     fs::rename(linked.path(), output).map_err(failed)
 }
 
@@ -71,9 +78,18 @@ pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunEr
     write(&library, output)
 }
 
-/// Writes a file under its name once it is complete.
+/// Whether `-o` asks for standard output.
+pub fn is_standard_output(output: &Path) -> bool {
+    output.as_os_str() == "-"
+}
+
+/// Writes a file under its name once it is complete, or to standard output.
 pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
+    if is_standard_output(output) {
+        let mut out = io::stdout().lock();
+        return out.write_all(content).and_then(|()| out.flush()).map_err(|error| unwritable_output(&error));
+    }
     let temporary = Temporary::beside(output);
     fs::write(temporary.path(), content).map_err(failed)?;
     fs::rename(temporary.path(), output).map_err(failed)

@@ -79,7 +79,7 @@ fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> R
     match &options.command {
         Command::Run(command) => commands::run::run(command, &options.messages, reporter, texts),
         Command::Build(command) => commands::build::build(command, reporter, texts),
-        Command::Check(program) => commands::check::check(program, reporter, texts),
+        Command::Check(command) => print(&commands::check::check(command, reporter, texts)?),
         Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),
         Command::Viz(command) => {
             let style = if options.messages.ascii { Style::Ascii } else { Style::Unicode };

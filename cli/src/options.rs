@@ -28,7 +28,7 @@ pub enum Command {
     /// Compile to an executable that needs nothing of spmdc
     Build(BuildCommand),
     /// Say what is wrong with a program
-    Check(ProgramOptions),
+    Check(CheckCommand),
     /// Show the program after a stage of the compiler
     Dump(DumpCommand),
     /// Draw how parameters, results and named values lie on the devices
@@ -36,6 +36,9 @@ pub enum Command {
     /// Show memory, FLOPs and collectives of each device before anything runs
     Plan(PlanCommand),
     /// Say where the layouts of a line come from, what forces its collectives, and which edit spares them
+    #[command(mut_arg("program", |program| {
+        program.index(1).value_name("PROG:LINE").help("The program and a line of it, such as prog.spmd:7")
+    }))]
     Why(WhyCommand),
     /// Explain the code of a diagnostic
     Explain {
@@ -88,7 +91,7 @@ pub enum Color {
 /// Which program, and for which mesh and constants.
 #[derive(Clone, Debug, Args)]
 pub struct ProgramOptions {
-    /// The program, a .spmd file
+    /// The program, a .spmd file; `-` reads it from standard input
     #[arg(value_name = "PROG")]
     pub program: PathBuf,
     /// Sizes of the mesh axes: 2x4, or by name, data=4,model=2
@@ -122,9 +125,26 @@ impl ProgramOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct CheckCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// Say nothing where nothing is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct RunCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
+    #[command(flatten)]
+    pub options: RunOptions,
+}
+
+/// What a run takes beside the program. Commands that only look at a program take it too, and do without, so that one command line serves
+/// for all of them.
+#[derive(Debug, Default, Args)]
+pub struct RunOptions {
     /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
     /// full:V, uniform:SEED or normal:SEED
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
@@ -152,7 +172,7 @@ pub struct RunCommand {
     pub memory_limit: Option<String>,
 }
 
-impl RunCommand {
+impl RunOptions {
     /// The options in the form that they have in a built executable too.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), ..RunArgs::default() };
@@ -177,7 +197,7 @@ impl RunCommand {
 pub struct BuildCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// Where to write; the name of the program without its ending by default
+    /// Where to write; the name of the program without its ending by default, `-` for standard output
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// What to write
@@ -269,22 +289,30 @@ pub struct VizCommand {
     /// Draw only this value
     #[arg(long = "value", value_name = "NAME")]
     pub values: Vec<String>,
+    /// What `spmdc run` takes, which is not needed here
+    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    pub not_needed: RunOptions,
 }
 
 #[derive(Debug, Args)]
 pub struct PlanCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
+    /// What `spmdc run` takes, which is not needed here
+    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    pub not_needed: RunOptions,
 }
 
 #[derive(Debug, Args)]
 pub struct WhyCommand {
-    /// The program, and a line of it after a colon: prog.spmd:7
     #[command(flatten)]
     pub program: ProgramOptions,
     /// Only this value of the line
-    #[arg(value_name = "NAME")]
+    #[arg(index = 2, value_name = "NAME")]
     pub name: Option<String>,
+    /// What `spmdc run` takes, which is not needed here
+    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    pub not_needed: RunOptions,
 }
 
 fn parse_mesh(text: &str) -> Result<MeshOverride, String> {
@@ -320,7 +348,7 @@ mod tests {
     fn run_takes_what_an_executable_takes() {
         let words = ["spmdc", "run", "p.spmd", "--mesh", "2x4", "--arg", "x=-1", "--bench", "3", "--stats=json"];
         let Command::Run(run) = Options::try_parse_from(words).unwrap().command else { panic!("another command") };
-        let args = run.run_args(MessageFormat::Json).unwrap();
+        let args = run.options.run_args(MessageFormat::Json).unwrap();
         assert_eq!((args.bench, args.stats, args.arguments.len()), (Some(3), true, 1));
         assert_eq!(args.error_format, ErrorFormat::Json);
     }

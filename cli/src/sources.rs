@@ -19,6 +19,9 @@ use crate::options::ProgramOptions;
 /// No file of a program is larger.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// What the command line calls standard input, and standard output.
+pub const STANDARD_INPUT: &str = "-";
+
 /// One file, named as the user named it.
 pub struct SourceText {
     pub name: String,
@@ -79,9 +82,11 @@ pub struct Loaded {
 
 /// Reads the program and what it imports. The texts are kept even if they are wrong: messages show them.
 pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded, Stop> {
-    let name = options.program.to_string_lossy();
-    let text = read(&options.program)
-        .map_err(|why| RunError::new("E0703", format!("cannot read the program `{name}`: {why}")))?;
+    let (name, text) = match options.program.to_str() {
+        Some(STANDARD_INPUT) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
+        _ => (options.program.to_string_lossy(), read(&options.program)),
+    };
+    let text = text.map_err(|why| RunError::new("E0703", format!("cannot read the program `{name}`: {why}")))?;
     let (set, diagnostics) = SourceSet::load(&name, &text, &Files);
     set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
     if has_errors(&diagnostics) {

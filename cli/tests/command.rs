@@ -193,6 +193,62 @@ fn a_layout_and_a_collective_are_accounted_for() {
 }
 
 #[test]
+fn commands_that_look_take_what_a_run_takes() {
+    let text = "mesh (X = 2);\nfn main(x: f32[4@X]) -> f32 { let total = sum(x); total }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let words = ["--arg", "x=-1", "--arg=y=@absent.npy", "--out", "0=y.npy", "--bench", "3", "--stats", "json"];
+    for command in [&["plan", "p.spmd"][..], &["viz", "p.spmd"], &["why", "p.spmd:2", "total"]] {
+        let more = ["--timeout", "5", "--workers", "2", "--memory-limit", "1G"];
+        let said = folder.spmdc(&[command, &words, &more].concat());
+        said.expect(0, "", "");
+        assert_eq!(said.out, folder.spmdc(command).out, "{command:?}");
+    }
+    assert!(!folder.path().join("y.npy").exists());
+    let help = folder.spmdc(&["why", "--help"]).out;
+    assert!(help.contains("<PROG:LINE>") && !help.contains("<PROG>"), "{help}");
+}
+
+#[test]
+fn a_way_is_shown_once() {
+    let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) {\n  let a = 2 * x; let b = a + 1; let c = b * b;\n  c\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let said = folder.spmdc(&["why", "p.spmd:3"]);
+    said.expect(0, "as shown for `b: f32[4@X,3]`", "");
+    assert_eq!(said.out.matches("the program says so of parameter").count(), 1, "{}", said.out);
+    let said = folder.spmdc(&["why", "p.spmd:3", "d"]);
+    said.expect(2, "", "this line defines `a: f32[4@X,3]`, `b: f32[4@X,3]`, `c: f32[4@X,3]`");
+}
+
+#[test]
+fn a_right_program_is_said_to_be_right() {
+    let text = "mesh (X = 2);\nfn main(x: f32[512@X, 3]) {\n  let s = sum(x, axis=0);\n  s\n}\n";
+    let folder = Folder::with(&[("p.spmd", text), ("q.spmd", "fn main() { 1 }\n")]);
+    assert_eq!(folder.spmdc(&["check", "p.spmd"]).out, "ok: 2 values, 1 collective, 12 bytes received\n");
+    assert_eq!(folder.spmdc(&["check", "q.spmd"]).out, "ok: 0 values, no collectives\n");
+    for quiet in ["--quiet", "-q"] {
+        let said = folder.spmdc(&["check", "p.spmd", quiet]);
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "", ""));
+    }
+}
+
+#[test]
+fn programs_come_from_standard_input_and_go_to_standard_output() {
+    let text = "fn main(x: f32[2]) { 3 * x }\n";
+    let folder = Folder::with(&[("lib.spmd", "\u{feff}fn f(x) { 3 * x }\n")]);
+    let run = ["run", "-", "--arg", "x=iota"];
+    folder.spmdc_reading(&run, text).expect(0, "f32[2]\n[0. 3.]\n", "");
+    folder.spmdc_reading(&run, &format!("\u{feff}{text}")).expect(0, "[0. 3.]", "");
+    let importing = "import \"lib.spmd\" as lib;\nfn main(x: f32[2]) { lib.f(x) }\n";
+    folder.spmdc_reading(&run, importing).expect(0, "[0. 3.]", "");
+    folder.spmdc_reading(&["why", "--", "-:1", "x"], text).expect(0, "`x: f32[2]`", "");
+    folder.spmdc_reading(&["check", "-"], "fn main() { y }\n").expect(1, "", "<stdin>:1:13");
+    folder.spmdc_reading(&["build", "-", "-o", "-", "--emit", "clif"], text).expect(0, "; kernel 0: ", "");
+    folder.spmdc_reading(&["build", "-"], text).expect(2, "", "write -o FILE");
+    folder.spmdc_reading(&["build", "-", "-o", "-", "--emit", "lib"], text).expect(2, "", "two files");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_built_program_needs_nothing_else() {
     let text = "mesh (X = 2, Y = 3);\nfn main(x: f32[5@X, 7@Y]) -> f32[5@X] { sum(exp(x / 8.0), axis=1) }\n";
     let folder = Folder::with(&[("p.spmd", text)]);

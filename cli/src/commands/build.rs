@@ -5,23 +5,36 @@ use std::path::{Path, PathBuf};
 use spmdc_compiler::codegen::machine::Destination;
 use spmdc_compiler::codegen::object::{self, Entry};
 use spmdc_runtime::start::encode;
+use spmdc_runtime::trap::RunError;
 
 use crate::header::{Header, identifier};
 use crate::options::{BuildCommand, Emit};
 use crate::render::Reporter;
-use crate::sources::SourceTexts;
+use crate::sources::{STANDARD_INPUT, SourceTexts};
 use crate::{Stop, link};
 
 /// Writes what was asked for.
 pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
-    let output = command.output.clone().unwrap_or_else(|| default_output(command));
+    let output = match &command.output {
+        Some(output) => output.clone(),
+        None if command.program.program.as_os_str() == STANDARD_INPUT => {
+            let error = RunError::new("E0702", "a program from standard input has no name to call the output after");
+            return Err(error.with_help("write -o FILE, or -o - for standard output").into());
+        }
+        None => default_output(command),
+    };
+    if link::is_standard_output(&output) && command.emit == Emit::Lib {
+        let error = RunError::new("E0702", "a library and its header are two files");
+        return Err(error.with_help("write -o FILE; --emit obj writes an object to standard output").into());
+    }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let cpu = command.cpu.cpu();
     let object = |entry: Entry| -> Result<Vec<u8>, Stop> {
         object::emit(&encode(program)?, &compilation.kernels, cpu, entry).map_err(|error| super::no_code(&error))
     };
-    let name = library_name(&output);
+    let named_after = if link::is_standard_output(&output) { &command.program.program } else { &output };
+    let name = library_name(named_after);
     let function = Entry::Function { name: &name, inputs: program.params.len(), outputs: program.results.len() };
     match command.emit {
         Emit::Exe => link::executable(&object(Entry::Main)?, &output)?,

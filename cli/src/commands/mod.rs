@@ -59,3 +59,12 @@ fn no_code(error: &CodegenError) -> Stop {
     };
     Stop::Failure(Failure::new(error))
 }
+
+/// `640 bytes`, `1.5 MiB`.
+fn bytes(count: u64) -> String {
+    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| count >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", count as f64 / *unit as f64),
+        None => format!("{count} bytes"),
+    }
+}

@@ -7,6 +7,7 @@ use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
 
+use super::bytes;
 use crate::Stop;
 use crate::options::PlanCommand;
 use crate::render::Reporter;
@@ -93,13 +94,4 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
     }
     right_aligned(&mut table, &[2, 4, 5, 6, 7]);
     format!("{table}\n")
-}
-
-/// `640 bytes`, `1.5 MiB`.
-fn bytes(count: u64) -> String {
-    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| count >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", count as f64 / *unit as f64),
-        None => format!("{count} bytes"),
-    }
 }

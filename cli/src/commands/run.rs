@@ -18,10 +18,10 @@ pub fn run(
     texts: &mut SourceTexts,
 ) -> Result<(), Stop> {
     // A mistake in the options should not wait for the compiler.
-    let args = command.run_args(messages.error_format)?;
+    let args = command.options.run_args(messages.error_format)?;
     let begin = Instant::now();
     let compilation = super::compile(&command.program, None, reporter, texts)?;
-    let plan = command.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
+    let plan = command.options.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
     let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
     let jit = jit::compile(&compilation.kernels).map_err(|error| super::no_code(&error))?;
     program.compile_ms = begin.elapsed().as_secs_f64() * 1e3;

@@ -23,15 +23,17 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop
     let on_line = |span: Span| span != Span::default() && span.file.0 == 0 && texts.line_column(span).0 == line;
     let layouts = why::layouts(&compilation, command.name.as_deref(), &on_line);
     if let (Some(name), true) = (&command.name, layouts.is_empty()) {
-        return Err(unknown(name, line, &why::names(&compilation)).into());
+        let here = why::layouts(&compilation, None, &on_line);
+        return Err(unknown(name, line, &why::names(&compilation), &here).into());
     }
     let forced = why::forced(&compilation, &loaded.set, &options, &on_line);
     if layouts.is_empty() && forced.is_empty() {
         return Ok(format!("line {line} names no value and needs no collective\n"));
     }
     let mut text = String::new();
-    layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts));
-    forced.iter().for_each(|forced| show_forced(&mut text, forced, texts));
+    let mut shown = Shown::default();
+    layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
+    forced.iter().for_each(|forced| show_forced(&mut text, forced, texts, &mut shown));
     Ok(text)
 }
 
@@ -47,18 +49,33 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
     Ok(line)
 }
 
-fn unknown(name: &str, line: usize, names: &[String]) -> RunError {
+/// `here` are the values of the line, which are listed.
+fn unknown(name: &str, line: usize, names: &[String], here: &[Layout]) -> RunError {
     let error = RunError::new("E0702", format!("line {line} defines no value `{name}`"));
-    if names.iter().any(|known| known == name) {
-        return error.with_help(format!("`{name}` is defined on another line"));
+    let mut help = if names.iter().any(|known| known == name) {
+        format!("`{name}` is defined on another line")
+    } else {
+        let near = suggest::nearest(name, names.iter().map(String::as_str));
+        near.map_or(String::new(), |near| format!("did you mean `{near}`?"))
+    };
+    if !help.is_empty() {
+        help.push_str("; ");
     }
-    match suggest::nearest(name, names.iter().map(String::as_str)) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None => error,
+    let listed: Vec<&str> = here.iter().map(|layout| layout.value.as_str()).collect();
+    match listed.as_slice() {
+        [] => help.push_str("this line defines none"),
+        listed => {
+            let _ = write!(help, "this line defines {}", listed.join(", "));
+        }
     }
+    error.with_help(help)
 }
 
-fn show_layout(text: &mut String, layout: &Layout, indent: &str, texts: &SourceTexts) {
+/// The ways that have been shown, and of which value: from each of their steps on.
+#[derive(Default)]
+struct Shown<'a>(Vec<(&'a [(String, Span)], &'a str)>);
+
+fn show_layout<'a>(text: &mut String, layout: &'a Layout, indent: &str, texts: &SourceTexts, shown: &mut Shown<'a>) {
     let place = texts.place(layout.span).map_or(String::new(), |place| format!(", {place}"));
     let _ = writeln!(text, "{indent}{}{place}", layout.value);
     if layout.axes.is_empty() {
@@ -66,14 +83,22 @@ fn show_layout(text: &mut String, layout: &Layout, indent: &str, texts: &SourceT
     }
     for way in &layout.axes {
         let _ = writeln!(text, "{indent}  {} splits dimension {}", way.axis, way.dim);
-        for (step, span) in &way.steps {
+        for (at, (step, span)) in way.steps.iter().enumerate() {
+            let rest = &way.steps[at..];
+            // A reference is as long as one step, so that one is written out.
+            let known = shown.0.iter().find(|(known, _)| rest.len() > 1 && *known == rest);
+            if let Some((_, value)) = known {
+                let _ = writeln!(text, "{indent}    {:<8}as shown for {value}", "");
+                break;
+            }
             let place = texts.place(*span).unwrap_or_default();
             let _ = writeln!(text, "{indent}    {place:<8}{step}");
+            shown.0.push((rest, layout.value.as_str()));
         }
     }
 }
 
-fn show_forced(text: &mut String, forced: &Forced, texts: &SourceTexts) {
+fn show_forced<'a>(text: &mut String, forced: &'a Forced, texts: &SourceTexts, shown: &mut Shown<'a>) {
     let collective = &forced.collective;
     let trips = match collective.trips {
         Some(1) => String::new(),
@@ -86,7 +111,7 @@ fn show_forced(text: &mut String, forced: &Forced, texts: &SourceTexts) {
     if !collective.reason.is_empty() {
         let _ = writeln!(text, "  {}", collective.reason);
     }
-    forced.layouts.iter().for_each(|layout| show_layout(text, layout, "  ", texts));
+    forced.layouts.iter().for_each(|layout| show_layout(text, layout, "  ", texts, shown));
     let _ = match &forced.edit {
         Some(edit) => writeln!(
             text,

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -29,6 +30,17 @@ impl Folder {
     pub fn spmdc(&self, words: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
         Said::of(command.args(words).current_dir(self.path()).output().unwrap())
+    }
+
+    /// The same with this text on standard input.
+    pub fn spmdc_reading(&self, words: &[&str], input: &str) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        command.args(words).current_dir(self.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        // Who refuses the command line does not read.
+        let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+        Said::of(process.wait_with_output().unwrap())
     }
 }
 
