@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_compiler::check::MeshOverride;
 use spmdc_compiler::codegen::machine::Cpu;
+use spmdc_compiler::ir::machine::Machine;
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
@@ -113,6 +114,27 @@ pub struct ProgramOptions {
     /// Fail where collectives take more bytes per device over the whole run; 64MiB and 1G are understood
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub max_comm: Option<u64>,
+    /// Hold the program to the contract of each stage, and replay its plan of memory, before it goes on
+    #[arg(long)]
+    pub verify: bool,
+    /// The devices to compile for; tiny ones do with a few elements what others do with large arrays. Answers are the same
+    #[arg(long, value_enum, default_value_t = MachineName::Real, value_name = "MACHINE", hide = true)]
+    pub machine: MachineName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MachineName {
+    Real,
+    Tiny,
+}
+
+impl From<MachineName> for Machine {
+    fn from(name: MachineName) -> Machine {
+        match name {
+            MachineName::Real => Machine::REAL,
+            MachineName::Tiny => Machine::TINY,
+        }
+    }
 }
 
 impl ProgramOptions {

@@ -96,7 +96,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded,
         entry: options.entry.clone(),
         mesh: options.mesh.clone(),
         sets: options.settings.clone(),
-        ..CheckOptions::default()
+        machine: options.machine.into(),
     };
     Ok(Loaded { set, options })
 }

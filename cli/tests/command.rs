@@ -378,3 +378,15 @@ fn results_have_the_same_bits_for_every_processor() {
         assert!(fs::read(folder.path().join("there.npz")).unwrap() == expected, "{cpu}");
     }
 }
+
+#[test]
+fn a_plan_of_memory_is_replayed_on_request() {
+    let text =
+        "mesh (X = 4);\nfn main(x: f32[400@X, 64]) { let mut u = x; for i in 0..3 { u = u + roll(u, 1); } sum(u) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let plain = folder.spmdc(&["run", "p.spmd", "--arg", "x=ones"]);
+    for more in [&["--verify"][..], &["--verify", "--machine", "tiny"]] {
+        let said = folder.spmdc(&[&["run", "p.spmd", "--arg", "x=ones"], more].concat());
+        assert_eq!((said.status, &said.out), (0, &plain.out), "{}", said.err);
+    }
+}

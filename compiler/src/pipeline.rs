@@ -43,8 +43,9 @@ pub struct Options {
     pub check: CheckOptions,
     /// Nothing is done after this stage.
     pub stop_after: Option<Stage>,
-    /// Whether the plan of memory is replayed before it is handed on.
-    pub verify: bool,
+    /// Whether the program is held to the contract of each stage, as in debug builds, and its plan of memory is replayed: so many
+    /// runs of neighbouring elements of it, at most.
+    pub verify: Option<u64>,
 }
 
 /// What came of it.
@@ -150,7 +151,11 @@ impl Run<'_> {
 
     /// Checks the module against its stage's contract and keeps it; whether to stop here.
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
-        let verified = if cfg!(debug_assertions) { verify(module) } else { verify_layouts(module) };
+        let verified = if cfg!(debug_assertions) || self.options.verify.is_some() {
+            verify(module)
+        } else {
+            verify_layouts(module)
+        };
         if let Err(violations) = verified {
             let error = |violation: Violation| {
                 let stage = module.stage.name();

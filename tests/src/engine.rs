@@ -19,6 +19,9 @@ use spmdc_runtime::session::Session;
 use std::path::Path;
 use std::time::Duration;
 
+/// Runs of neighbouring elements that are replayed of each plan of memory: all of most.
+const REPLAYED: u64 = 1_000_000;
+
 /// Why a program did not give results: a code, where, and the message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -64,7 +67,8 @@ pub fn compiled_on(
         mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
     };
     let check = CheckOptions { mesh, machine, ..CheckOptions::default() };
-    compile(&set, &Options { check, stop_after, verify: true }).map_err(|diagnostics| failures(text, &diagnostics))
+    compile(&set, &Options { check, stop_after, verify: Some(REPLAYED) })
+        .map_err(|diagnostics| failures(text, &diagnostics))
 }
 
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.

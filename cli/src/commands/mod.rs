@@ -31,7 +31,8 @@ fn compile(
 ) -> Result<Compilation, Stop> {
     let loaded = load(options, texts)?;
     let policy = options.policy();
-    let options = Options { check: loaded.options, stop_after, ..Options::default() };
+    let verify = options.verify.then_some(u64::MAX);
+    let options = Options { check: loaded.options, stop_after, verify };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     // A command that needs less of the compiler than lints do has nothing to communicate about.

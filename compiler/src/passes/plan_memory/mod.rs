@@ -44,13 +44,13 @@ use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, P
 use steps::Emitter;
 use storage::Storage;
 
-/// The program for the runtime, but for its files and times, and its kernels. If asked, the plan is replayed; the error says what is
-/// wrong with it.
+/// The program for the runtime, but for its files and times, and its kernels. If asked, so many runs of elements of the
+/// plan are replayed; the error says what is wrong with it.
 pub fn plan_memory(
     module: &Module,
     schedule: &Schedule,
     site: &dyn Fn(Span) -> Site,
-    verified: bool,
+    verify: Option<u64>,
 ) -> Result<(Program, Vec<Kernel>), String> {
     let (func, mesh) = (&module.func, &module.mesh);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
@@ -84,15 +84,11 @@ pub fn plan_memory(
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         compile_ms: 0.0,
     };
-    if verified {
-        replay(&Plan {
-            func,
-            schedule,
-            lifetimes: &lifetimes,
-            storage: &storage,
-            program: &program,
-            kernels: &kernels,
-        })?;
+    if let Some(most) = verify {
+        replay(
+            &Plan { func, schedule, lifetimes: &lifetimes, storage: &storage, program: &program, kernels: &kernels },
+            most,
+        )?;
     }
     Ok((program, kernels))
 }

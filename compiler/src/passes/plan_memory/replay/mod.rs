@@ -18,6 +18,8 @@
 
 mod accesses;
 mod shadow;
+#[cfg(test)]
+mod tests;
 
 use super::lifetimes::Lifetimes;
 use super::storage::Storage;
@@ -33,9 +35,6 @@ use spmdc_runtime::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Runs of neighbouring elements, and kilobytes, that are looked at; what would take more is not looked at to its end.
-const MOST_RUNS: u64 = 1_000_000;
-
 /// Everything that a replay needs to know.
 pub struct Plan<'a> {
     pub func: &'a Func,
@@ -46,8 +45,9 @@ pub struct Plan<'a> {
     pub kernels: &'a [Kernel],
 }
 
-/// Replays a plan; what is wrong with it first.
-pub fn replay(plan: &Plan<'_>) -> Result<(), String> {
+/// Replays a plan; what is wrong with it first. What would take more than so many runs of neighbouring elements, and kilobytes, is
+/// not looked at to its end.
+pub fn replay(plan: &Plan<'_>, most: u64) -> Result<(), String> {
     let mesh = Mesh::new(&plan.program.mesh).map_err(|error| error.message)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
     let mut replay = Replay {
@@ -56,7 +56,7 @@ pub fn replay(plan: &Plan<'_>) -> Result<(), String> {
         shadow: Shadow::new(&plan.program.arenas, &mesh, unit),
         diverged: AxisSet::EMPTY,
         looked: BTreeMap::new(),
-        runs: 0,
+        left: most,
         line: 0,
     };
     match replay.program() {
@@ -84,7 +84,8 @@ struct Replay<'a> {
     diverged: AxisSet,
     /// For each loop or branch, what lay in memory before and after it the last time.
     looked: BTreeMap<*const Task, (Memory, Memory)>,
-    runs: u64,
+    /// How much may still be looked at.
+    left: u64,
     line: u32,
 }
 
@@ -340,8 +341,8 @@ impl<'a> Replay<'a> {
     }
 
     fn count(&mut self, runs: u64) -> Result<(), Stop> {
-        self.runs = self.runs.saturating_add(runs);
-        if self.runs > MOST_RUNS { Err(Stop::Enough) } else { Ok(()) }
+        self.left = self.left.saturating_sub(runs);
+        if self.left == 0 { Err(Stop::Enough) } else { Ok(()) }
     }
 
     // Steps.
