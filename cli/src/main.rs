@@ -16,6 +16,7 @@ mod link;
 mod options;
 mod render;
 mod sources;
+mod table;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -249,6 +249,34 @@ fn programs_come_from_standard_input_and_go_to_standard_output() {
 }
 
 #[test]
+fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
+    let text = "
+        mesh (X = 2, Y = 4);
+        fn main(a_rather_long_name_of_a_parameter: f32[64@X, 32@Y], w: f32[32@Y, 48], c: f32[1000]) {
+          (a_rather_long_name_of_a_parameter @ w, c * 2)
+        }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    for columns in [None, Some("80")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        command.args(["plan", "p.spmd"]).current_dir(folder.path()).env_remove("COLUMNS");
+        let said = Said::of(command.envs(columns.map(|columns| ("COLUMNS", columns))).output().unwrap());
+        for words in [
+            "4 blocks, 2 copies each",
+            "8 blocks",
+            "8 partial sums",
+            "whole, 8 copies",
+            "6,144",
+            "    `einsum` sums over a dimension that is split over Y\n",
+            "total: 9.0 KiB received in 1 collective\n",
+        ] {
+            said.expect(0, words, "");
+        }
+        let width = columns.map_or(100, |columns| columns.parse().unwrap());
+        assert!(said.out.lines().all(|line| line.chars().count() <= width), "{}", said.out);
+    }
+}
+
+#[test]
 fn a_built_program_needs_nothing_else() {
     let text = "mesh (X = 2, Y = 3);\nfn main(x: f32[5@X, 7@Y]) -> f32[5@X] { sum(exp(x / 8.0), axis=1) }\n";
     let folder = Folder::with(&[("p.spmd", text)]);

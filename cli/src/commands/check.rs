@@ -4,6 +4,7 @@ use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
 
+use super::plan::{Total, total};
 use crate::Stop;
 use crate::options::CheckCommand;
 use crate::render::Reporter;
@@ -26,12 +27,8 @@ pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceText
     if collectives.is_empty() {
         return Ok(text + ", no collectives\n");
     }
-    // Of the device that receives most; a `while` counts once.
-    let received = |trips: u64, each: u64| trips.saturating_mul(each);
-    let bytes = collectives
-        .iter()
-        .fold(0u64, |sum, collective| sum.saturating_add(received(collective.trips.unwrap_or(1), collective.received)));
-    let known = if collectives.iter().all(|collective| collective.trips.is_some()) { "" } else { " or more" };
-    text += &format!(", {}, {}{known} received\n", counted(collectives.len(), "collective"), super::bytes(bytes));
+    let Total { received, is_known, .. } = total(&collectives);
+    let known = if is_known { "" } else { " or more" };
+    text += &format!(", {}, {}{known} received\n", counted(collectives.len(), "collective"), super::bytes(received));
     Ok(text)
 }

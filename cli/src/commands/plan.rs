@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
@@ -12,6 +11,7 @@ use crate::Stop;
 use crate::options::PlanCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
+use crate::table::{Align, Table, fold, grouped, width};
 
 /// Only the largest buffers are listed.
 const BUFFERS_SHOWN: usize = 12;
@@ -35,39 +35,27 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     };
     let Plan { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
     let _ = writeln!(text, "memory: {} per device, {} in all", bytes(peak_bytes_per_device), bytes(process_bytes));
-    let _ = writeln!(text, "operations: {flops_per_device} per device");
-    let _ = write!(text, "\nbuffers, largest first:\n{}", buffers(&plan.buffers, ascii));
+    let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
+    let _ = write!(text, "\nbuffers, largest first; bytes are those of one device:\n{}", buffers(&plan.buffers, ascii));
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
-        let _ = write!(text, "\ncollectives:\n{}", collectives(&plan.collectives, ascii, texts));
+        let legend = "collectives; operand and bytes are those of one device, received are the bytes that reach the device that \
+                      receives most, each time:";
+        let _ =
+            write!(text, "\n{}\n{}", fold(legend, width()).join("\n"), collectives(&plan.collectives, ascii, texts));
     }
     Ok(text)
 }
 
-fn table(titles: &[&str], ascii: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(if ascii { presets::ASCII_BORDERS_ONLY_CONDENSED } else { presets::UTF8_BORDERS_ONLY });
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(titles);
-    table
-}
-
-fn right_aligned(table: &mut Table, columns: &[usize]) {
-    for &column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-}
-
 fn buffers(holdings: &[Holding], ascii: bool) -> String {
-    let mut table = table(&["value", "type", "bytes", "copies", "line"], ascii);
-    for Holding { name, ty, bytes, instances, line } in holdings.iter().take(BUFFERS_SHOWN) {
-        table.add_row([name.clone(), ty.clone(), bytes.to_string(), instances.to_string(), line.to_string()]);
+    let columns = [("value", Align::Left), ("type", Align::Left), ("bytes", Align::Right), ("held", Align::Left)];
+    let mut table = Table::new(&[&columns[..], &[("line", Align::Right)]].concat());
+    for holding in holdings.iter().take(BUFFERS_SHOWN) {
+        let Holding { name, ty, bytes, line, .. } = holding;
+        table.row(vec![name.clone(), ty.clone(), grouped(*bytes), holding.held(), line.to_string()], "");
     }
-    right_aligned(&mut table, &[2, 3, 4]);
-    let mut text = format!("{table}\n");
+    let mut text = table.render(width(), ascii);
     if holdings.len() > BUFFERS_SHOWN {
         let _ = writeln!(text, "and {} smaller ones", holdings.len() - BUFFERS_SHOWN);
     }
@@ -75,23 +63,54 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {
-    let mut table =
-        table(&["collective", "over", "devices", "operand", "bytes", "received", "times", "line", "why"], ascii);
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("collective", Left),
+        ("over", Left),
+        ("devices", Right),
+        ("operand", Left),
+        ("bytes", Right),
+        ("received", Right),
+        ("times", Right),
+        ("line", Left),
+    ]);
     for collective in list {
         let shape: Vec<String> = collective.local_shape.iter().map(usize::to_string).collect();
         let dtype = collective.dtype.name();
-        table.add_row([
+        let cells = vec![
             collective.kind.name().to_string(),
             collective.axes.join(", "),
             collective.group_size.to_string(),
             if shape.is_empty() { dtype.to_string() } else { format!("{dtype}[{}]", shape.join(",")) },
-            collective.bytes.to_string(),
-            collective.received.to_string(),
-            collective.trips.map_or("unknown".to_string(), |trips| trips.to_string()),
+            grouped(collective.bytes),
+            grouped(collective.received),
+            collective.trips.map_or("unknown".to_string(), grouped),
             texts.place(collective.span).unwrap_or_default(),
-            collective.reason.clone(),
-        ]);
+        ];
+        table.row(cells, &collective.reason);
     }
-    right_aligned(&mut table, &[2, 4, 5, 6, 7]);
-    format!("{table}\n")
+    let mut text = table.render(width(), ascii);
+    let Total { received, times, is_known } = total(list);
+    let (at_least, noun) =
+        (if is_known { "" } else { "at least " }, if times == 1 { "collective" } else { "collectives" });
+    let _ = writeln!(text, "total: {at_least}{} received in {at_least}{} {noun}", bytes(received), grouped(times));
+    text
+}
+
+/// What all collectives of a run come to.
+pub struct Total {
+    /// Bytes of the device that receives most.
+    pub received: u64,
+    pub times: u64,
+    /// False where loops of unknown length count once.
+    pub is_known: bool,
+}
+
+pub fn total(list: &[Collective]) -> Total {
+    let trips = |collective: &Collective| collective.trips.unwrap_or(1);
+    Total {
+        received: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each).saturating_mul(each.received))),
+        times: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each))),
+        is_known: list.iter().all(|collective| collective.trips.is_some()),
+    }
 }

@@ -30,9 +30,28 @@ pub struct Holding {
     pub name: String,
     pub ty: String,
     pub bytes: u64,
-    /// How many copies of it the process holds.
+    /// How many times the process holds it, or a block of it.
     pub instances: usize,
+    /// How many of these differ: 1 of a value that is whole everywhere.
+    pub blocks: usize,
+    /// Each of them is a part of a sum over some axis.
+    pub is_partial: bool,
     pub line: u32,
+}
+
+impl Holding {
+    /// In words: `8 blocks`, `2 blocks, 4 copies each`, `whole, 8 copies`.
+    pub fn held(&self) -> String {
+        let copies = self.instances / self.blocks.max(1);
+        match (self.blocks, copies) {
+            (blocks, 0 | 1) if self.is_partial => format!("{blocks} partial sums"),
+            (blocks, copies) if self.is_partial => format!("{blocks} partial sums, {copies} copies each"),
+            (1, 0 | 1) => "whole, once for all".to_string(),
+            (1, copies) => format!("whole, {copies} copies"),
+            (blocks, 0 | 1) => format!("{blocks} blocks"),
+            (blocks, copies) => format!("{blocks} blocks, {copies} copies each"),
+        }
+    }
 }
 
 /// A statement in which devices exchange data.
@@ -77,6 +96,8 @@ pub fn plan(module: &Module, program: &Program) -> Plan {
             ty: buffer.ty.clone(),
             bytes: buffer.bytes,
             instances: instances(program.arenas[buffer.place.arena as usize].axes),
+            blocks: blocks(&buffer.ty, &module.mesh),
+            is_partial: buffer.ty.contains("{U:"),
             line: buffer.site.line,
         })
         .collect();
@@ -88,6 +109,17 @@ pub fn plan(module: &Module, program: &Program) -> Plan {
         flops_per_device: flops_per_device(module),
         collectives: collectives(module),
     }
+}
+
+/// How many different blocks, or parts of sums, a value of this type has: the product of the axes that the text names.
+fn blocks(ty: &str, mesh: &Mesh) -> usize {
+    let words = ty.split(|c: char| !c.is_alphanumeric() && c != '_');
+    // The element type comes first, and an axis may be called like it.
+    let names: Vec<&str> = words.skip(1).collect();
+    // Parts of an axis have names of their own; all of them together have the name of the axis.
+    let whole = mesh.whole().axes.into_iter().filter(|axis| mesh.axes.iter().all(|part| part.name != axis.name));
+    let axes = mesh.axes.iter().cloned().chain(whole);
+    axes.filter(|axis| names.contains(&axis.name.as_str())).map(|axis| axis.size).product()
 }
 
 /// What one device sees of all arenas.
