@@ -15,6 +15,7 @@ use spmdc_runtime::abi::{
     Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
     RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
+use std::collections::BTreeMap;
 
 /// Emits steps and collects kernels, each once.
 pub struct Emitter<'a> {
@@ -23,9 +24,21 @@ pub struct Emitter<'a> {
     pub mesh: &'a Mesh,
     pub site: &'a dyn Fn(Span) -> Site,
     pub kernels: Vec<Kernel>,
+    /// How many tasks have been looked at, those of loops that are looked at again as often, and how many may be.
+    visited: usize,
+    most: usize,
+    /// What has been found of lists of tasks, by where they are in memory.
+    known: BTreeMap<usize, Vec<Known>>,
     /// Per arena, the axes along which devices share it.
     shared: Vec<AxisSet>,
     several: AxisSet,
+}
+
+/// The steps that a list of tasks becomes if these accesses are pending in front, and what is pending behind.
+struct Known {
+    begin: Pending,
+    end: Pending,
+    steps: Vec<Step>,
 }
 
 /// The steps of the program, of a loop's body, or of a branch.
@@ -74,7 +87,18 @@ impl<'a> Emitter<'a> {
     ) -> Emitter<'a> {
         let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
         let shared = storage.arenas.iter().map(|arena| several.minus(arena.axes)).collect();
-        Emitter { schedule, storage, mesh, site, kernels: Vec::new(), shared, several }
+        Emitter {
+            schedule,
+            storage,
+            mesh,
+            site,
+            kernels: Vec::new(),
+            visited: 0,
+            most: most_visits(&schedule.tasks),
+            known: BTreeMap::new(),
+            shared,
+            several,
+        }
     }
 
     pub fn program(&mut self) -> Vec<Step> {
@@ -92,14 +116,29 @@ impl<'a> Emitter<'a> {
 
     /// The steps of a loop's body or a branch.
     fn inner(&mut self, tasks: &[Task], pending: &mut Pending) -> Vec<Step> {
+        let begin = pending.elsewhere();
+        // Loops in loops are looked at twice at every level, mostly from where they began before.
+        let key = tasks.as_ptr() as usize;
+        let known = self.known.get(&key).into_iter().flatten().find(|known| known.begin == begin);
+        if let Some(Known { end, steps, .. }) = known {
+            *pending = end.clone();
+            return steps.clone();
+        }
         let mut list = List::default();
-        *pending = pending.elsewhere();
+        *pending = begin.clone();
         self.tasks(tasks, pending, &mut list);
+        let has_loops = tasks.iter().any(|task| !matches!(task, Task::Work(_)));
+        if has_loops {
+            let known = Known { begin, end: pending.clone(), steps: list.steps.clone() };
+            self.known.entry(key).or_default().push(known);
+        }
         list.steps
     }
 
     /// One task, and what comes behind it in its list.
     fn task(&mut self, task: &Task, behind: &[Task], pending: &mut Pending, list: &mut List) {
+        self.visited += 1;
+        debug_assert!(self.visited <= self.most, "loops in loops are looked at again and again");
         match task {
             Task::Work(work) => self.work(work, behind, pending, list),
             Task::For { counter, start, end, body, origin, .. } => {
@@ -110,12 +149,13 @@ impl<'a> Emitter<'a> {
                 let accesses: Vec<Access> = reads.chain([self.access(*counter, true)]).collect();
                 self.meet_before(&accesses, site, pending, list);
                 // What a trip leaves pending meets the beginning of the next.
-                let mut again = pending.clone();
-                self.inner(body, &mut again);
-                pending.join(&again);
                 let mut inside = pending.clone();
-                let trips = self.inner(body, &mut inside);
-                pending.join(&inside);
+                let mut trips = self.inner(body, &mut inside);
+                if pending.grows_by(&inside) {
+                    inside = pending.clone();
+                    trips = self.inner(body, &mut inside);
+                    pending.join(&inside);
+                }
                 let counter = self.storage.place(*counter);
                 let (start, end) = (self.bound(*start), self.bound(*end));
                 list.enclose(Step::For { counter, start, end, body: trips, site }, pending);
@@ -123,18 +163,13 @@ impl<'a> Emitter<'a> {
             Task::While { cond, flag, body, origin, .. } => {
                 let site = (self.site)(origin.span);
                 self.part(&[*flag], site, pending, list);
-                let mut again = pending.clone();
-                self.inner(cond, &mut again);
-                self.inner(body, &mut again);
-                pending.join(&again);
-                let mut test = List::default();
-                *pending = pending.elsewhere();
-                self.tasks(cond, pending, &mut test);
-                self.meet_before(&[self.access(*flag, false)], site, pending, &mut test);
-                let mut inside = pending.clone();
-                let trips = self.inner(body, &mut inside);
+                let (mut test, mut after, mut trips, inside) = self.trip(cond, *flag, body, pending, site);
+                if pending.grows_by(&inside) {
+                    (test, after, trips, _) = self.trip(cond, *flag, body, pending, site);
+                }
+                *pending = after;
                 let flag = self.storage.place(*flag);
-                list.enclose(Step::While { cond: test.steps, flag, body: trips, site }, pending);
+                list.enclose(Step::While { cond: test, flag, body: trips, site }, pending);
             }
             Task::If { flag, then, otherwise, origin, .. } => {
                 let site = (self.site)(origin.span);
@@ -148,6 +183,24 @@ impl<'a> Emitter<'a> {
                 list.enclose(Step::If { flag, then: yes, otherwise: no, site }, pending);
             }
         }
+    }
+
+    /// The condition and the body of a `while` that begins with these pending, what is pending between them, and what behind them.
+    fn trip(
+        &mut self,
+        cond: &[Task],
+        flag: Value,
+        body: &[Task],
+        pending: &Pending,
+        site: Site,
+    ) -> (Vec<Step>, Pending, Vec<Step>, Pending) {
+        let mut test = List::default();
+        let mut after = pending.elsewhere();
+        self.tasks(cond, &mut after, &mut test);
+        self.meet_before(&[self.access(flag, false)], site, &mut after, &mut test);
+        let mut inside = after.clone();
+        let trips = self.inner(body, &mut inside);
+        (test.steps, after, trips, inside)
     }
 
     /// Devices may go different ways from here on: all that would have to meet inside does so before.
@@ -374,6 +427,27 @@ impl Limit {
             Limit::Value(value) => Some(*value),
         }
     }
+}
+
+/// A bound on the tasks looked at, far below what doubling at every level of loops would take.
+fn most_visits(tasks: &[Task]) -> usize {
+    /// Tasks, and loops and branches around the innermost.
+    fn size(tasks: &[Task]) -> (usize, usize) {
+        let inner = |lists: &[&[Task]]| {
+            let sizes = lists.iter().map(|list| size(list));
+            let (count, depth) = sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1.max(one.1)));
+            (count + 1, depth + 1)
+        };
+        let sizes = tasks.iter().map(|task| match task {
+            Task::Work(_) => (1, 0),
+            Task::For { body, .. } => inner(&[body]),
+            Task::While { cond, body, .. } => inner(&[cond, body]),
+            Task::If { then, otherwise, .. } => inner(&[then, otherwise]),
+        });
+        sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1.max(one.1)))
+    }
+    let (count, depth) = size(tasks);
+    4 * count * (depth + 1) * (depth + 1)
 }
 
 /// The collective that a step is, or stands for.

@@ -135,6 +135,14 @@ impl Pending {
         }
     }
 
+    /// As [`Pending::join`], for what a trip leaves; false if the next trip then begins as this one did, so that it does the same. Loops
+    /// in loops would double the work at every level if each was looked at twice always.
+    pub fn grows_by(&mut self, trip: &Pending) -> bool {
+        let before = self.elsewhere();
+        self.join(trip);
+        self.elsewhere() != before
+    }
+
     /// The axes along which devices have to meet before the devices along `varying` may go different ways.
     pub fn before_parting(&self, varying: AxisSet) -> AxisSet {
         let open = self.arenas.iter().flatten().map(|noted| noted.reach.minus(noted.met));

@@ -209,3 +209,17 @@ fn products_take_blocks_from_where_they_lie() {
     let shared = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "(x @ w, tanh(x) @ w)");
     assert!(gathers(&shared) && !has_ring(&shared));
 }
+
+#[test]
+fn loops_in_loops_are_planned_without_doubling() {
+    // A bound on the work is asserted where it is done.
+    let nested = |heads: [&str; 2], depth: usize| {
+        let mut source = "mesh (X = 2);\nfn main(x: f32[4@X], n: i32) { let mut u = x; let mut k = n;\n".to_string();
+        (0..depth).for_each(|level| source += &format!("{} {{ u = u + sum(u) / 9;\n", heads[level % 2]));
+        source += "u = flip(u); k = k + 1;";
+        source + &"}".repeat(depth) + " u }"
+    };
+    for heads in [["for i in 0..2"; 2], ["for i in 0..k"; 2], ["while k < 9"; 2], ["while k < 9", "for i in 0..2"]] {
+        program(&nested(heads, 40));
+    }
+}
