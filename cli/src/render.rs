@@ -71,6 +71,9 @@ impl Reporter {
     }
 
     fn draw(&self, shown: &Shown) -> String {
+        if shown.is_on_long_line() {
+            return shown.without_source();
+        }
         let mut text = String::new();
         match self.handler.render_report(&mut text, shown) {
             Ok(()) => text,
@@ -211,6 +214,40 @@ fn offset_of(text: &str, line: u32, column: u32) -> usize {
     let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
     let within: usize = text[start..].chars().take((column as usize).saturating_sub(1)).map(char::len_utf8).sum();
     start + within
+}
+
+/// The longest line that is shown; columns are drawn one by one.
+const MAX_LINE: usize = 4000;
+
+impl Shown<'_> {
+    fn is_on_long_line(&self) -> bool {
+        let Some(file) = self.file else { return false };
+        let line = |label: &LabeledSpan| {
+            let at = label.offset().min(file.text.len());
+            let start =
+                file.text.as_bytes()[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+            let end = (label.offset() + label.len()).min(file.text.len());
+            let rest = file.text.as_bytes()[end..].iter().position(|&byte| byte == b'\n');
+            rest.map_or(file.text.len(), |rest| end + rest) - start
+        };
+        self.labels.iter().any(|label| line(label) > MAX_LINE) || self.related.iter().any(Shown::is_on_long_line)
+    }
+
+    /// The message and its place.
+    fn without_source(&self) -> String {
+        let mut text = match miette::Diagnostic::code(self) {
+            Some(code) => format!("{code}: {}\n", self.message),
+            None => format!("{}\n", self.message),
+        };
+        if let (Some(file), Some(label)) = (self.file, self.labels.first()) {
+            let (line, column) = line_column(&file.text, label.offset().min(file.text.len()));
+            text += &format!("  at {}:{line}:{column}\n", file.name);
+        }
+        if let Some(help) = &self.help {
+            text += &format!("  help: {help}\n");
+        }
+        text
+    }
 }
 
 impl fmt::Debug for Shown<'_> {

@@ -36,6 +36,7 @@ codes! {
     E0001 "a character or literal that the language does not have",
     E0002 "syntax error",
     E0003 "nesting too deep",
+    E0004 "a limit of the language is exceeded",
     E0101 "unknown name",
     E0102 "a name is defined twice",
     E0103 "a function calls itself",

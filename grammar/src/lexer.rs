@@ -17,6 +17,9 @@ use crate::division::{WordsOfCode, divides, ends_operand, line_length};
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Malformed, Token};
 
+/// How long a name may be.
+const MAX_NAME: usize = 1000;
+
 /// What a file consists of.
 #[derive(Debug, Default)]
 pub struct Lexed<'s> {
@@ -64,6 +67,12 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
             Ok(Token::Colon) => {
                 mark_suffix(&mut lexed.lexemes);
                 lexed.lexemes.push(lexeme(Token::Colon, range.start, range.end));
+            }
+            Ok(Token::Name(_)) if range.len() > MAX_NAME => {
+                let place = Span::new(file, range.start, range.start + MAX_NAME);
+                let message = format!("a name of {} letters; at most {MAX_NAME} are possible", range.len());
+                lexed.diagnostics.push(Diagnostic::error(Code::E0004, place, message));
+                lexed.lexemes.push(lexeme(Token::Malformed, range.start, range.end));
             }
             Ok(token) => {
                 let token = if token == Token::OpenBracket && follows_type_name(&lexed.lexemes) {

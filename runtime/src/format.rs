@@ -43,6 +43,9 @@ pub enum Form {
 /// Widths and precisions are at most this; no line needs more.
 const MOST: usize = 1000;
 
+/// A specification with all its parts is shorter.
+const MOST_LETTERS: usize = 40;
+
 impl Spec {
     /// What stands between `{:` and `}`.
     pub fn parse(text: &str) -> Option<Spec> {
@@ -154,10 +157,12 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
-        let inner =
-            after.split_once('}').map(|(inner, behind)| (inner.strip_prefix(':').unwrap_or(inner), behind, inner));
-        let spec = inner.filter(|(_, _, whole)| whole.is_empty() || whole.starts_with(':'));
-        let spec = spec.and_then(|(inner, behind, _)| Some((Spec::parse(inner)?, behind)));
+        // No specification is long, so that a text full of braces is still read in one go.
+        let close = after.bytes().take(MOST_LETTERS).position(|byte| byte == b'}').filter(|_| c == '{');
+        let spec = close.and_then(|close| {
+            let spec = if close == 0 { "" } else { after[..close].strip_prefix(':')? };
+            Some((Spec::parse(spec)?, &after[close + 1..]))
+        });
         rest = match (c, spec) {
             ('{', Some((spec, behind))) => {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));

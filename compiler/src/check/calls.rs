@@ -5,7 +5,7 @@ use super::args::{Arg, Args};
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
 use super::operators::Written;
-use super::scopes::{Binding, Frame};
+use super::scopes::{Binding, Frame, Scope};
 use super::sizes::{Bindings, Size};
 use super::term::{Function, Term, TypeTerm};
 use super::trees;
@@ -42,7 +42,7 @@ pub struct LambdaSource {
 #[derive(Debug)]
 pub struct Lambda {
     pub source: Rc<LambdaSource>,
-    pub captures: Vec<Binding>,
+    pub captures: Scope,
 }
 
 impl Callable {
@@ -75,7 +75,8 @@ impl Checker<'_> {
         let source = Rc::clone(source);
         let scopes = self.frames.last().map(|frame| frame.scopes.as_slice()).unwrap_or_default();
         // What is hidden by a later binding of the same name is never seen.
-        let captures = scopes.iter().flatten().map(|binding| Binding { mutable: false, ..binding.clone() }).collect();
+        let captures =
+            scopes.iter().flat_map(Scope::iter).map(|binding| Binding { mutable: false, ..binding.clone() }).collect();
         Callable::Lambda(Rc::new(Lambda { source, captures })).into_term()
     }
 
@@ -261,7 +262,7 @@ impl Checker<'_> {
             item: None,
             call: Some(span),
             is_template: true,
-            scopes: vec![lambda.captures.clone(), Vec::new()],
+            scopes: vec![lambda.captures.clone(), Scope::default()],
         });
         for (param, arg) in source.params.iter().zip(args) {
             let mut term = arg.term;
@@ -307,7 +308,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Vec::new()],
+            scopes: vec![Scope::default()],
         });
         let term = self.expr(default);
         self.frames.pop();
@@ -527,7 +528,7 @@ pub fn function_frame(id: ItemId, function: &FnItem, call: Option<Span>) -> Fram
         item: Some(id),
         call,
         is_template: false,
-        scopes: vec![Vec::new()],
+        scopes: vec![Scope::default()],
     }
 }
 

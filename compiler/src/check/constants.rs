@@ -2,7 +2,7 @@
 
 use super::errors::{self, items};
 use super::names::ItemId;
-use super::scopes::Frame;
+use super::scopes::{Frame, Scope};
 use super::sizes;
 use super::term::Term;
 use super::{Checker, trees};
@@ -34,7 +34,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Vec::new()],
+            scopes: vec![Scope::default()],
         };
         self.frames.push(frame);
         let default = self.constant_expr(value);
@@ -139,7 +139,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Vec::new()],
+            scopes: vec![Scope::default()],
         };
         self.frames.push(frame);
         let term = self.constant_expr(size);

@@ -47,13 +47,19 @@ impl Checker<'_> {
                 self.tuple_field(term, *index, *index_span)
             }
             ExprKind::Lambda { params, body } => self.lambda(params, body, expr.span),
-            ExprKind::Tuple(parts) => Term::Tuple(parts.iter().map(|part| self.expr(part)).collect()),
+            ExprKind::Tuple(parts) => {
+                let tuple = Term::Tuple(parts.iter().map(|part| self.expr(part)).collect());
+                self.limited(tuple, expr.span)
+            }
             ExprKind::List(parts) => {
                 let list = Term::List(parts.iter().map(|part| self.expr(part)).collect());
                 self.lists.insert(expr.span, parts.iter().map(|part| part.span).collect());
-                if list.is_poisoned() { Term::Poison } else { list }
+                if list.is_poisoned() { Term::Poison } else { self.limited(list, expr.span) }
             }
-            ExprKind::Struct(fields) => self.struct_literal(fields),
+            ExprKind::Struct(fields) => {
+                let literal = self.struct_literal(fields);
+                self.limited(literal, expr.span)
+            }
             ExprKind::Block(block) => self.block(block),
             ExprKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref(), expr.span),
             ExprKind::For { pattern, start, end, step, collect, body } => {
@@ -62,6 +68,14 @@ impl Checker<'_> {
             ExprKind::While { cond, body } => self.while_loop(cond, body, expr.span),
             ExprKind::Sharding(sharding) => self.sharding_literal(sharding),
             ExprKind::Type(ty) => self.type_literal(ty),
+        }
+    }
+
+    /// A tree that later steps can take apart: they walk it, name its leaves by their paths, and copy it.
+    fn limited(&mut self, tree: Term, span: Span) -> Term {
+        match trees::is_within_limits(&tree) {
+            true => tree,
+            false => self.report(errors::too_many_leaves(span)),
         }
     }
 

@@ -35,6 +35,7 @@ mod types;
 
 pub use errors::calls::only_in_dumps;
 pub use errors::sizes::too_large;
+pub use errors::types::rank_too_large;
 pub use meshes::MeshOverride;
 pub use names::is_builtin;
 
@@ -102,6 +103,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         exact: None,
         statement: Span::default(),
         value_acts: false,
+        types: types::TypeWork::default(),
         depth: 0,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
@@ -146,6 +148,7 @@ struct Checker<'a> {
     statement: Span,
     /// Whether the value of the block that ended last was computed by something that prints or may stop the program.
     value_acts: bool,
+    types: types::TypeWork,
     /// How many expressions are around the one that is being looked at.
     depth: usize,
 }

@@ -8,7 +8,7 @@ use crate::ops;
 use spmdc_grammar::ast::*;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// An item of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,8 +91,16 @@ pub fn resolve(set: &SourceSet, names: &Names, axes: &[String], diagnostics: &mu
     for (position, file) in set.files.iter().enumerate() {
         let id = FileId(position as u16);
         for item in &file.program.items {
-            let mut resolver =
-                Resolver { set, names, axes, fields: &fields, file: id, scopes: Vec::new(), diagnostics };
+            let mut resolver = Resolver {
+                set,
+                names,
+                axes,
+                fields: &fields,
+                file: id,
+                scopes: Vec::new(),
+                locals: HashMap::new(),
+                diagnostics,
+            };
             resolver.item(item);
         }
     }
@@ -140,6 +148,8 @@ struct Resolver<'a> {
     file: FileId,
     /// Names of the function's insides, innermost last.
     scopes: Vec<Vec<String>>,
+    /// How often each of them is there.
+    locals: HashMap<String, usize>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -148,9 +158,9 @@ impl Resolver<'_> {
         match &item.kind {
             ItemKind::Const { value, .. } => self.expr(value),
             ItemKind::Type { size_params, ty, .. } => {
-                self.scopes.push(size_params.iter().map(|param| param.name.clone()).collect());
+                self.push(size_params.iter().map(|param| param.name.clone()).collect());
                 self.ty(ty);
-                self.scopes.pop();
+                self.pop();
             }
             ItemKind::Fn(function) => self.function(function),
             // The mesh is read before names are resolved, and reports its own.
@@ -165,7 +175,7 @@ impl Resolver<'_> {
         }
         // A default value is the same for all calls, so it knows no parameters.
         function.params.iter().filter_map(|param| param.default.as_ref()).for_each(|default| self.expr(default));
-        self.scopes.push(scope.clone());
+        self.push(scope.clone());
         for param in &function.params {
             if let Some(ty) = &param.ty {
                 self.ty(ty);
@@ -174,15 +184,15 @@ impl Resolver<'_> {
         if let Some(ret) = &function.ret {
             self.ty(ret);
         }
-        self.scopes.pop();
+        self.pop();
         for param in &function.params {
             if let Some(twice) = repeated_name(&param.pattern, &mut scope) {
                 self.diagnostics.push(errors::items::parameter_twice(&twice));
             }
         }
-        self.scopes.push(scope);
+        self.push(scope);
         self.block(&function.body);
-        self.scopes.pop();
+        self.pop();
     }
 
     fn ty(&mut self, ty: &TypeExpr) {
@@ -244,7 +254,7 @@ impl Resolver<'_> {
     }
 
     fn block(&mut self, block: &Block) {
-        self.scopes.push(Vec::new());
+        self.push(Vec::new());
         for stmt in &block.stmts {
             match &stmt.kind {
                 StmtKind::Let { pattern, ty, value, .. } => {
@@ -264,12 +274,26 @@ impl Resolver<'_> {
         if let Some(value) = &block.value {
             self.expr(value);
         }
-        self.scopes.pop();
+        self.pop();
+    }
+
+    fn push(&mut self, names: Vec<String>) {
+        names.iter().for_each(|name| *self.locals.entry(name.clone()).or_default() += 1);
+        self.scopes.push(names);
+    }
+
+    fn pop(&mut self) {
+        for name in self.scopes.pop().unwrap_or_default() {
+            if let Some(count) = self.locals.get_mut(&name) {
+                *count -= 1;
+            }
+        }
     }
 
     fn bind(&mut self, pattern: &Pattern) {
         let mut names = Vec::new();
         pattern_names(pattern, &mut names);
+        names.iter().for_each(|name| *self.locals.entry(name.clone()).or_default() += 1);
         if let Some(scope) = self.scopes.last_mut() {
             scope.append(&mut names);
         }
@@ -318,7 +342,7 @@ impl Resolver<'_> {
             },
             ExprKind::TupleField { base, .. } => self.expr(base),
             ExprKind::Lambda { params, body } => {
-                self.scopes.push(Vec::new());
+                self.push(Vec::new());
                 for param in params {
                     if let Some(ty) = &param.ty {
                         self.ty(ty);
@@ -326,7 +350,7 @@ impl Resolver<'_> {
                     self.bind(&param.pattern);
                 }
                 self.expr(body);
-                self.scopes.pop();
+                self.pop();
             }
             ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().for_each(|part| self.expr(part)),
             ExprKind::Struct(fields) => {
@@ -350,10 +374,10 @@ impl Resolver<'_> {
                 self.expr(start);
                 self.expr(end);
                 step.iter().for_each(|step| self.expr(step));
-                self.scopes.push(Vec::new());
+                self.push(Vec::new());
                 self.bind(pattern);
                 self.block(body);
-                self.scopes.pop();
+                self.pop();
             }
             ExprKind::While { cond, body } => {
                 self.expr(cond);
@@ -407,7 +431,7 @@ impl Resolver<'_> {
     }
 
     fn is_local(&self, name: &str) -> bool {
-        self.scopes.iter().flatten().any(|local| local == name)
+        self.locals.get(name).is_some_and(|&count| count > 0)
     }
 
     fn is_known(&self, name: &str) -> bool {

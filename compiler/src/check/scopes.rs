@@ -8,6 +8,7 @@ use crate::ir::types::Type;
 use spmdc_grammar::ast::ItemKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
+use std::collections::HashMap;
 
 /// A name and what it stands for.
 #[derive(Clone, Debug)]
@@ -32,7 +33,41 @@ pub struct Frame {
     /// Its types follow from the call: parameters without types, or size parameters.
     pub is_template: bool,
     /// Innermost last.
-    pub scopes: Vec<Vec<Binding>>,
+    pub scopes: Vec<Scope>,
+}
+
+/// The names of one block, in the order of their bindings; a later one hides an earlier one of its name.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    bindings: Vec<Binding>,
+    last: HashMap<String, usize>,
+}
+
+impl Scope {
+    pub fn push(&mut self, binding: Binding) {
+        self.last.insert(binding.name.clone(), self.bindings.len());
+        self.bindings.push(binding);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter()
+    }
+
+    fn find(&self, name: &str) -> Option<&Binding> {
+        self.bindings.get(*self.last.get(name)?)
+    }
+
+    fn find_mut(&mut self, name: &str) -> Option<&mut Binding> {
+        self.bindings.get_mut(*self.last.get(name)?)
+    }
+}
+
+impl FromIterator<Binding> for Scope {
+    fn from_iter<I: IntoIterator<Item = Binding>>(bindings: I) -> Scope {
+        let mut scope = Scope::default();
+        bindings.into_iter().for_each(|binding| scope.push(binding));
+        scope
+    }
 }
 
 impl Checker<'_> {
@@ -42,7 +77,7 @@ impl Checker<'_> {
 
     pub(super) fn push_scope(&mut self) {
         if let Some(frame) = self.frames.last_mut() {
-            frame.scopes.push(Vec::new());
+            frame.scopes.push(Scope::default());
         }
     }
 
@@ -60,12 +95,12 @@ impl Checker<'_> {
 
     pub(super) fn local(&self, name: &str) -> Option<&Binding> {
         let scopes = &self.frames.last()?.scopes;
-        scopes.iter().rev().find_map(|scope| scope.iter().rev().find(|binding| binding.name == name))
+        scopes.iter().rev().find_map(|scope| scope.find(name))
     }
 
     pub(super) fn local_mut(&mut self, name: &str) -> Option<&mut Binding> {
         let scopes = &mut self.frames.last_mut()?.scopes;
-        scopes.iter_mut().rev().find_map(|scope| scope.iter_mut().rev().find(|binding| binding.name == name))
+        scopes.iter_mut().rev().find_map(|scope| scope.find_mut(name))
     }
 
     /// What a name stands for; Poison for one that stands for nothing, which has been reported when names were resolved.

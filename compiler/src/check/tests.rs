@@ -601,3 +601,44 @@ fn habits_from_elsewhere_are_answered() {
         assert!(diagnostics.len() == 1 && diagnostics[0].help.is_none(), "{diagnostics:#?}");
     }
 }
+
+#[test]
+fn what_grows_without_bound_is_refused() {
+    let doubled = |first: &str, step: &str, count: usize| {
+        format!("fn main(x: f32[4]) {{ let a = {first}; {} print(\"done\"); }}", step.repeat(count))
+    };
+    let types = |name: &str, part: &str, count: usize| {
+        let chain = (0..count).map(|i| format!("type {name}{} = {};", i + 1, part.replace('#', &format!("{name}{i}"))));
+        format!("type {name}0 = f32; {} fn main(x: {name}{count}) {{ x }}", chain.collect::<String>())
+    };
+    let shape = |rank: usize| vec!["1"; rank].join(", ");
+    let refused = [
+        doubled("x", "let a = (a, a);", 22),
+        doubled("x", "let a = { a: a, b: a };", 22),
+        doubled("1", "let a = [a, a];", 22),
+        doubled("x", "let a = (a, 1);", 10_000),
+        types("T", "(#, #)", 25),
+        types("T", "{ a: #, b: # }", 25),
+        types("T", "(#, f32)", 10_000),
+        types("T", "#", 10_000),
+        format!("fn main(x: f32[{}]) {{ x @ x }}", shape(64)),
+        format!("fn main(x: f32[{}]) {{ x[None] }}", shape(26)),
+        format!("fn main(x: f32) {{ zeros(f32[{}]) + x }}", shape(27)),
+        format!("fn main(x: f32[4]) {{ {}(x) }}", "a".repeat(1_000_000)),
+    ];
+    for text in refused {
+        let found = errors_with(&text, &options());
+        assert!(found.iter().all(|error| error.starts_with("E0004 ")) && !found.is_empty(), "{:.200}: {found:?}", text);
+    }
+    let accepted = [
+        doubled("x", "let a = (a, a);", 15),
+        doubled("1", "let a = [a, a];", 18),
+        doubled("x", "let a = (a, 1);", 190),
+        types("T", "(#, f32)", 90),
+        format!("fn main(x: f32[{}]) {{ x @ x }}", shape(26)),
+        format!("fn main(x: f32[4]) {{ let {} = x; x }}", "a".repeat(1_000)),
+    ];
+    for text in accepted {
+        assert_eq!(errors_with(&text, &options()), [""; 0], "{:.200}", text);
+    }
+}

@@ -96,3 +96,32 @@ pub fn is_something(term: &Term) -> bool {
         | Term::Module(_) => true,
     }
 }
+
+/// How many leaves a tuple, struct or list may have in all, and how deep it may be.
+pub const MAX_LEAVES: usize = 1 << 16;
+pub const MAX_NESTING: usize = 200;
+/// How many numbers a list may have, which becomes an array.
+pub const MAX_NUMBERS: usize = 1 << 20;
+
+/// Whether a tree keeps to these limits.
+pub fn is_within_limits(term: &Term) -> bool {
+    fn count(term: &Term, depth: usize, left: &mut usize) -> bool {
+        let parts: Vec<&Term> = match term {
+            Term::Tuple(parts) | Term::List(parts) => parts.iter().collect(),
+            Term::Struct(fields) => fields.iter().map(|(_, field)| field).collect(),
+            Term::Int(_) | Term::Float(_) | Term::Bool(_) => Vec::new(),
+            // What is no number has a type, a name and a path.
+            _ => {
+                *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
+                Vec::new()
+            }
+        };
+        if *left == 0 || depth > MAX_NESTING {
+            return false;
+        }
+        *left -= 1;
+        parts.iter().all(|part| count(part, depth + 1, left))
+    }
+    let mut left = MAX_NUMBERS;
+    count(term, 0, &mut left)
+}

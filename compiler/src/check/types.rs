@@ -5,9 +5,10 @@
 
 use super::errors::{self, shardings, types as errors_of_types};
 use super::names::{Entity, ItemId};
-use super::scopes::Frame;
+use super::scopes::{Frame, Scope};
 use super::sizes::{Bindings, Size, whole_number};
 use super::term::{ShardingTerm, Term, TypeTerm};
+use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
 use crate::ir::Value;
 use crate::ir::explicit::{cost_of_move, spaced};
@@ -15,7 +16,7 @@ use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{self, DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
-use crate::ops::shape;
+use crate::ops::shape::{self, MAX_RANK};
 use spmdc_grammar::ast::{
     self, BinaryOp, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr,
 };
@@ -64,6 +65,13 @@ impl ArrayTy {
     }
 }
 
+/// How far the type that is being resolved has got.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TypeWork {
+    pub depth: usize,
+    pub parts: usize,
+}
+
 /// The size parameters that a type may mention.
 pub type SizeParams = BTreeMap<String, Size>;
 
@@ -89,6 +97,26 @@ pub fn dtype(name: DTypeName) -> DType {
 /// Resolving.
 impl Checker<'_> {
     pub(super) fn resolve(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
+        if self.types.depth == 0 {
+            self.types.parts = 0;
+        }
+        self.types.parts += 1;
+        let is_first = self.types.parts == MAX_LEAVES + 1 || self.types.depth == MAX_NESTING;
+        if self.types.parts > MAX_LEAVES || self.types.depth >= MAX_NESTING {
+            // The rest of it is not looked at: names can double it over and over.
+            self.types.parts = self.types.parts.max(MAX_LEAVES + 1);
+            if is_first {
+                self.report(errors_of_types::type_too_large(ty.span));
+            }
+            return Ty::Poison;
+        }
+        self.types.depth += 1;
+        let resolved = self.resolve_part(ty, params);
+        self.types.depth -= 1;
+        resolved
+    }
+
+    fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
             TypeExprKind::Array { dtype: name, dims, unreduced, varying, mesh } => {
                 if let Some(mesh) = mesh {
@@ -325,6 +353,10 @@ impl Checker<'_> {
     pub(super) fn array_type(&mut self, ty: &ArrayTy, bindings: &Bindings) -> Option<ArrayType> {
         let shape: Option<Vec<usize>> = ty.dims.iter().map(|dim| self.length(&dim.size, bindings, dim.span)).collect();
         let array = ArrayType::new(ty.dtype, &shape?);
+        if array.rank() > MAX_RANK {
+            self.report(errors_of_types::rank_too_large(array.rank(), ty.span));
+            return None;
+        }
         if shape::elements(&array.shape).is_none() {
             self.report(errors::sizes::too_large(ty.span));
             return None;
@@ -592,6 +624,6 @@ fn item_frame(id: ItemId, name: &str) -> Frame {
         item: Some(id),
         call: None,
         is_template: false,
-        scopes: vec![Vec::new()],
+        scopes: vec![Scope::default()],
     }
 }

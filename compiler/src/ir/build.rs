@@ -4,7 +4,7 @@
 
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
-use crate::check::too_large;
+use crate::check::{rank_too_large, too_large};
 use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
@@ -14,7 +14,7 @@ use crate::ir::typing;
 use crate::ir::{Block, Func, Stmt, Value};
 use crate::ops::constant::Constant;
 use crate::ops::promote;
-use crate::ops::shape;
+use crate::ops::shape::{self, MAX_RANK};
 use crate::ops::{self, Mismatch, Op};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -75,6 +75,9 @@ impl Builder {
         };
         if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
             return Err(too_large(self.span));
+        }
+        if let Some(ty) = results.iter().find(|ty| ty.rank() > MAX_RANK) {
+            return Err(rank_too_large(ty.rank(), self.span));
         }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();

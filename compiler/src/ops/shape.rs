@@ -29,6 +29,9 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
     Ok(result)
 }
 
+/// How many dimensions an array may have. An einsum of two has a letter for each of theirs.
+pub const MAX_RANK: usize = 26;
+
 /// No array has more elements.
 pub const MAX_ELEMENTS: usize = 1 << 48;
 

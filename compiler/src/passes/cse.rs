@@ -12,12 +12,14 @@ use crate::ir::sharding::Sharding;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshape::Reshape;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Replaces later equals by the first.
 pub fn cse(mut module: Module) -> Module {
     let mut body = std::mem::take(&mut module.func.body);
     let replaced = (0..module.func.values.len() as u32).map(Value).collect();
-    let mut finder = Finder { func: &module.func, replaced, known: vec![Vec::new(); module.func.values.len() + 1] };
+    let mut finder = Finder { func: &module.func, replaced, known: HashMap::new() };
     finder.block(&mut body);
     module.func.body = body;
     module
@@ -26,8 +28,19 @@ pub fn cse(mut module: Module) -> Module {
 struct Finder<'a> {
     func: &'a Func,
     replaced: Vec<Value>,
-    /// Statements that came before and are visible, by their first operand; those without operands last.
-    known: Vec<Vec<Stmt>>,
+    /// Statements that came before and are visible, by what equal ones have in common.
+    known: HashMap<u64, Vec<Stmt>>,
+}
+
+/// The same for equal statements and, mostly, for no others: of a constant, its elements distinguish it.
+fn key(stmt: &Stmt) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    stmt.op.rules().name().hash(&mut hasher);
+    stmt.args.iter().for_each(|arg| arg.0.hash(&mut hasher));
+    if let Op::Constant(constant) = &stmt.op {
+        constant.array.bits.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl Finder<'_> {
@@ -38,7 +51,7 @@ impl Finder<'_> {
             match stmt.op {
                 // A region sees its operands only.
                 Op::Manual(_) => {
-                    let outside = std::mem::replace(&mut self.known, vec![Vec::new(); self.func.values.len() + 1]);
+                    let outside = std::mem::take(&mut self.known);
                     stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
                     self.known = outside;
                 }
@@ -47,30 +60,32 @@ impl Finder<'_> {
             if !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty() {
                 return true;
             }
-            let key = stmt.args.first().map_or(self.known.len() - 1, |arg| arg.0 as usize);
-            let equal = self.known[key].iter().find(|other| self.are_equal(other, stmt));
+            let key = key(stmt);
+            let known = self.known.get(&key).map(Vec::as_slice).unwrap_or_default();
+            let equal = known.iter().find(|other| self.are_equal(other, stmt));
             if let Some(first) = equal {
                 for (result, same) in stmt.results.iter().zip(&first.results) {
                     self.replaced[result.0 as usize] = *same;
                 }
                 return false;
             }
-            let reduced =
-                self.known[key].iter().find(|other| self.are_reshaped(other, stmt)).map(|other| other.results[0]);
+            let reduced = known.iter().find(|other| self.are_reshaped(other, stmt)).map(|other| other.results[0]);
             if let Some(reduced) = reduced {
                 let [from, to] = [reduced, stmt.results[0]].map(|value| self.func.ty(value).shape());
                 stmt.op = Reshape::new(from, to).into();
                 stmt.args = vec![reduced];
                 return true;
             }
-            self.known[key].push(stmt.clone());
+            self.known.entry(key).or_default().push(stmt.clone());
             added.push(key);
             true
         });
         block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
         // What is defined here is not visible outside.
         for key in added.into_iter().rev() {
-            self.known[key].pop();
+            if let Some(known) = self.known.get_mut(&key) {
+                known.pop();
+            }
         }
     }
 

@@ -15,7 +15,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     // One letter in three may differ, so of a name of one or two letters only the case.
     let limit = name.chars().count() / 3;
     let mut best: Option<(usize, &str)> = None;
-    for candidate in candidates {
+    // Nobody misspells a name as long as this, and to compare takes the product of the lengths.
+    let is_comparable = |candidate: &&str| name.len() <= 100 && candidate.len() <= 100;
+    for candidate in candidates.into_iter().filter(is_comparable) {
         let distance = edit_distance(name, candidate);
         // A short name is not explained by replacing all of it.
         let plausible = distance <= limit && distance < name.chars().count().max(candidate.chars().count());

@@ -1,6 +1,8 @@
 //! Types that do not match, and kinds of things that do not fit their place.
 
 use super::nearest;
+use crate::check::trees::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
+use crate::ops::shape::MAX_RANK;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -60,4 +62,25 @@ pub fn pattern(wanted: &str, found: &str, span: Span) -> Diagnostic {
 /// E0102
 pub fn field_twice(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0102, span, format!("the field `{name}` is given twice"))
+}
+
+/// E0004
+pub fn too_many_leaves(span: Span) -> Diagnostic {
+    let message = format!(
+        "this has more than {MAX_LEAVES} parts, {MAX_NUMBERS} numbers, or {MAX_NESTING} levels of tuples, structs and lists"
+    );
+    Diagnostic::error(Code::E0004, span, message)
+        .help("an array holds many values of one type; a loop stacks them by `collect`")
+}
+
+/// E0004
+pub fn type_too_large(span: Span) -> Diagnostic {
+    let message = format!("this type has more than {MAX_LEAVES} parts or {MAX_NESTING} levels");
+    Diagnostic::error(Code::E0004, span, message).help("an array holds many values of one type")
+}
+
+/// E0004
+pub fn rank_too_large(rank: usize, span: Span) -> Diagnostic {
+    let message = format!("an array of {rank} dimensions; at most {MAX_RANK} are possible");
+    Diagnostic::error(Code::E0004, span, message).help("`reshape` joins dimensions")
 }
