@@ -116,6 +116,20 @@ fn a_program_runs_and_says_what_it_computed() {
     folder.spmdc(&["run", "p.spmd", "--arg", "x=iota"]).expect(2, "", "1 argument is missing: `n: i32`");
 }
 
+/// One kernel does the work of all these statements.
+#[test]
+fn a_failure_names_the_statement_that_failed() {
+    let text = "mesh (X = 2);\nfn main(x: i32[6@X], y: i32[6]) {\n  let good = x // 3;\n  let bad = x // y;\n  good + bad\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    let args = ["--arg", "x=iota", "--arg", "y=[1,2,3,4,0,6]"];
+    let ran = folder.spmdc(&[&["run", "p.spmd"], &args[..]].concat());
+    let built = Said::of(Command::new(folder.path().join("p")).args(args).current_dir(folder.path()).output().unwrap());
+    for said in [ran, built] {
+        said.expect(3, "", "p.spmd:4:");
+    }
+}
+
 #[test]
 fn arguments_come_from_safetensors_files() {
     let text =

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -88,6 +88,8 @@ pub const CPU_FEATURES: [&str; 24] = [
 /// What a kernel returns when it must stop the program.
 pub mod trap {
     pub const NONE: i64 = 0;
+    /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number: the second of them, and so on.
+    /// Of several the kernel returns the first.
     pub const DIVISION_BY_ZERO: i64 = 1;
 }
 
@@ -476,6 +478,8 @@ pub struct KernelStep {
     /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
     pub cost: f32,
     pub site: Site,
+    /// Where the divisions of integers stand that the kernel makes: see [`trap::DIVISION_BY_ZERO`].
+    pub divisions: Vec<Site>,
 }
 
 /// Units `first..first + len` of a range: unit 0 of a kernel that was cut out of a larger one is unit `first` of the whole.

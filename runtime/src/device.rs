@@ -14,7 +14,7 @@ use crate::collectives::permute::Receive;
 use crate::collectives::reduce::Combine;
 use crate::gemm::Product;
 use crate::launch::Shared;
-use crate::team::{PANICKED, Team};
+use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
 
 /// One prepared operation.
@@ -92,6 +92,8 @@ pub(crate) struct KernelCall {
     pub end: i64,
     /// How much of the range a thread takes at a time; 0 if the call is too short for a team.
     pub chunk: i64,
+    /// Where what may fail stands in the source.
+    pub divisions: Box<[Site]>,
 }
 
 /// Calls of kernels that are made for a panel of their common range after the other.
@@ -289,21 +291,22 @@ impl Device {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, shared.outline.site(self.at - 1)));
+                        return Err(trapped(code, call.divisions.iter(), shared.outline.site(self.at - 1)));
                     }
                 }
                 Op::Panels(panels) => {
                     // SAFETY: as for a single kernel.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, shared.outline.site(self.at - 1)));
+                        let divisions = panels.calls.iter().flat_map(|call| &call.divisions);
+                        return Err(trapped(code, divisions, shared.outline.site(self.at - 1)));
                     }
                 }
                 Op::Products(products) => {
                     for product in products {
                         // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
                         if !unsafe { product.run(context.team.as_deref_mut()) } {
-                            return Err(trapped(PANICKED, shared.outline.site(self.at - 1)));
+                            return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
                         }
                     }
                 }
@@ -462,19 +465,22 @@ impl Panels {
     unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
         let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
         let run = |begin: i64, end: i64| {
-            let mut at = begin;
+            let (mut at, mut failed) = (begin, trap::NONE);
             while at < end {
                 let until = end.min(at + self.panel);
+                // The numbers of a call's divisions come behind those of the calls before.
+                let mut before = 0;
                 for call in &self.calls {
                     // SAFETY: as promised by the caller.
                     let code = unsafe { arguments.call(call, at, until) };
                     if code != trap::NONE {
-                        return code;
+                        failed = first_trap(failed, code + before);
                     }
+                    before += call.divisions.len() as i64;
                 }
                 at = until;
             }
-            trap::NONE
+            failed
         };
         match team {
             Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &run),
@@ -562,14 +568,14 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     }
 }
 
-/// The error for what a kernel returned.
-fn trapped(code: i64, site: Site) -> RunError {
-    match code {
-        trap::DIVISION_BY_ZERO => RunError::new("E0802", "integer division by zero"),
-        PANICKED => RunError::internal("a computation panicked"),
-        _ => RunError::internal(format!("a kernel returned the unknown code {code}")),
+/// The error for what a kernel returned, whose divisions stand at these places.
+fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: Site) -> RunError {
+    let division = usize::try_from(code - trap::DIVISION_BY_ZERO).ok().and_then(|number| divisions.nth(number));
+    match division {
+        Some(&site) => RunError::new("E0802", "integer division by zero").at(site),
+        None if code == PANICKED => RunError::internal("a computation panicked").at(site),
+        None => RunError::internal(format!("a kernel returned the unknown code {code}")).at(site),
     }
-    .at(site)
 }
 
 /// Where a device waits and where it has posted last, as others see it: which meeting, and which generation of it. On a cache

@@ -366,7 +366,8 @@ impl CallMaker<'_> {
         out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
         let units = mesh.units(step, device);
         let (begin, end) = (units.start, units.end);
-        KernelCall { function, buffers, scalars, begin, end, chunk: chunk(end - begin, step.cost, self.team(device)) }
+        let chunk = chunk(end - begin, step.cost, self.team(device));
+        KernelCall { function, buffers, scalars, begin, end, chunk, divisions: step.divisions.clone().into() }
     }
 }
 

@@ -67,7 +67,7 @@ impl Session {
     /// The whole of a result, put together from the blocks of the devices.
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
-        Ok(blocks::gather(self.memory(), result.place, &result.layout, 0).with_one_nan())
+        Ok(blocks::gather(self.memory(), result.place, &result.layout, 0))
     }
 
     /// A result as each device holds it, in the order of their numbers.

@@ -194,7 +194,8 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
 }
 
 fn gather(session: &Session, results: &[Binding], outputs: &Outputs) -> Result<Vec<Option<HostArray>>, RunError> {
-    (0..results.len()).map(|index| outputs.needs(index).then(|| session.read_result(index)).transpose()).collect()
+    let result = |index| session.read_result(index).map(HostArray::with_one_nan);
+    (0..results.len()).map(|index| outputs.needs(index).then(|| result(index)).transpose()).collect()
 }
 
 /// A panic is a bug of ours: it becomes an E0999, and its message goes nowhere else.

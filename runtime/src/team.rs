@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crate::abi::trap;
 use crate::barrier::Parker;
 use crate::trap::RunError;
 
@@ -18,6 +19,11 @@ pub(crate) const WORTH_SHARING: f64 = 20_000.0;
 
 /// What a chunk returns when it panicked; no trap code is negative.
 pub(crate) const PANICKED: i64 = -1;
+
+/// Which of two codes is reported: a panic, else the first of the places that failed.
+pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
+    if known == trap::NONE || known != PANICKED && code != trap::NONE && code < known { code } else { known }
+}
 
 pub(crate) struct Team {
     shared: Arc<Shared>,
@@ -42,7 +48,7 @@ struct Shared {
     active: AtomicU32,
     /// Where the next chunk begins.
     next: AtomicI64,
-    /// What the last failing chunk returned; 0 if none did.
+    /// What the failing chunk returned whose place comes first in the source; 0 if none failed.
     code: AtomicI64,
     quit: AtomicBool,
     parkers: Vec<Parker>,
@@ -83,7 +89,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Calls `work` for chunks of `begin..end` of this length until all is done; returns 0, or what a failing chunk returned.
+    /// Calls `work` for chunks of `begin..end` of this length until all is done; returns 0, or the first code by [`first_trap`].
     pub fn run<F: Fn(i64, i64) -> i64 + Sync>(&mut self, begin: i64, end: i64, chunk: i64, work: &F) -> i64 {
         /// Calls the closure that `data` points to.
         ///
@@ -171,9 +177,13 @@ impl Shared {
             let code =
                 catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, begin, end) })).unwrap_or(PANICKED);
             if code != 0 {
-                self.code.store(code, Ordering::Relaxed);
-                // Nothing that is still to be dealt out matters any more.
-                self.next.store(job.end, Ordering::Relaxed);
+                let first = |known: i64| Some(first_trap(known, code));
+                // It gives a number for every other one, so it cannot fail.
+                let _ = self.code.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first);
+                if code == PANICKED {
+                    // Nothing that is still to be dealt out matters any more.
+                    self.next.store(job.end, Ordering::Relaxed);
+                }
             }
         }
     }

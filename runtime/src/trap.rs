@@ -67,8 +67,8 @@ impl std::error::Error for RunError {}
 /// The failures of one run, of which the first in program order is reported.
 ///
 /// Every device counts the operations it has executed; where control flow is the same on all devices these clocks agree, so
-/// the least of `(clock, device)` is the same failure however the threads were timed. For that, a device goes on until its
-/// clock passes that of a known failure: it might still fail earlier in the program.
+/// the least of `(clock, site, device)` is the same failure however the threads were timed: one operation may do the work of several
+/// statements. For that, a device goes on until its clock passes that of a known failure: it might still fail earlier in the program.
 #[derive(Debug)]
 pub(crate) struct Failures {
     /// The least clock at which a device failed.
@@ -90,7 +90,8 @@ impl Failures {
 
     pub fn record(&self, clock: u64, device: usize, error: RunError) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(least, number, _)| (clock, device) < (*least, *number)) {
+        let order = |clock, device, error: &RunError| (clock, error.site, device);
+        if first.as_ref().is_none_or(|(at, who, known)| order(clock, device, &error) < order(*at, *who, known)) {
             *first = Some((clock, device, error));
         }
         self.clock.fetch_min(clock, Ordering::Relaxed);
@@ -127,8 +128,12 @@ mod tests {
         failures.record(5, 3, RunError::new("E0801", "device 3"));
         failures.record(5, 2, RunError::new("E0802", "device 2"));
         failures.record(5, 4, RunError::new("E0801", "device 4"));
+        let at = |line| Site { file: 0, line, column: 1 };
         assert!(failures.stops(6) && !failures.stops(5));
         assert_eq!(failures.take().map(|error| error.message).as_deref(), Some("device 2"));
+        failures.record(5, 0, RunError::new("E0802", "its last statement").at(at(9)));
+        failures.record(5, 1, RunError::new("E0802", "its first statement").at(at(8)));
+        assert_eq!(failures.take().map(|error| error.message).as_deref(), Some("its first statement"));
         assert_eq!(failures.take(), None);
     }
 }

@@ -94,7 +94,10 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     let mut printed = Vec::new();
     session.run(&mut printed).map_err(stopped)?;
     let count = session.program().results.len();
-    let results = (0..count).map(|index| session.read_result(index)).collect::<Result<Vec<_>, _>>().map_err(stopped)?;
+    let results = (0..count)
+        .map(|index| session.read_result(index).map(HostArray::with_one_nan))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(stopped)?;
     drop(session);
     drop(jit);
     Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })

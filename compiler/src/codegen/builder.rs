@@ -7,6 +7,7 @@ use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ops::number;
+use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{LayoutDim, Scalar};
 use std::ops::Range;
 
@@ -90,6 +91,8 @@ pub struct KernelBuilder<'a> {
     pub values: Vec<Value>,
     /// Elements already computed at an index: a fused value that is used twice is computed once.
     computed: Vec<(Value, Vec<Affine>, Elem)>,
+    /// The statement that is being expanded.
+    span: Span,
 }
 
 impl Affine {
@@ -151,8 +154,9 @@ fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
 }
 
 impl<'a> KernelBuilder<'a> {
-    pub fn new(context: KernelContext<'a>) -> KernelBuilder<'a> {
-        KernelBuilder { context, kernel: Kernel::default(), values: Vec::new(), computed: Vec::new() }
+    /// `span` is where the statement stands whose work this is.
+    pub fn new(context: KernelContext<'a>, span: Span) -> KernelBuilder<'a> {
+        KernelBuilder { context, kernel: Kernel::default(), values: Vec::new(), computed: Vec::new(), span }
     }
 
     /// A loop dimension over `extent`; reduced ones must come after all others.
@@ -218,7 +222,12 @@ impl<'a> KernelBuilder<'a> {
             return *elem;
         }
         let elem = match self.context.inlined(value) {
-            Some(stmt) => stmt.op.rules().point(self, stmt, index),
+            Some(stmt) => {
+                let outer = std::mem::replace(&mut self.span, stmt.origin.span);
+                let elem = stmt.op.rules().point(self, stmt, index);
+                self.span = outer;
+                elem
+            }
             None => {
                 let access = self.access(value, index, false);
                 let dtype = self.context.ty(value).dtype();
@@ -260,7 +269,8 @@ impl<'a> KernelBuilder<'a> {
     }
 
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
-        self.push(Inst::Binary { op, dtype, lhs, rhs })
+        let site = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
+        self.push(Inst::Binary { op, dtype, lhs, rhs, site: site.then_some(self.span) })
     }
 
     pub fn compare(&mut self, op: CompareOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {

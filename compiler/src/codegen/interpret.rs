@@ -6,6 +6,7 @@
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use crate::ops::elementwise::{BinaryOp, CompareOp};
 use crate::ops::number;
+use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{DType, ReduceOp, trap};
 
 /// As a `KernelFn` would: runs a part of the range over whole buffers, and returns 0 or a trap code.
@@ -13,15 +14,18 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
     if begin >= end {
         return trap::NONE;
     }
-    let mut interpreter =
-        Interpreter { kernel, buffers, scalars, index: vec![0; kernel.dims.len()], values: Vec::new() };
-    match interpreter.parallel(0, begin, end) {
-        Ok(()) => trap::NONE,
-        Err(DivisionByZero) => trap::DIVISION_BY_ZERO,
-    }
+    let mut interpreter = Interpreter {
+        kernel,
+        buffers,
+        scalars,
+        index: vec![0; kernel.dims.len()],
+        values: Vec::new(),
+        sites: kernel.sites(),
+        trap: None,
+    };
+    interpreter.parallel(0, begin, end);
+    interpreter.trap.unwrap_or(trap::NONE)
 }
-
-struct DivisionByZero;
 
 struct Interpreter<'a> {
     kernel: &'a Kernel,
@@ -30,22 +34,24 @@ struct Interpreter<'a> {
     index: Vec<i64>,
     /// What is already known at the current point.
     values: Vec<Option<u64>>,
+    sites: Vec<Option<Span>>,
+    /// The least of the failures so far; what is computed from one does not matter.
+    trap: Option<i64>,
 }
 
 /// A partial result: an element, and the position it came from.
 type Partial = Option<(u64, i64)>;
 
 impl Interpreter<'_> {
-    fn parallel(&mut self, dim: usize, begin: i64, end: i64) -> Result<(), DivisionByZero> {
+    fn parallel(&mut self, dim: usize, begin: i64, end: i64) {
         let Some(of) = self.kernel.dims.get(dim).filter(|of| !of.reduced) else {
             return self.results();
         };
         let range = if dim == 0 && self.kernel.range_dim { begin..end } else { 0..self.extent(&of.extent) };
         for i in range {
             self.index[dim] = i;
-            self.parallel(dim + 1, begin, end)?;
+            self.parallel(dim + 1, begin, end);
         }
-        Ok(())
     }
 
     fn extent(&self, extent: &Extent) -> i64 {
@@ -56,7 +62,7 @@ impl Interpreter<'_> {
     }
 
     /// All points of the reduced dimensions, then what was combined.
-    fn results(&mut self) -> Result<(), DivisionByZero> {
+    fn results(&mut self) {
         let mut partials: Vec<Partial> = vec![None; self.kernel.stores.len()];
         let first = self.kernel.dims.iter().position(|dim| dim.reduced).unwrap_or(self.kernel.dims.len());
         let extents: Vec<i64> = self.kernel.dims[first..].iter().map(|dim| self.extent(&dim.extent)).collect();
@@ -66,7 +72,7 @@ impl Interpreter<'_> {
                 self.index[first + at] = rest % extent;
                 rest /= extent;
             }
-            self.point(position, &mut partials)?;
+            self.point(position, &mut partials);
         }
         let kernel = self.kernel;
         for (store, partial) in kernel.stores.iter().zip(partials) {
@@ -79,17 +85,16 @@ impl Interpreter<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// One point: every load comes before any store.
-    fn point(&mut self, position: i64, partials: &mut [Partial]) -> Result<(), DivisionByZero> {
+    fn point(&mut self, position: i64, partials: &mut [Partial]) {
         self.values = vec![None; self.kernel.insts.len()];
         let kernel = self.kernel;
         let mut values = Vec::with_capacity(kernel.stores.len());
         for store in &kernel.stores {
-            let first = store.combine.and_then(Combine::operand).map(|first| self.value(first)).transpose()?;
-            values.push((self.value(store.value)?, first));
+            let first = store.combine.and_then(Combine::operand).map(|first| self.value(first));
+            values.push((self.value(store.value), first));
         }
         for ((store, (bits, first)), partial) in kernel.stores.iter().zip(values).zip(partials) {
             match store.combine {
@@ -105,7 +110,6 @@ impl Interpreter<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     fn store(&mut self, store: &Store, dtype: DType, bits: u64) {
@@ -129,13 +133,14 @@ impl Interpreter<'_> {
         affine.constant + terms + scalars + dynamic
     }
 
-    fn value(&mut self, elem: Elem) -> Result<u64, DivisionByZero> {
+    fn value(&mut self, elem: Elem) -> u64 {
         if let Some(bits) = self.values[elem.0 as usize] {
-            return Ok(bits);
+            return bits;
         }
         let kernel = self.kernel;
         let undefined = "the operation is defined for the type";
-        let bits = match &kernel.insts[elem.0 as usize] {
+        let inst = &kernel.insts[elem.0 as usize];
+        let bits = match inst {
             Inst::Load { access, dtype } => {
                 let at = self.affine(&access.address);
                 read(&self.buffers[access.buffer], *dtype, at)
@@ -147,27 +152,29 @@ impl Interpreter<'_> {
             }
             Inst::LoopInvariant { buffer, last } => read(&self.buffers[*buffer], DType::I64, 0).min(*last),
             Inst::Unary { op, dtype, arg } => {
-                let arg = self.value(*arg)?;
+                let arg = self.value(*arg);
                 number::eval_unary(*op, *dtype, arg).expect(undefined)
             }
-            Inst::Binary { op, dtype, lhs, rhs } => {
-                let (lhs, rhs) = (self.value(*lhs)?, self.value(*rhs)?);
-                let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
-                if divides && rhs == 0 {
-                    return Err(DivisionByZero);
+            Inst::Binary { op, dtype, lhs, rhs, .. } => {
+                let (lhs, rhs) = (self.value(*lhs), self.value(*rhs));
+                if inst.divides_integers() && rhs == 0 {
+                    let code = inst.trap(&self.sites);
+                    self.trap = Some(self.trap.map_or(code, |least| least.min(code)));
+                    0
+                } else {
+                    number::eval_binary(*op, *dtype, lhs, rhs).expect(undefined)
                 }
-                number::eval_binary(*op, *dtype, lhs, rhs).expect(undefined)
             }
             Inst::Compare { op, dtype, lhs, rhs } => {
-                let (lhs, rhs) = (self.value(*lhs)?, self.value(*rhs)?);
+                let (lhs, rhs) = (self.value(*lhs), self.value(*rhs));
                 u64::from(number::eval_compare(*op, *dtype, lhs, rhs).expect(undefined))
             }
             Inst::Select { cond, then, otherwise, .. } => {
-                let taken = if self.value(*cond)? != 0 { then } else { otherwise };
-                self.value(*taken)?
+                let taken = if self.value(*cond) != 0 { then } else { otherwise };
+                self.value(*taken)
             }
             Inst::Cast { from, to, arg } => {
-                let arg = self.value(*arg)?;
+                let arg = self.value(*arg);
                 number::cast(*from, *to, arg).expect(undefined)
             }
             Inst::InRange { affine, low, high } => {
@@ -176,7 +183,7 @@ impl Interpreter<'_> {
             }
         };
         self.values[elem.0 as usize] = Some(bits);
-        Ok(bits)
+        bits
     }
 }
 

@@ -22,13 +22,14 @@ use super::math_calls::MathStyle;
 use super::nest::{Cut, Nest};
 use super::reduction::Accumulator;
 use super::vector::{Bundle, Vector, int_of, memory};
-use crate::ops::elementwise::BinaryOp;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
-use cranelift_codegen::ir::{AbiParam, Block, BlockArg, Function, InstBuilder, Signature, StackSlot};
+use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature};
+use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{DType, trap};
 
 /// What a kernel's code depends on besides the kernel.
@@ -38,6 +39,9 @@ pub struct EmitOptions {
     /// Math functions lie in the same object.
     pub near: bool,
 }
+
+/// Larger than every code, as an unsigned number.
+const NOT_FAILED: i64 = -1;
 
 /// Points that are too few for inlining math functions.
 const FEW_POINTS: u64 = 64;
@@ -74,8 +78,10 @@ pub(super) struct Emitter<'n, 'f> {
     pub values: Vec<Option<Bundle>>,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
-    /// Where a division by zero goes.
-    trap: Option<Block>,
+    /// Of each division the place in the source.
+    sites: Vec<Option<Span>>,
+    /// The least code of those that have failed, where there are divisions.
+    failed: Option<StackSlot>,
     /// Memory for loads whose values do not matter.
     pub scratch: Option<StackSlot>,
 }
@@ -109,13 +115,20 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 near: options.near,
                 convention: options.frontend.default_call_conv,
             },
-            trap: None,
+            sites: kernel.sites(),
+            failed: None,
             scratch: None,
         }
     }
 
     fn run(mut self, frontend: TargetFrontendConfig) {
         let done = self.builder.create_block();
+        if !self.sites.is_empty() {
+            let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
+            let not_failed = self.builder.ins().iconst(I64, NOT_FAILED);
+            self.builder.ins().stack_store(I64, not_failed, slot, 0);
+            self.failed = Some(slot);
+        }
         // An empty part of the range, also where there is no loop over it.
         let work = self.builder.create_block();
         let any = self.builder.ins().icmp(IntCC::SignedLessThan, self.begin, self.end);
@@ -124,13 +137,16 @@ impl<'n, 'f> Emitter<'n, 'f> {
         self.level(0);
         self.builder.ins().jump(done, &[]);
         self.builder.switch_to_block(done);
-        let zero = self.builder.ins().iconst(I64, trap::NONE);
-        self.builder.ins().return_(&[zero]);
-        if let Some(block) = self.trap {
-            self.builder.switch_to_block(block);
-            let code = self.builder.ins().iconst(I64, trap::DIVISION_BY_ZERO);
-            self.builder.ins().return_(&[code]);
-        }
+        let none = self.builder.ins().iconst(I64, trap::NONE);
+        let code = match self.failed {
+            Some(slot) => {
+                let code = self.builder.ins().stack_load(I64, I64, slot, 0);
+                let has_failed = self.builder.ins().icmp_imm_s(IntCC::NotEqual, code, NOT_FAILED);
+                self.builder.ins().select(has_failed, code, none)
+            }
+            None => none,
+        };
+        self.builder.ins().return_(&[code]);
         self.builder.seal_all_blocks();
         self.builder.finalize(frontend);
     }
@@ -378,11 +394,12 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let math = self.math;
                 self.vector(lanes).unary(*op, *dtype, arg, math)
             }
-            Inst::Binary { op, dtype, lhs, rhs } => {
+            inst @ Inst::Binary { op, dtype, lhs, rhs, .. } => {
                 let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
-                if dtype.is_integer() && matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) {
+                if inst.divides_integers() {
                     let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
-                    self.check_divisor(rhs, guard, lanes, nest.levels[at]);
+                    let code = inst.trap(&self.sites);
+                    self.check_divisor((rhs, code), guard, lanes, nest.levels[at]);
                 }
                 let math = self.math;
                 self.vector(lanes).binary(*op, *dtype, lhs, rhs, math)
@@ -441,9 +458,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// Leaves the kernel if a divisor that matters is zero. In front of the loops inside `depth` others it matters if there is a point
-    /// in them.
-    fn check_divisor(&mut self, divisor: Bundle, guard: Option<Bundle>, lanes: u32, depth: usize) {
+    /// Notes the least code of all divisions by zero and goes on: the first statement that fails is known when all is computed. In front
+    /// of the loops inside `depth` others a divisor matters if there is a point in them.
+    fn check_divisor(&mut self, (divisor, code): (Bundle, i64), guard: Option<Bundle>, lanes: u32, depth: usize) {
         let mut v = self.vector(lanes);
         let zero = v.int(divisor.lane, 0);
         let mut is_zero = v.compare_ints(IntCC::Equal, divisor, zero);
@@ -457,16 +474,17 @@ impl<'n, 'f> Emitter<'n, 'f> {
             let is_run = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThan, length, 0);
             any = self.builder.ins().band(any, is_run);
         }
-        let trap = match self.trap {
-            Some(block) => block,
-            None => {
-                let block = self.builder.create_block();
-                self.builder.set_cold_block(block);
-                *self.trap.insert(block)
-            }
-        };
-        let safe = self.builder.create_block();
-        self.builder.ins().brif(any, trap, &[], safe, &[]);
+        let Some(slot) = self.failed else { return };
+        let (failed, safe) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(failed);
+        self.builder.ins().brif(any, failed, &[], safe, &[]);
+        self.builder.switch_to_block(failed);
+        let known = self.builder.ins().stack_load(I64, I64, slot, 0);
+        let code = self.builder.ins().iconst(I64, code);
+        let is_less = self.builder.ins().icmp(IntCC::UnsignedLessThan, code, known);
+        let least = self.builder.ins().select(is_less, code, known);
+        self.builder.ins().stack_store(I64, least, slot, 0);
+        self.builder.ins().jump(safe, &[]);
         self.builder.switch_to_block(safe);
     }
 

@@ -7,7 +7,8 @@
 //! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
 
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
-use spmdc_runtime::abi::{DType, ReduceOp, Scalar};
+use spmdc_grammar::span::Span;
+use spmdc_runtime::abi::{DType, ReduceOp, Scalar, trap};
 
 /// A value of the body: the index of its instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +90,8 @@ pub enum Inst {
         dtype: DType,
         lhs: Elem,
         rhs: Elem,
+        /// Where a division of integers stands in the source, which stops the program where it divides by zero.
+        site: Option<Span>,
     },
     /// Operands have the type `dtype`, the result is bool.
     Compare {
@@ -172,4 +175,32 @@ pub struct Kernel {
     pub scalars: Vec<Scalar>,
     pub insts: Vec<Inst>,
     pub stores: Vec<Store>,
+}
+
+impl Inst {
+    /// Whether this stops the program where its second operand is zero.
+    pub fn divides_integers(&self) -> bool {
+        matches!(self, Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer())
+    }
+
+    fn site(&self) -> Option<Span> {
+        if let Inst::Binary { site, .. } = self { *site } else { None }
+    }
+
+    /// What the kernel returns where this division fails, given its [`Kernel::sites`].
+    pub fn trap(&self, sites: &[Option<Span>]) -> i64 {
+        let own = self.site();
+        trap::DIVISION_BY_ZERO + sites.iter().position(|site| *site == own).unwrap_or(0) as i64
+    }
+}
+
+impl Kernel {
+    /// The places of its divisions, in the order of the source.
+    pub fn sites(&self) -> Vec<Option<Span>> {
+        let divisions = self.insts.iter().filter(|inst| inst.divides_integers());
+        let mut sites: Vec<Option<Span>> = divisions.map(Inst::site).collect();
+        sites.sort_by_key(|site| site.map(|span| (span.file, span.start, span.end)));
+        sites.dedup();
+        sites
+    }
 }

@@ -262,12 +262,9 @@ pub struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     pub fn kernel(&self) -> KernelBuilder<'a> {
-        KernelBuilder::new(KernelContext {
-            func: self.func,
-            mesh: self.mesh,
-            inlined: self.inlined,
-            temporaries: self.temporaries,
-        })
+        let context =
+            KernelContext { func: self.func, mesh: self.mesh, inlined: self.inlined, temporaries: self.temporaries };
+        KernelBuilder::new(context, self.origin.span)
     }
 
     /// The kernel is complete: its first dimension, if it is not reduced, is the one that is divided among workers.

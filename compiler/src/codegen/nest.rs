@@ -314,7 +314,7 @@ impl Nest {
             (Need::Always, need) | (need, Need::Always) => need,
             (Need::When(a), Need::When(b)) if a == b => Need::When(a),
             (Need::When(lhs), Need::When(rhs)) => {
-                Need::When(self.add(Inst::Binary { op: BinaryOp::And, dtype: DType::Bool, lhs, rhs }))
+                Need::When(self.add(Inst::Binary { op: BinaryOp::And, dtype: DType::Bool, lhs, rhs, site: None }))
             }
         }
     }
@@ -328,7 +328,7 @@ impl Nest {
                 if self.is_negation(lhs, rhs) {
                     return Need::Always;
                 }
-                Need::When(self.add(Inst::Binary { op: BinaryOp::Or, dtype: DType::Bool, lhs, rhs }))
+                Need::When(self.add(Inst::Binary { op: BinaryOp::Or, dtype: DType::Bool, lhs, rhs, site: None }))
             }
         }
     }

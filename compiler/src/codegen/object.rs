@@ -208,7 +208,8 @@ mod tests {
     #[test]
     fn objects_link_and_run() {
         let unary = |op| move |x: &[Elem]| vec![Inst::Unary { op, dtype: DType::F32, arg: x[0] }];
-        let remainder = |x: &[Elem]| vec![Inst::Binary { op: BinaryOp::Rem, dtype: DType::F32, lhs: x[0], rhs: x[1] }];
+        let remainder =
+            |x: &[Elem]| vec![Inst::Binary { op: BinaryOp::Rem, dtype: DType::F32, lhs: x[0], rhs: x[1], site: None }];
         let inputs = [DType::F32, DType::F32];
         let kernels = [
             elementwise(75, &inputs, DType::F32, unary(UnaryOp::Sin)),
@@ -257,8 +258,8 @@ mod tests {
         assert!(machine::needed_features(&*host).unwrap() & 0b1100_0000 == 0b1100_0000);
         let multiply_add = elementwise(64, &[DType::F32], DType::F32, |x| {
             vec![
-                Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: x[0], rhs: x[0] },
-                Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(x[0].0 + 1), rhs: x[0] },
+                Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: x[0], rhs: x[0], site: None },
+                Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(x[0].0 + 1), rhs: x[0], site: None },
             ]
         });
         let asm = |cpu| machine::asm_text(&multiply_add, Destination::Object(cpu)).unwrap();

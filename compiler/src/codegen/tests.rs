@@ -301,8 +301,9 @@ fn binary_operations_equal_their_definition() {
             if number::eval_binary(op, dtype, 1, 1).is_none() {
                 continue;
             }
-            let kernel =
-                elementwise(len, &[dtype, dtype], dtype, |x| vec![Inst::Binary { op, dtype, lhs: x[0], rhs: x[1] }]);
+            let kernel = elementwise(len, &[dtype, dtype], dtype, |x| {
+                vec![Inst::Binary { op, dtype, lhs: x[0], rhs: x[1], site: None }]
+            });
             // Every edge with every other, then anything.
             let edges = edges(dtype);
             let mut pairs: Vec<(u64, u64)> = edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y))).collect();
@@ -334,7 +335,7 @@ fn operations_with_a_constant_equal_their_definition() {
                 let kernel = elementwise(len, &[dtype], dtype, |x| {
                     let constant = Elem(1);
                     let (lhs, rhs) = if swapped { (constant, x[0]) } else { (x[0], constant) };
-                    vec![Inst::Const { dtype, bits }, Inst::Binary { op, dtype, lhs, rhs }]
+                    vec![Inst::Const { dtype, bits }, Inst::Binary { op, dtype, lhs, rhs, site: None }]
                 });
                 let mut values = edges(dtype);
                 values.resize_with(len, || random.element(dtype));
@@ -411,7 +412,7 @@ fn every_part_of_a_range_and_every_length() {
     let body = |x: &[Elem]| {
         vec![
             Inst::Cast { from: DType::I8, to: DType::F32, arg: x[0] },
-            Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: Elem(2), rhs: x[1] },
+            Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: Elem(2), rhs: x[1], site: None },
         ]
     };
     let len = 41;
@@ -431,7 +432,7 @@ fn every_part_of_a_range_and_every_length() {
 fn a_division_by_zero_is_reported() {
     for dtype in [DType::I8, DType::I32, DType::U32, DType::I64] {
         let kernel = elementwise(40, &[dtype, dtype], dtype, |x| {
-            vec![Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: x[0], rhs: x[1] }]
+            vec![Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: x[0], rhs: x[1], site: None }]
         });
         let jit = jit::compile(std::slice::from_ref(&kernel)).unwrap();
         for zero_at in [0, 13, 39] {
@@ -449,7 +450,7 @@ fn an_output_may_lie_where_an_input_does() {
     let body = |x: &[Elem]| {
         vec![
             Inst::Unary { op: UnaryOp::Exp, dtype: DType::F32, arg: x[0] },
-            Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(2), rhs: x[1] },
+            Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(2), rhs: x[1], site: None },
         ]
     };
     let kernel = elementwise(37, &[DType::F32, DType::F32], DType::F32, body);
@@ -478,7 +479,7 @@ fn padding_reads_nothing_outside() {
             Inst::InRange { affine: shifted.clone(), low: Affine::constant(0), high: Affine::constant(30) },
             Inst::Load { access: access(0, shifted.clone()), dtype },
             Inst::Load { access: access(1, shifted), dtype },
-            Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: Elem(1), rhs: Elem(2) },
+            Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: Elem(1), rhs: Elem(2), site: None },
             Inst::Const { dtype, bits: 7 },
             Inst::Select { dtype, cond: Elem(0), then: Elem(3), otherwise: Elem(4) },
         ],
@@ -636,7 +637,7 @@ fn addresses_know_scalars_and_dynamic_indices() {
             Inst::LoopInvariant { buffer: 0, last: 2 },
             Inst::Load { access: access(1, address), dtype },
             Inst::Index { affine: global, dtype },
-            Inst::Binary { op: BinaryOp::Add, dtype, lhs: Elem(1), rhs: Elem(2) },
+            Inst::Binary { op: BinaryOp::Add, dtype, lhs: Elem(1), rhs: Elem(2), site: None },
         ],
         stores: vec![Store { access: access(2, at(&[(0, 1)])), dtype, value: Elem(3), combine: None }],
     };
@@ -825,7 +826,7 @@ fn random_inst(random: &mut Random, values: &[(Elem, DType)], rank: usize) -> Op
         _ => {
             let op = random.pick(&[BinaryOp::Add, BinaryOp::Minimum, BinaryOp::Maximum, BinaryOp::And, BinaryOp::Sub]);
             number::eval_binary(op, dtype, 1, 1)?;
-            (Inst::Binary { op, dtype, lhs: arg, rhs: other }, dtype)
+            (Inst::Binary { op, dtype, lhs: arg, rhs: other, site: None }, dtype)
         }
     })
 }
@@ -891,7 +892,7 @@ fn float_sums_do_not_depend_on_the_range() {
 #[test]
 fn texts_show_vector_instructions() {
     let kernel = elementwise(64, &[DType::F32], DType::F32, |x| {
-        vec![Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: x[0], rhs: x[0] }]
+        vec![Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: x[0], rhs: x[0], site: None }]
     });
     assert!(super::machine::clif_text(&kernel, Destination::Memory).unwrap().contains("fadd"));
     let asm = super::machine::asm_text(&kernel, Destination::Memory).unwrap();

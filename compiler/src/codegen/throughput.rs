@@ -62,7 +62,7 @@ fn unary(op: UnaryOp, dtype: DType, arg: u32) -> Inst {
 }
 
 fn binary(op: BinaryOp, dtype: DType, lhs: u32, rhs: u32) -> Inst {
-    Inst::Binary { op, dtype, lhs: Elem(lhs), rhs: Elem(rhs) }
+    Inst::Binary { op, dtype, lhs: Elem(lhs), rhs: Elem(rhs), site: None }
 }
 
 fn constant(dtype: DType, value: f64) -> Inst {

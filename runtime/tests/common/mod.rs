@@ -101,6 +101,7 @@ impl Maker {
             split: AxisSet::EMPTY,
             cost: 1.0,
             site: site(40 + self.kernels.len() as u32),
+            divisions: vec![site(40 + self.kernels.len() as u32), site(140 + self.kernels.len() as u32)],
         })
     }
 

@@ -1,6 +1,7 @@
 //! Random programs: shapes, shardings, meshes and element types, all from one seed.
 
 pub mod calls;
+pub mod failures;
 pub mod lies;
 pub mod manual;
 pub mod programs;

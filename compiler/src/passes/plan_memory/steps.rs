@@ -317,6 +317,7 @@ impl<'a> Emitter<'a> {
                     split,
                     cost: cost(kernel),
                     site,
+                    divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
                 };
                 Step::Kernel(step)
             }

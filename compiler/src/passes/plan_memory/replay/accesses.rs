@@ -268,7 +268,7 @@ impl Accesses<'_> {
             Inst::InRange { .. } => conditions.iter().position(|&known| known == elem).map(|at| holds[at]),
             Inst::Const { bits, .. } => Some(*bits != 0),
             Inst::Unary { op: UnaryOp::Not, dtype: DType::Bool, arg } => Some(!self.truth(*arg, conditions, holds)?),
-            Inst::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), dtype: DType::Bool, lhs, rhs } => {
+            Inst::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), dtype: DType::Bool, lhs, rhs, .. } => {
                 let decides = *op == BinaryOp::Or;
                 match (self.truth(*lhs, conditions, holds), self.truth(*rhs, conditions, holds)) {
                     (Some(side), _) | (_, Some(side)) if side == decides => Some(decides),
