@@ -8,7 +8,7 @@
 //! Devices that do one step at the same time divide what it writes, which is not looked at here.
 
 use spmdc_compiler::codegen::loops::Kernel;
-use spmdc_runtime::abi::{AxisSet, Bound, Place, Program, Shards, Site, Step};
+use spmdc_runtime::abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
 use spmdc_runtime::mesh::Mesh;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,6 +34,8 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             clocks,
             seen: BTreeMap::new(),
             found: None,
+            since: 0,
+            before: None,
         };
         watch.steps(&program.body);
         watch.found
@@ -66,15 +68,15 @@ struct Watch<'a> {
     /// By arena, and by the device with the lowest number of those who share it.
     seen: BTreeMap<(u16, usize), Vec<Seen>>,
     found: Option<String>,
+    /// The first step of the kernel that the present one is a part of.
+    since: u64,
+    /// The kernel that has been called right before.
+    before: Option<KernelStep>,
 }
 
 impl Watch<'_> {
     fn steps(&mut self, steps: &[Step]) {
-        for (at, step) in steps.iter().enumerate() {
-            // Each device works on the same units of all parts of a kernel.
-            let data = |step: &&Step| !matches!(step, Step::Post { .. });
-            let continues = steps[..at].iter().rfind(data).is_some_and(|before| continues(before, step));
-            self.step += u64::from(!continues);
+        for step in steps {
             if self.found.is_none() {
                 self.one(step);
             }
@@ -82,6 +84,18 @@ impl Watch<'_> {
     }
 
     fn one(&mut self, step: &Step) {
+        self.step += 1;
+        match step {
+            // Each device works on the same units of all parts of a kernel.
+            Step::Kernel(call) => {
+                if !self.before.as_ref().is_some_and(|before| continues(before, call)) {
+                    self.since = self.step;
+                }
+                self.before = Some(call.clone());
+            }
+            Step::Post { .. } | Step::Panels { .. } => {}
+            _ => (self.before, self.since) = (None, self.step),
+        }
         match step {
             Step::Kernel(call) => {
                 let slots = &self.kernels[call.kernel as usize].buffers;
@@ -214,7 +228,7 @@ impl Watch<'_> {
             let list = self.seen.entry((place.arena, instance)).or_default();
             let conflict = list.iter().find(|other| {
                 other.device != device
-                    && other.step != now.step
+                    && other.step < self.since
                     && (other.written || written)
                     && other.bytes.start < now.bytes.end
                     && now.bytes.start < other.bytes.end
@@ -255,17 +269,12 @@ impl Watch<'_> {
     }
 }
 
-/// Whether two steps are parts of one kernel, one right behind the other.
-fn continues(before: &Step, step: &Step) -> bool {
-    match (before, step) {
-        (Step::Kernel(before), Step::Kernel(step)) => {
-            before.part.is_some()
-                && step.part.is_some()
-                && (&before.buffers, &before.range, before.split, before.site)
-                    == (&step.buffers, &step.range, step.split, step.site)
-        }
-        _ => false,
-    }
+/// Whether two calls are of parts of one kernel, one right behind the other.
+fn continues(before: &KernelStep, step: &KernelStep) -> bool {
+    before.part.is_some()
+        && step.part.is_some()
+        && (&before.buffers, &before.range, before.split, before.site)
+            == (&step.buffers, &step.range, step.split, step.site)
 }
 
 fn set(axes: &[u8]) -> AxisSet {

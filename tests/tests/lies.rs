@@ -12,7 +12,7 @@ use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::text;
 use spmdc_tests::engine;
 use spmdc_tests::random::lies::lying;
-use spmdc_tests::random::programs::Writer;
+use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 fn dump(draw: &mut Draw) -> Option<String> {
     let mesh = Mesh { axes: vec![("X", 2, false), ("Y", 3, false)] };
     let wanted = 2 + draw.below(6);
-    let mut writer = Writer::new(draw.clone(), mesh.clone());
+    let mut writer = Writer::new(draw.clone(), mesh.clone(), Scale::Small);
     let shardings = writer.shardings();
     (0..wanted).for_each(|_| writer.statement());
     let program = writer.text(&mesh, &shardings);

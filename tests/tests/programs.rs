@@ -10,7 +10,7 @@ use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
-use spmdc_tests::random::programs::Writer;
+use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -29,8 +29,12 @@ fn program(number: u64) -> Result<String, String> {
     let mode = |draw: &mut Draw| explicit && draw.chance(60);
     let mesh = Mesh { axes: vec![("X", 2, mode(&mut draw)), ("Y", 3, mode(&mut draw))] };
     let may_refuse = mesh.axes.iter().any(|&(_, _, explicit)| explicit);
-    let wanted = 20 + draw.below(41);
-    let mut writer = Writer::new(draw, mesh.clone());
+    // One in fifty has large arrays, and fewer statements.
+    let (scale, wanted) = match number % 50 {
+        49 => (Scale::Large, 10 + draw.below(10)),
+        _ => (Scale::Small, 20 + draw.below(41)),
+    };
+    let mut writer = Writer::new(draw, mesh.clone(), scale);
     let shardings = writer.shardings();
     for _ in 0..wanted {
         let before = writer.clone();

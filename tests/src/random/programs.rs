@@ -32,6 +32,17 @@ pub struct Writer {
     skipped: u64,
     /// Whether the results have layouts of their own; types with explicit axes have theirs already.
     pins_results: bool,
+    /// No array has more elements.
+    most: usize,
+}
+
+/// How large the arrays of a program are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Dimensions of about twelve.
+    Small,
+    /// Two of some hundred: beyond every size from which the compiler does something another way.
+    Large,
 }
 
 /// Names that mean something elsewhere: numbers as a dump's own values have, words with a meaning in one place, shipped functions, axes.
@@ -80,11 +91,19 @@ const FUNCTIONS: &[&str] = &["v0", "v1", "x", "main_2", "shard", "pin", "all_red
 type Made = (String, Array, bool);
 
 impl Writer {
-    pub fn new(mut draw: Draw, mesh: Mesh) -> Writer {
+    pub fn new(mut draw: Draw, mesh: Mesh, scale: Scale) -> Writer {
         let mut params = Vec::new();
-        let sizes = [draw.size().max(1), 12, draw.size().max(1)];
+        let sizes = match scale {
+            Scale::Small => [draw.size().max(1), 12, draw.size().max(1)],
+            // Those of which twelve is a factor can be cut by `manual` code.
+            Scale::Large => [130 + draw.below(200), 12 * (22 + draw.below(10)), draw.size().max(1)],
+        };
+        let (most_dims, most) = match scale {
+            Scale::Small => (3, 20_000),
+            Scale::Large => (2, 200_000),
+        };
         for number in 0..4 {
-            let rank = draw.rank(1, 3);
+            let rank = draw.rank(1, most_dims);
             let shape: Vec<usize> = (0..rank).map(|_| draw.pick(&sizes)).collect();
             let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::I32]);
             let name = draw.pick(NAMES);
@@ -95,7 +114,7 @@ impl Writer {
         let variables = params.clone();
         let pins_results = draw.chance(50) && mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
         let (items, body) = (String::new(), String::new());
-        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0, pins_results }
+        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0, pins_results, most }
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
@@ -189,7 +208,12 @@ impl Writer {
         self.add(Variable { name, array, exact });
     }
 
+    /// A variable that has elements.
     fn any(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
+        self.any_at_all(|v| !v.array.shape.contains(&0) && fits(v))
+    }
+
+    fn any_at_all(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
         let fitting: Vec<&Variable> = self.variables.iter().filter(|v| fits(v)).collect();
         // Late ones more often: chains grow long.
         let late = fitting.len().saturating_sub(4);
@@ -199,7 +223,15 @@ impl Writer {
     }
 
     fn expression(&mut self) -> Made {
-        let x = self.any(|_| true).expect("there are parameters");
+        let x = self.any_at_all(|_| true).expect("there are parameters");
+        if x.array.shape.contains(&0) {
+            return self.of_nothing(&x);
+        }
+        if self.draw.chance(4)
+            && let Some(made) = self.nothing_of(&x)
+        {
+            return made;
+        }
         for _ in 0..20 {
             let made = match self.draw.below(14) {
                 0 | 1 => self.unary(&x),
@@ -210,12 +242,57 @@ impl Writer {
                 _ => self.choice(&x),
             };
             if let Some(made) = made
-                && made.1.shape.iter().product::<usize>() <= 20_000
+                && made.1.shape.iter().product::<usize>() <= self.most
             {
                 return made;
             }
         }
         (format!("{} + 0", x.name), x.array, x.exact)
+    }
+
+    /// An empty window of something, perhaps of what nobody else needs.
+    fn nothing_of(&mut self, x: &Variable) -> Option<Made> {
+        let rank = x.array.shape.len();
+        if rank == 0 || x.array.dtype == DType::Bool {
+            return None;
+        }
+        let mut array = x.array.clone();
+        let axis = self.draw.below(rank);
+        let at = self.draw.below(array.shape[axis] + 1);
+        array.shape[axis] = 0;
+        let mut entries = vec![":".to_string(); rank];
+        entries[axis] = format!("{at}:{at}");
+        let of = if self.draw.chance(60) { format!("({} * 2)", x.name) } else { x.name.clone() };
+        Some((format!("{of}[{}]", entries.join(", ")), array, x.exact))
+    }
+
+    /// What can be done with an array without elements.
+    fn of_nothing(&mut self, x: &Variable) -> Made {
+        let (name, mut array) = (&x.name, x.array.clone());
+        let axis = self.draw.below(array.shape.len());
+        let expr = match self.draw.below(8) {
+            0 => format!("{name} * 2"),
+            1 => format!("abs({name})"),
+            2 => format!("roll({name}, 1, axis={axis})"),
+            3 => format!("flip({name}, axis={axis})"),
+            4 => {
+                array.shape[axis] *= 2;
+                format!("concatenate([{name}, {name}], axis={axis})")
+            }
+            5 => {
+                array.shape.insert(0, 2);
+                format!("stack([{name}, {name}])")
+            }
+            6 => {
+                array.shape.remove(axis);
+                format!("sum({name}, axis={axis})")
+            }
+            _ => {
+                array.shape.reverse();
+                format!("{name}.T")
+            }
+        };
+        (expr, array, x.exact)
     }
 
     fn unary(&mut self, x: &Variable) -> Option<Made> {
@@ -387,7 +464,7 @@ impl Writer {
         } else {
             super::calls::padded(&mut self.draw, &x.name, &x.array)
         };
-        if array.shape.iter().product::<usize>() <= 20_000 {
+        if array.shape.iter().product::<usize>() <= self.most {
             let annotated = self.draw.chance(60);
             self.define_as(annotated, expr, array, x.exact);
         }

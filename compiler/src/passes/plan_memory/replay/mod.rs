@@ -278,12 +278,8 @@ impl<'a> Replay<'a> {
         if self.shadow.holds(spot, name) {
             return Ok(());
         }
-        fault(format!(
-            "device {} reads byte {} of {value}, where {:?} lies and not {name}",
-            spot.device,
-            spot.at,
-            self.shadow.found(spot)
-        ))
+        let (at, found) = self.shadow.other(spot, name);
+        fault(format!("device {} reads byte {at} of {value}, where {found:?} lies and not {name}", spot.device))
     }
 
     fn writes(&mut self, spot: &Spot, value: Value) -> Result<(), Stop> {
@@ -506,17 +502,18 @@ impl<'a> Replay<'a> {
                 let first = [if is_b { other } else { 0 }, if is_b { 0 } else { other }];
                 let from = |operand: bool| if ring.is_some() && operand == is_b { owner } else { device };
                 let lens: Vec<i64> = all.iter().map(|dim| extent(dim, device)).collect();
+                let behind = ring.map_or(0, |ring| start * ring.c);
                 if lens.contains(&0) {
                     // Sums of nothing are zeros.
                     let strides: Vec<i64> = free.iter().map(|dim| dim.c).collect();
                     let lens = free.iter().map(|dim| extent(dim, device)).collect();
-                    written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, at, run)));
+                    written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
                     continue;
                 }
-                let sides: [(Value, Place, i64, usize, fn(&GemmDim) -> i64); 2] =
-                    [(a, step.a, first[0], from(false), |dim| dim.a), (b, step.b, first[1], from(true), |dim| dim.b)];
-                for (side, (value, place, first, device, stride)) in sides.into_iter().enumerate() {
-                    let strides: Vec<i64> = all.iter().map(|dim| stride(dim)).collect();
+                let sides = [(a, step.a, from(false)), (b, step.b, from(true))];
+                for (side, (value, place, device)) in sides.into_iter().enumerate() {
+                    let first = first[side];
+                    let strides: Vec<i64> = all.iter().map(|dim| if side == 0 { dim.a } else { dim.b }).collect();
                     let offsets = offsets(lens.clone(), &strides);
                     self.count(offsets.len() as u64)?;
                     for (at, run) in offsets {
@@ -525,7 +522,6 @@ impl<'a> Replay<'a> {
                     }
                 }
                 let strides: Vec<i64> = all.iter().map(|dim| dim.c).collect();
-                let behind = ring.map_or(0, |ring| start * ring.c);
                 written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
             }
         }

@@ -118,11 +118,12 @@ impl Shadow {
         self.memory.units[arena][instance][range].iter().map(|&set| named[set as usize]).collect()
     }
 
-    /// The names of what lies at the first byte.
-    pub fn found(&self, spot: &Spot) -> &[Name] {
+    /// The first byte of the spot where the value does not lie, and the names of what does.
+    pub fn other(&self, spot: &Spot, name: Name) -> (u64, &[Name]) {
+        let at = self.known(spot, name).iter().position(|&known| !known).unwrap_or(0);
         let (arena, instance) = self.instance(spot);
-        let set = self.range(spot).and_then(|range| self.memory.units[arena][instance].get(range.start));
-        set.map_or(&[], |&set| &self.sets[set as usize])
+        let set = self.range(spot).and_then(|range| self.memory.units[arena][instance].get(range.start + at));
+        (spot.at + at as u64 * self.unit, set.map_or(&[], |&set| &self.sets[set as usize]))
     }
 
     /// How many units so many bytes are.
