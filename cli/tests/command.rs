@@ -291,6 +291,22 @@ fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
 }
 
 #[test]
+fn axes_of_one_device_cost_nothing() {
+    let text = "
+        fn main(p: f32[128@X, 3], mass: f32[128@X]) -> f32[128@X, 3] {
+          let d = p[None, :, :] - p[:, None, :];
+          let w = mass[None, :] / (sum(d * d, axis=-1) + 1e-3);
+          sum(d * w[:, :, None], axis=1)
+        }";
+    let folder =
+        Folder::with(&[("split.spmd", &format!("mesh (X = 8);{text}")), ("whole.spmd", &text.replace("@X", ""))]);
+    let split = folder.spmdc(&["dump", "split.spmd", "--mesh", "1", "--stage", "clif"]);
+    let whole = folder.spmdc(&["dump", "whole.spmd", "--stage", "clif"]);
+    split.expect(0, "; kernel 0", "");
+    assert!(split.out == whole.out, "{}\n{}", split.out, whole.out);
+}
+
+#[test]
 fn a_built_program_needs_nothing_else() {
     let text = "mesh (X = 2, Y = 3);\nfn main(x: f32[5@X, 7@Y]) -> f32[5@X] { sum(exp(x / 8.0), axis=1) }\n";
     let folder = Folder::with(&[("p.spmd", text)]);

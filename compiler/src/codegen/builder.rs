@@ -47,7 +47,8 @@ impl<'a> KernelContext<'a> {
         let layout = layout_dim(ty, dim);
         if ty.sharding.dims[dim].frame.is_some() {
             self.of_block(ty, dim, |block| block.start)
-        } else if layout.axes.is_empty() {
+        } else if self.mesh.size_of(&layout.axes) == 1 {
+            // Of axes of one device, too: a number that is read at run time keeps loops from being vectorized.
             Scalar::Const(0)
         } else {
             Scalar::BlockStart(layout)
