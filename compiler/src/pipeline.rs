@@ -211,33 +211,55 @@ impl Way {
     }
 
     fn cost(&self) -> f64 {
-        let partition = || {
+        self.laid_out().1
+    }
+
+    fn laid_out(&self) -> &(Module, f64) {
+        self.partitioned.get_or_init(|| {
             let module = partitioned(self.propagated.module.clone(), &mut |_| {});
             let cost = cost(&module);
             (module, cost)
-        };
-        self.partitioned.get_or_init(partition).1
+        })
+    }
+
+    /// What the device receives that receives most; what runs an unknown number of times counts once.
+    fn bytes(&self) -> u64 {
+        collectives(&self.laid_out().0).iter().map(|step| step.received * step.trips.unwrap_or(1)).sum()
+    }
+
+    /// Whether devices meet in a loop.
+    fn repeats(&self) -> bool {
+        collectives(&self.laid_out().0).iter().any(|step| step.trips != Some(1))
     }
 }
 
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
-/// less stays: first what order gives, then each other choice, with the better ones of those before, at last axes in parts.
+/// less stays: first what order gives, then each other choice, with the better ones of those before, then axes in parts, at last small
+/// values of loops whole.
 fn cheapest(m: Module) -> Way {
     let mut best = Way::new(propagate(m.clone(), Choices::NONE, None));
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
-    for (later_first, cuts_pass) in [(open.later_first, false), (false, open.cuts_pass)] {
-        if !later_first && !cuts_pass {
-            continue;
-        }
-        let later_first = later_first || chosen.later_first;
-        let other = Choices { later_first, cuts_pass: cuts_pass || chosen.cuts_pass };
+    let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
+    let cuts_pass = Choices { cuts_pass: open.cuts_pass, ..Choices::NONE };
+    for other in [later_first, cuts_pass].into_iter().filter(|&other| other != Choices::NONE) {
+        let other = chosen.and(other);
         let way = Way::new(propagate(m.clone(), other, None));
         if way.cost() < best.cost() {
             (best, chosen) = (way, other);
         }
     }
-    if cuts.is_empty() { best } else { cheapest_in_parts(&m, best, chosen, cuts) }
+    if !cuts.is_empty() {
+        best = cheapest_in_parts(&m, best, chosen, cuts);
+    }
+    if open.small_whole && best.repeats() {
+        let way = Way::new(propagate(m, Choices { small_whole: true, ..chosen }, None));
+        // To meet less often is worth no bytes more.
+        if way.cost() < best.cost() && way.bytes() <= best.bytes() {
+            best = way;
+        }
+    }
+    best
 }
 
 /// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without. Parameters and results are laid

@@ -34,7 +34,7 @@ use crate::ops::reshard::Reshard;
 use crate::ops::slice::Slice;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
-use crate::passes::reshard::Planner;
+use crate::passes::reshard::{Planner, STEP};
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
@@ -676,7 +676,10 @@ impl Costs<'_> {
         let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
         let array = &func.ty(value).array;
         *self.known.entry(key).or_insert_with(|| match here.has_frames() || there.has_frames() {
-            true => received(&array.shape, &here, &there, mesh) * array.dtype.size() as f64,
+            true => match received(&array.shape, &here, &there, mesh) {
+                0.0 => 0.0,
+                elements => elements * array.dtype.size() as f64 + STEP as f64,
+            },
             false => planner.cost(array, &here, &there),
         })
     }

@@ -34,6 +34,9 @@ use spmdc_grammar::span::Span;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
 
+/// In bytes of the whole array: values in loops that are no larger may stay whole ([`Choices::small_whole`]).
+const SMALL: usize = 4096;
+
 /// What came of propagation.
 pub struct Propagated {
     /// At stage `propagated`.
@@ -64,6 +67,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
         }
     }
     graph.settle(&module.mesh);
+    graph.open.small_whole = graph.small.iter().any(|&slot| graph.slots[slot].is_split_further());
     let cuts = graph.cuts(&module.mesh);
     for (index, info) in module.func.values.iter_mut().enumerate() {
         let Some(slot) = graph.slot_of[index] else { continue };
@@ -110,6 +114,10 @@ struct Graph {
     edges: Vec<Edge>,
     chosen: Choices,
     open: Choices,
+    /// How many loops are around what is being read; none if one of them runs an unknown number of times.
+    loops: Option<u32>,
+    /// The small values in loops.
+    small: Vec<usize>,
     /// How often an edge has changed something.
     changes: usize,
     /// For each slot the number of the last change around it.
@@ -123,7 +131,8 @@ impl Graph {
         let func = &module.func;
         let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
         let (changes, changed, settled) = (0, Vec::new(), Vec::new());
-        let mut graph = Graph { slots, slot_of, edges, chosen, open: Choices::NONE, changes, changed, settled };
+        let (open, small) = (Choices::NONE, Vec::new());
+        let mut graph = Graph { slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
         let auto = module.mesh.of_kind(AxisKind::Auto);
         for &param in &func.body.params {
             graph.define(func, param, auto);
@@ -146,7 +155,11 @@ impl Graph {
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
         let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
-        self.slots.push(Slot { dims, bytes, allowed: auto.minus(ty.sharding.unreduced), causes: Vec::new() });
+        let is_small = self.loops > Some(0) && bytes <= SMALL && ty.rank() > 0;
+        let stays_whole = is_small && self.chosen.small_whole;
+        let allowed = if stays_whole { AxisSet::EMPTY } else { auto.minus(ty.sharding.unreduced) };
+        self.small.extend(is_small.then_some(self.slots.len()));
+        self.slots.push(Slot { dims, bytes, allowed, causes: Vec::new() });
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
     }
 
@@ -174,8 +187,12 @@ impl Graph {
             Op::For(op) => {
                 let carries = &stmt.args[op.bounds()..];
                 let body = &stmt.blocks[0];
+                // Where nobody knows how often devices would meet, that decides nothing.
+                let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
+                let loops = std::mem::replace(&mut self.loops, inside);
                 body.params.iter().for_each(|&param| self.define(func, param, auto));
                 self.block(func, body, auto);
+                self.loops = loops;
                 for (i, &carry) in carries.iter().enumerate() {
                     let param = body.params[i + 1];
                     self.share(stmt.results[i], param);
@@ -192,6 +209,7 @@ impl Graph {
             }
             Op::While(_) => {
                 let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+                let loops = std::mem::take(&mut self.loops);
                 body.params.iter().for_each(|&param| self.define(func, param, auto));
                 for (i, &param) in body.params.iter().enumerate() {
                     self.share(cond.params[i], param);
@@ -199,6 +217,7 @@ impl Graph {
                 }
                 self.block(func, cond, auto);
                 self.block(func, body, auto);
+                self.loops = loops;
                 for (i, &param) in body.params.iter().enumerate() {
                     self.flow(func, &[stmt.args[i], body.results[i]], param, false, stmt);
                 }
@@ -214,6 +233,8 @@ impl Graph {
             Op::Manual(op) => {
                 let body = &stmt.blocks[0];
                 let inside = auto.minus(op.axes);
+                // What `manual` code says is not for the compiler to change.
+                let loops = std::mem::take(&mut self.loops);
                 for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
                     self.define(func, param, inside);
                     self.border(arg, param, input, stmt.origin.span);
@@ -230,6 +251,7 @@ impl Graph {
                     }
                     self.border(result, local, output, stmt.origin.span);
                 }
+                self.loops = loops;
             }
             Op::Reshard(op) => {
                 self.define(func, stmt.results[0], auto);

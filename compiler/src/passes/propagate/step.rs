@@ -55,6 +55,11 @@ impl Slot {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
     }
 
+    /// Whether propagation has added axes.
+    pub fn is_split_further(&self) -> bool {
+        !self.causes.is_empty()
+    }
+
     /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`), each once, that no other
     /// dimension has, and not into many more blocks than it has elements.
     pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
@@ -108,10 +113,21 @@ pub struct Choices {
     pub later_first: bool,
     /// A split that a reshape cuts finer than its axes are passes to another dimension of the result.
     pub cuts_pass: bool,
+    /// Small values in loops stay whole: each device computes all of them, where the devices would meet for each step.
+    pub small_whole: bool,
 }
 
 impl Choices {
-    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false };
+    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false };
+
+    /// What either chooses.
+    pub fn and(self, other: Choices) -> Choices {
+        Choices {
+            later_first: self.later_first || other.later_first,
+            cuts_pass: self.cuts_pass || other.cuts_pass,
+            small_whole: self.small_whole || other.small_whole,
+        }
+    }
 }
 
 /// An op and the slots of its operands, then of its results.

@@ -28,7 +28,8 @@ use crate::ops::reshard::{Reshard, Step};
 use spmdc_runtime::abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What meeting once more costs, in bytes: little, for the bytes to decide.
+/// What meeting once more costs, in bytes that a device could receive meanwhile: little, for the bytes to decide. Every choice counts it:
+/// between ways of resharding, between layouts of an op, and between ways to lay out the whole program.
 pub const STEP: u64 = 16;
 
 /// Of more layouts that a goal could be split into, only the first are looked at.
