@@ -156,7 +156,9 @@ impl Checker<'_> {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
             let mut args = Args::new(name, span, args);
             self.build.span = span;
+            self.build.called = Some(name.to_string());
             let result = call(name, &mut args, &mut self.build);
+            self.build.called = None;
             let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
             let term = self.or_report(result);
             if matches!(term, Term::Poison) {

@@ -32,6 +32,8 @@ pub struct Builder {
     pub conditions: Vec<(AxisSet, Span)>,
     /// Where statements come from that are emitted now: the expression being checked.
     pub span: Span,
+    /// The function whose call is being read, by the name that the program gives it: several names make one op.
+    pub called: Option<String>,
     /// Types are given: a dump is being read.
     pub exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
@@ -47,6 +49,7 @@ impl Builder {
             manual: AxisSet::EMPTY,
             conditions: Vec::new(),
             span: Span::default(),
+            called: None,
             exact: false,
             conflict: None,
         }
@@ -100,7 +103,7 @@ impl Builder {
         let axes = self.mesh.display_set(varies.intersect(axes));
         let message = format!(
             "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
-            op.rules().name()
+            self.called.as_deref().unwrap_or(op.rules().name())
         );
         Err(Diagnostic::error(Code::E0502, self.span, message)
             .label(*place, format!("this may differ between devices along {axes}"))
