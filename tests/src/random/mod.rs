@@ -6,22 +6,38 @@ pub mod lies;
 pub mod manual;
 pub mod programs;
 
+use spmdc_compiler::ir::machine::Machine;
 use spmdc_runtime::abi::DType;
+use std::sync::Arc;
 
-/// A reproducible source of choices (SplitMix64).
+/// A reproducible source of choices: the bytes of a tape, and then SplitMix64.
 #[derive(Clone, Debug)]
-pub struct Draw(u64);
+pub struct Draw {
+    state: u64,
+    tape: Arc<[u8]>,
+    at: usize,
+}
 
 impl Draw {
     /// Choices that depend on the name and the number only.
     pub fn new(name: &str, number: u64) -> Draw {
         let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        Draw(name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), mix))
+        let state = name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), mix);
+        Draw { state, tape: Arc::new([]), at: 0 }
+    }
+
+    /// Choices that the bytes make, two for each as long as there are any.
+    pub fn of_tape(bytes: &[u8]) -> Draw {
+        Draw { tape: bytes.into(), ..Draw::new("tape", 0) }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        if let Some(&[high, low]) = self.tape.get(self.at..self.at + 2) {
+            self.at += 2;
+            return u64::from(high) << 8 | u64::from(low);
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
@@ -50,6 +66,11 @@ impl Draw {
             items.swap(i, self.below(i + 1));
         }
         items
+    }
+
+    /// Devices as they are, or such for which a few elements are many.
+    pub fn machine(&mut self) -> Machine {
+        if self.chance(50) { Machine::REAL } else { Machine::TINY }
     }
 
     /// Mostly small; the size that leaves whole blocks empty is as likely as any.
