@@ -252,8 +252,10 @@ impl<'a> Loader<'a> {
         group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
     }
 
-    /// A collective: it is counted, and every device does its part.
-    fn collective(&mut self, counted: Counted, site: Site, work: Option<Vec<Op>>) {
+    /// A collective: it is counted, if several devices take part, and every device does its part.
+    fn collective(&mut self, (group, counted): (AxisSet, Counted), site: Site, work: Option<Vec<Op>>) {
+        let several = self.mesh.count(group.intersect(self.mesh.axes()).iter()) > 1;
+        let counted = Counted { counts: counted.counts && several, ..counted };
         let (kind, collective) = (counted.kind, self.out.collectives.len());
         self.out.collectives.push(counted);
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
@@ -277,7 +279,8 @@ impl<'a> Loader<'a> {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }
         let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
-        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: step.counts }, step.site, work);
+        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
+        self.collective((step.group, counted), step.site, work);
         Ok(())
     }
 
@@ -285,17 +288,18 @@ impl<'a> Loader<'a> {
         let group = self.participants(step.group, step.to.place);
         let plan = |device| reduce::plan(self.memory, step, group, device).map(|parts| Op::Combine(parts.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: step.counts }, step.site, Some(work));
+        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
+        self.collective((step.group, counted), step.site, Some(work));
         Ok(())
     }
 
     fn permute(&mut self, step: &PermuteStep) -> Result<(), RunError> {
-        let axes = step.axes.iter().map(|&axis| axis as usize).collect();
+        let axes: AxisSet = step.axes.iter().map(|&axis| axis as usize).collect();
         let group = self.participants(axes, step.to);
         let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
         let kind = CollectiveKind::CollectivePermute;
-        self.collective(Counted { kind, bytes: step.bytes, counts: true }, step.site, Some(work));
+        self.collective((axes, Counted { kind, bytes: step.bytes, counts: true }), step.site, Some(work));
         Ok(())
     }
 
@@ -304,7 +308,8 @@ impl<'a> Loader<'a> {
             step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
         let plan = |device| fetch::plan(self.memory, step, group, device).map(|moves| Op::Move(moves.into()));
         let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
-        self.collective(Counted { kind: step.kind, bytes: step.bytes, counts: true }, step.site, Some(work));
+        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: true };
+        self.collective((step.group, counted), step.site, Some(work));
         Ok(())
     }
 
@@ -333,7 +338,8 @@ impl<'a> Loader<'a> {
     fn gemm(&mut self, step: &GemmStep) {
         let (memory, staff) = (self.memory, self.staff);
         if let Some(ring) = &step.ring {
-            self.collective(Counted { kind: ring.kind, bytes: ring.bytes, counts: true }, step.site, None);
+            let group = ring.axes.iter().map(|&axis| axis as usize).collect();
+            self.collective((group, Counted { kind: ring.kind, bytes: ring.bytes, counts: true }), step.site, None);
         }
         self.emit(step.site, "product", |device, _| {
             let team = staff.team_of(staff.worker_of(device));

@@ -136,8 +136,9 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
     found
 }
 
+/// What devices exchange in a statement, if several take part.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Option<Collective> {
-    let (kind, group) = func.collective(stmt, mesh)?;
+    let (kind, group) = func.collective(stmt, mesh).filter(|&(_, group)| mesh.size_of_set(group) > 1)?;
     let operand = func.ty(*stmt.args.first()?);
     let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
     let group_size = mesh.size_of_set(group);
