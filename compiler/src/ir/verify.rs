@@ -23,6 +23,7 @@ use crate::passes::exchange_halos::window_of;
 use crate::passes::insert_reshards::{frames_of, kept_sums, natural, needed};
 use crate::passes::propagate::{Assignment, Projection};
 use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
 
 /// What a module must hold and does not, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +73,7 @@ pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
         stage: module.stage,
         visible: vec![false; module.func.values.len()],
         defined: vec![false; module.func.values.len()],
+        halos: BTreeMap::new(),
         manual: AxisSet::EMPTY,
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
@@ -91,6 +93,8 @@ struct Verifier<'a> {
     stage: Stage,
     visible: Vec<bool>,
     defined: Vec<bool>,
+    /// For each halo, the statement that fetches it, and which of its results it is.
+    halos: BTreeMap<Value, (&'a Stmt, usize)>,
     manual: AxisSet,
     conditions: AxisSet,
     violations: Vec<Violation>,
@@ -332,7 +336,7 @@ impl<'a> Verifier<'a> {
         });
     }
 
-    fn ordinary(&mut self, op: &Op, stmt: &Stmt) {
+    fn ordinary(&mut self, op: &Op, stmt: &'a Stmt) {
         let rules = op.rules();
         if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
             return;
@@ -375,6 +379,9 @@ impl<'a> Verifier<'a> {
             let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
         }
+        if let Op::Halo(_) = op {
+            self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
+        }
         if let Op::Halo(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
@@ -409,6 +416,11 @@ impl<'a> Verifier<'a> {
         let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
         self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
         for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
+            let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
+            let is_its_own = self.halos.get(&halo).is_some_and(
+                |&(maker, at)| matches!(&maker.op, Op::Halo(made) if made.is_for(at, place.0, place.1, &maker.args)),
+            );
+            self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
             let wanted = reaches.halo_type(dim, from, self.mesh);
             self.expect(*self.func.ty(halo) == wanted, |it| {
                 format!("{} should be {}", it.display(halo), wanted.display(it.mesh))

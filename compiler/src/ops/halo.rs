@@ -13,13 +13,13 @@ use super::{Call, Mismatch, Reads, Rules, reshard};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::lower::{Fetch, Lowering};
-use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::window::{DimMap, Flow, Reaches, flow};
+use crate::ir::{Stmt, Value};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::passes::reshard::Traffic;
 use spmdc_grammar::codes::Code;
@@ -54,6 +54,20 @@ impl Halo {
     fn results(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let parts = self.parts.iter().enumerate();
         parts.flat_map(|(operand, part)| part.reaches.halos().into_iter().map(move |dim| (operand, dim)))
+    }
+
+    /// Whether the result of this number is what a window on `operand` lacks along a dimension, for a result that lies as `to` says.
+    pub fn is_for(
+        &self,
+        result: usize,
+        (operand, dim): (Value, usize),
+        (dims, to): (&[DimMap], &Sharding),
+        args: &[Value],
+    ) -> bool {
+        self.results().nth(result).is_some_and(|(part, along)| {
+            let HaloPart { dims: known, to: lies, .. } = &self.parts[part];
+            args[part] == operand && along == dim && known == dims && lies == to
+        })
     }
 
     fn fetches(&self, mesh: &Mesh) -> Vec<Vec<FetchDim>> {
