@@ -14,6 +14,9 @@ use crate::ir::machine::Machine;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, DType, Type};
 
+/// So many parts are enough for all cores.
+const ENOUGH_PARTS: u64 = 64;
+
 /// With more results than this there is enough to share already.
 const FEW_RESULTS: u64 = 16;
 
@@ -107,12 +110,14 @@ impl Cut {
         if elements <= machine.long_reduction || product(false) > FEW_RESULTS || product(false) == 0 {
             return None;
         }
-        // The longest one; of equals the outermost.
+        // The outermost one that is long enough, so that each part reads whole rows; otherwise the longest.
         let known = |(at, dim): (usize, &LoopDim)| match dim.extent {
-            Extent::Static(extent) if dim.reduced => Some((extent, std::cmp::Reverse(at))),
+            Extent::Static(extent) if dim.reduced => Some((extent, at)),
             Extent::Static(_) | Extent::Scalar { .. } => None,
         };
-        let (extent, std::cmp::Reverse(dim)) = kernel.dims.iter().enumerate().filter_map(known).max()?;
+        let dims = || kernel.dims.iter().enumerate().filter_map(known);
+        let longest = || dims().max_by_key(|&(extent, at)| (extent, std::cmp::Reverse(at)));
+        let (extent, dim) = dims().find(|&(extent, _)| extent >= ENOUGH_PARTS).or_else(longest)?;
         let part = machine.reduction_part.div_ceil(elements / extent).min(extent);
         let (full, rest) = (extent / part, extent % part);
         (full > 1).then_some(Cut { dim, part, full, rest })
@@ -141,6 +146,19 @@ mod tests {
             }],
             ..Kernel::default()
         }
+    }
+
+    #[test]
+    fn parts_are_whole_rows() {
+        let matrix = |rows, columns| {
+            let mut kernel = total(rows);
+            kernel.dims.push(LoopDim { extent: Extent::Static(columns), reduced: true });
+            Cut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
+        };
+        assert_eq!(matrix(2048, 4096), Some((0, 4)));
+        assert_eq!(matrix(4096, 2048), Some((0, 8)));
+        // A few rows are no work for many cores, and long enough to be cut.
+        assert_eq!(matrix(8, 1 << 20), Some((1, 2048)));
     }
 
     #[test]
