@@ -1,7 +1,7 @@
 //! What the parts of a kernel that devices call read and write.
 
 use super::shadow::{Name, Spot};
-use super::{Replay, Stop, fault, points};
+use super::{Replay, Stop, collapse, fault, points};
 use crate::codegen::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use crate::ir::Value;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
@@ -186,17 +186,7 @@ impl Accesses<'_> {
     ) -> Result<(), Stop> {
         let stride =
             |dim: usize| address.terms.iter().find(|&&(known, _)| known == dim).map_or(0, |&(_, stride)| stride);
-        let mut len = 1;
-        for (dim, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
-            match stride(dim) {
-                0 => range.end = range.start + 1,
-                1 if len == 1 => {
-                    len = (range.end - range.start) as u64;
-                    range.end = range.start + 1;
-                }
-                _ => {}
-            }
-        }
+        let len = collapse(&mut ranges, stride);
         for index in points(ranges) {
             replay.count(1)?;
             let at = self.address(call, address, &index);

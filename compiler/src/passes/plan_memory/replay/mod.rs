@@ -572,15 +572,23 @@ fn points(ranges: Vec<Range<i64>>) -> impl Iterator<Item = Vec<i64>> {
 /// The different sums of indices times strides, neighbours together: where each run begins, and how many it has.
 fn offsets(lens: Vec<i64>, strides: &[i64]) -> Vec<(i64, u64)> {
     let mut ranges: Vec<Range<i64>> = lens.iter().map(|&len| 0..len).collect();
+    let run = collapse(&mut ranges, |dim| strides[dim]);
+    points(ranges).map(|index| (index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run)).collect()
+}
+
+/// Shortens ranges of indices so that each run of neighbouring elements is visited once: a dimension of stride 0 to its first index, and
+/// one of stride 1, too. Returns the length of a run in elements.
+fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
     let mut run = 1;
-    for (range, stride) in ranges.iter_mut().zip(strides).filter(|(range, _)| !range.is_empty()) {
-        match stride {
-            0 => range.end = 1,
-            1 if run == 1 => run = std::mem::replace(&mut range.end, 1) as u64,
+    for (dim, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
+        let len = (range.end - range.start) as u64;
+        match stride(dim) {
+            0 => range.end = range.start + 1,
+            1 if run == 1 => (run, range.end) = (len, range.start + 1),
             _ => {}
         }
     }
-    points(ranges).map(|index| (index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run)).collect()
+    run
 }
 
 /// The values that tasks make, but for what a loop carries from trip to trip.
