@@ -447,4 +447,8 @@ fn a_plan_of_memory_is_replayed_on_request() {
         let said = folder.spmdc(&[&["run", "p.spmd", "--arg", "x=ones"], more].concat());
         assert_eq!((said.status, &said.out), (0, &plain.out), "{}", said.err);
     }
+    let folder = Folder::with(&[("large.spmd", "fn main(x: f32[1048576, 1048576]) { x + 1 }\n")]);
+    let said = folder.spmdc(&["plan", "large.spmd", "--verify"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(said.err.contains("`--verify` did not look at the plan of memory"), "{}", said.err);
 }

@@ -24,7 +24,7 @@ use crate::passes::insert_reshards::{BYTES_PER_OPERATION, MANY_TRIPS, insert_res
 use crate::passes::local_winners::local_winners;
 use crate::passes::overlap::overlap;
 use crate::passes::partition::partition;
-use crate::passes::plan_memory::plan_memory;
+use crate::passes::plan_memory::{Planned, plan_memory};
 use crate::passes::propagate::refine::{Cuts, Refined, both};
 use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
 use crate::passes::reshard::STEP;
@@ -60,6 +60,8 @@ pub struct Compilation {
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
     pub warnings: Vec<Diagnostic>,
+    /// Whether the plan of memory was to be replayed, but is too large for that.
+    pub doubtful: bool,
     /// How long each part took, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
@@ -89,14 +91,14 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
             run.time("schedule");
             let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
             let planned = plan_memory(&module, &schedule, &|span| site(set, &lines, span), options.verify);
-            let (mut program, kernels) = planned.map_err(|fault| {
+            let Planned { mut program, kernels, doubtful } = planned.map_err(|fault| {
                 let message = format!("the plan of memory is wrong: {fault}");
                 vec![Diagnostic::error(Code::E0999, Span::default(), message)]
             })?;
             run.time("plan_memory");
             program.files = set.files.iter().map(|file| file.name.clone()).collect();
             program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
-            (run.out.program, run.out.kernels) = (Some(program), kernels);
+            (run.out.program, run.out.kernels, run.out.doubtful) = (Some(program), kernels, doubtful);
         }
     }
     Ok(run.out)

@@ -15,6 +15,7 @@ use spmdc_runtime::io::npy::NpySource;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_runtime::io::safetensors::SafetensorsFile;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// Programs that need more devices or memory than this are only checked: they would be slow, not wrong.
@@ -160,7 +161,7 @@ pub fn safetensors(data: &[u8]) {
     });
 }
 
-/// Another text or file: some bytes, words or lines are gone, twice, elsewhere, or those of another one.
+/// Another text or file: some bytes, words or lines are gone, twice, elsewhere, those of another one, or others of their kind.
 pub fn damaged(data: &[u8], other: &[u8], draw: &mut Draw) -> Vec<u8> {
     let mut data = data.to_vec();
     for _ in 0..1 + draw.below(4) {
@@ -170,32 +171,120 @@ pub fn damaged(data: &[u8], other: &[u8], draw: &mut Draw) -> Vec<u8> {
         }
         let (a, b) = (pieces[draw.below(pieces.len())].clone(), pieces[draw.below(pieces.len())].clone());
         let theirs = self::pieces(other, draw);
-        let piece = match draw.below(5) {
+        let piece = match draw.below(8) {
             0 => Vec::new(),
             1 => data[b].to_vec(),
             2 => [&data[a.clone()], &data[a.clone()]].concat(),
             3 if !theirs.is_empty() => other[theirs[draw.below(theirs.len())].clone()].to_vec(),
-            _ => {
-                const NUMBERS: [&str; 9] =
-                    ["0", "-1", "1", "2147483648", "9223372036854775807", "1e400", "@", "_", "\""];
-                draw.pick(&NUMBERS).as_bytes().to_vec()
+            4..=6 => {
+                replace_word(&mut data, other, draw);
+                continue;
             }
+            _ => draw.pick(&NUMBERS).as_bytes().to_vec(),
         };
         data.splice(a, piece);
     }
     data
 }
 
+/// A text with one to three of its whole numbers changed to sizes that nobody has memory or time for, or that barely exist.
+pub fn with_hostile_sizes(data: &[u8], draw: &mut Draw) -> Vec<u8> {
+    let mut data = data.to_vec();
+    for _ in 0..1 + draw.below(3) {
+        let numbers: Vec<Range<usize>> =
+            words(&data).into_iter().filter(|word| WordKind::of(&data[word.clone()]) == WordKind::Number).collect();
+        if !numbers.is_empty() {
+            data.splice(numbers[draw.below(numbers.len())].clone(), draw.pick(&SIZES).bytes());
+        }
+    }
+    data
+}
+
+const NUMBERS: [&str; 9] = ["0", "-1", "1", "2147483648", "9223372036854775807", "1e400", "@", "_", "\""];
+
+const SIZES: [&str; 14] = [
+    "0",
+    "1",
+    "255",
+    "32768",
+    "65537",
+    "1000003",
+    "16777216",
+    "2147483647",
+    "2147483648",
+    "4294967297",
+    "1099511627776",
+    "4611686018427387904",
+    "9223372036854775807",
+    "18446744073709551615",
+];
+
+/// What a word is to the grammar, roughly: enough to put another in its place that parses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WordKind {
+    Number,
+    DType,
+    Keyword,
+    Name,
+    Operator,
+}
+
+impl WordKind {
+    fn of(word: &[u8]) -> WordKind {
+        const DTYPES: [&str; 13] =
+            ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"];
+        const KEYWORDS: [&str; 8] = ["fn", "let", "mut", "for", "in", "if", "else", "const"];
+        let is = |list: &[&str]| list.iter().any(|item| item.as_bytes() == word);
+        match word.first() {
+            Some(byte) if byte.is_ascii_digit() => WordKind::Number,
+            _ if is(&DTYPES) => WordKind::DType,
+            _ if is(&KEYWORDS) => WordKind::Keyword,
+            Some(byte) if is_of_word(*byte) => WordKind::Name,
+            Some(_) | None => WordKind::Operator,
+        }
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Every word and every other character that is not a space.
+fn words(data: &[u8]) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
+    for (at, &byte) in data.iter().enumerate() {
+        match words.last_mut() {
+            Some(word) if word.end == at && is_of_word(byte) && is_of_word(data[at - 1]) => word.end = at + 1,
+            _ if byte.is_ascii_whitespace() => {}
+            _ => words.push(at..at + 1),
+        }
+    }
+    words
+}
+
+/// Puts another word of the same kind, of this text or of the other, in the place of one.
+fn replace_word(data: &mut Vec<u8>, other: &[u8], draw: &mut Draw) {
+    let ours = words(data);
+    if ours.is_empty() {
+        return;
+    }
+    let place = ours[draw.below(ours.len())].clone();
+    let kind = WordKind::of(&data[place.clone()]);
+    let (source, from) = if draw.chance(70) { (&data[..], ours) } else { (other, words(other)) };
+    let same: Vec<Range<usize>> = from.into_iter().filter(|word| WordKind::of(&source[word.clone()]) == kind).collect();
+    if !same.is_empty() {
+        let word = source[same[draw.below(same.len())].clone()].to_vec();
+        data.splice(place, word);
+    }
+}
+
 /// Its lines, its words, or its bytes.
-fn pieces(data: &[u8], draw: &mut Draw) -> Vec<std::ops::Range<usize>> {
+fn pieces(data: &[u8], draw: &mut Draw) -> Vec<Range<usize>> {
     let kind = draw.below(4);
     let ends = |at: usize| match kind {
         0 => data[at] == b'\n',
         1 => true,
-        _ => {
-            let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-            at + 1 == data.len() || !word(data[at]) || !word(data[at + 1])
-        }
+        _ => at + 1 == data.len() || !is_of_word(data[at]) || !is_of_word(data[at + 1]),
     };
     let mut pieces = Vec::new();
     let mut start = 0;

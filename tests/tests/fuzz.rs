@@ -1,6 +1,7 @@
 //! The entry points of the fuzzers, briefly: the cases and files of the tests, damaged.
 //!
-//! 60 inputs for each. `FUZZ=20000` tries more, from `FUZZ_FROM=0` on; `FUZZ_TARGET=check` only one entry point.
+//! 60 inputs for each. `FUZZ=20000` tries more, from `FUZZ_FROM=0` on; `FUZZ_TARGET=check` only one entry point, `sizes` only the hostile
+//! sizes. It says which input took longest and how much memory there was at once.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,11 +9,12 @@ use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npy::write_npy;
 use spmdc_runtime::io::npz::write_npz;
 use spmdc_tests::case::{files, programs};
-use spmdc_tests::fuzz::{TARGETS, damaged};
+use spmdc_tests::fuzz::{self, TARGETS, Target, damaged, with_hostile_sizes};
 use spmdc_tests::random::Draw;
 use spmdc_tests::root;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 /// Whole inputs of an entry point, to be damaged.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -39,30 +41,62 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-#[test]
-fn damaged_inputs_do_no_harm() {
-    let env = |name: &str| std::env::var(name).ok();
-    let number = |name: &str| env(name).and_then(|text| text.parse::<u64>().ok());
+/// Calls the entry points of these names with as many inputs as wanted, and lists what is wrong.
+fn try_all(targets: &[(&str, Target)], input: impl Fn(&str, &[Vec<u8>], u64) -> Vec<u8>) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (from, count) = (number("FUZZ_FROM").unwrap_or(0), number("FUZZ").unwrap_or(60));
     let mut wrong = Vec::new();
-    for (name, target) in TARGETS {
-        if env("FUZZ_TARGET").is_some_and(|only| only != name) {
-            continue;
-        }
+    for &(name, target) in targets {
         let corpus = corpus(name);
+        let mut slowest = (Duration::ZERO, 0);
         for number in from..from + count {
-            let mut draw = Draw::new(name, number);
-            let (data, other) = (draw.below(corpus.len()), draw.below(corpus.len()));
-            let input = match name {
-                // Any bytes choose a program.
-                "run" => (0..200).map(|_| draw.below(256) as u8).collect(),
-                _ => damaged(&corpus[data], &corpus[other], &mut draw),
-            };
+            let input = input(name, &corpus, number);
+            let start = Instant::now();
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
-                let text = String::from_utf8_lossy(&input[..input.len().min(1000)]).into_owned();
+                let text = String::from_utf8_lossy(&input[..input.len().min(1000)]);
                 wrong.push(format!("{name}, input {number}:\n{text}"));
             }
+            slowest = slowest.max((start.elapsed(), number));
         }
+        println!("{name}: {count} inputs, the slowest is {} with {:.0?}", slowest.1, slowest.0);
     }
+    println!("{}", peak_memory());
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What Linux says about the most memory that this process had.
+fn peak_memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no peak of memory is known").to_string()
+}
+
+fn only() -> Option<String> {
+    std::env::var("FUZZ_TARGET").ok()
+}
+
+#[test]
+fn damaged_inputs_do_no_harm() {
+    let wanted: Vec<(&str, Target)> =
+        TARGETS.into_iter().filter(|(name, _)| only().is_none_or(|only| only == *name)).collect();
+    try_all(&wanted, |name, corpus, number| {
+        let mut draw = Draw::new(name, number);
+        let (data, other) = (draw.below(corpus.len()), draw.below(corpus.len()));
+        match name {
+            // Any bytes choose a program.
+            "run" => (0..200).map(|_| draw.below(256) as u8).collect(),
+            _ => damaged(&corpus[data], &corpus[other], &mut draw),
+        }
+    });
+}
+
+#[test]
+fn hostile_sizes_do_no_harm() {
+    if only().is_some_and(|only| only != "sizes") {
+        return;
+    }
+    try_all(&[("sizes", fuzz::check)], |name, corpus, number| {
+        let mut draw = Draw::new(name, number);
+        let data = draw.below(corpus.len());
+        with_hostile_sizes(&corpus[data], &mut draw)
+    });
 }

@@ -13,7 +13,9 @@ use spmdc_compiler::codegen::machine::CodegenError;
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::findings;
-use spmdc_grammar::diagnostic::Severity;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::Span;
 use spmdc_runtime::start::Failure;
 use spmdc_runtime::trap::RunError;
 
@@ -35,6 +37,11 @@ fn compile(
     let options = Options { check: loaded.options, stop_after, verify };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
+    if compilation.doubtful {
+        let message = "`--verify` did not look at the plan of memory: it is too large for that";
+        let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
+        reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`")], texts);
+    }
     // A command that needs less of the compiler than lints do has nothing to communicate about.
     if let Some(module) = compilation.stage(Stage::Partitioned) {
         let (errors, warnings): (Vec<_>, Vec<_>) =

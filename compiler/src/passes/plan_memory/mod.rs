@@ -44,14 +44,22 @@ use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, P
 use steps::Emitter;
 use storage::Storage;
 
-/// The program for the runtime, but for its files and times, and its kernels. If asked, so many runs of elements of the
-/// plan are replayed; the error says what is wrong with it.
+/// A plan of memory, with what runs in it.
+pub struct Planned {
+    /// The program for the runtime, but for its files and times.
+    pub program: Program,
+    pub kernels: Vec<Kernel>,
+    /// Whether the plan was to be replayed, and could only be in part.
+    pub doubtful: bool,
+}
+
+/// Plans the memory of a schedule. If asked, so many runs of elements of the plan are replayed; the error says what is wrong with it.
 pub fn plan_memory(
     module: &Module,
     schedule: &Schedule,
     site: &dyn Fn(Span) -> Site,
     verify: Option<u64>,
-) -> Result<(Program, Vec<Kernel>), String> {
+) -> Result<Planned, String> {
     let (func, mesh) = (&module.func, &module.mesh);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
@@ -84,13 +92,14 @@ pub fn plan_memory(
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         compile_ms: 0.0,
     };
-    if let Some(most) = verify {
-        replay(
+    let doubtful = match verify {
+        None => false,
+        Some(most) => !replay(
             &Plan { func, schedule, lifetimes: &lifetimes, storage: &storage, program: &program, kernels: &kernels },
             most,
-        )?;
-    }
-    Ok((program, kernels))
+        )?,
+    };
+    Ok(Planned { program, kernels, doubtful })
 }
 
 /// Every buffer, named for the largest of what lies in it that the user has a name for.

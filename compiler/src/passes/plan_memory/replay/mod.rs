@@ -45,11 +45,20 @@ pub struct Plan<'a> {
     pub kernels: &'a [Kernel],
 }
 
-/// Replays a plan; what is wrong with it first. What would take more than so many runs of neighbouring elements, and kilobytes, is
-/// not looked at to its end.
-pub fn replay(plan: &Plan<'_>, most: u64) -> Result<(), String> {
+/// Units of memory that are followed at most; each takes four bytes, and twenty where it is written.
+const MOST_UNITS: u64 = 1 << 27;
+
+/// Replays a plan and says whether it came to the end, or what is wrong first. It stops where it would take more than so many runs of
+/// neighbouring elements, and kilobytes.
+pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
     let mesh = Mesh::new(&plan.program.mesh).map_err(|error| error.message)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
+    // A schedule may need more memory than there is anywhere.
+    let bytes = plan.program.arenas.iter().map(|arena| arena.bytes.saturating_mul(mesh.devices() as u64));
+    let bytes = bytes.fold(0, u64::saturating_add);
+    if bytes / unit > MOST_UNITS || bytes / 1024 > most {
+        return Ok(false);
+    }
     let mut replay = Replay {
         plan,
         mesh: &mesh,
@@ -60,7 +69,8 @@ pub fn replay(plan: &Plan<'_>, most: u64) -> Result<(), String> {
         line: 0,
     };
     match replay.program() {
-        Ok(()) | Err(Stop::Enough) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(Stop::Enough) => Ok(false),
         Err(Stop::Fault(fault)) => Err(format!("line {}: {fault}", replay.line)),
     }
 }

@@ -21,7 +21,8 @@ fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String
     let schedule = schedule(module, &fuse(&module.func, &module.mesh)).unwrap();
     let lifetimes = Lifetimes::new(&module.func, &schedule, &module.mesh);
     let storage = Storage::new(&schedule, &lifetimes, &module.mesh);
-    let (mut program, kernels) = plan_memory(module, &schedule, &|_| Site::default(), None).unwrap();
+    let planned = plan_memory(module, &schedule, &|_| Site::default(), None).unwrap();
+    let (mut program, kernels) = (planned.program, planned.kernels);
     change(&mut program);
     let plan = Plan {
         func: &module.func,
@@ -31,7 +32,7 @@ fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String
         program: &program,
         kernels: &kernels,
     };
-    replay(&plan, u64::MAX)
+    replay(&plan, u64::MAX).map(|whole| assert!(whole))
 }
 
 fn each_kernel(steps: &mut [Step], change: &mut dyn FnMut(&mut KernelStep)) {
