@@ -211,11 +211,15 @@ impl<'a> Replay<'a> {
                 for &stack in stacked {
                     self.writes_all(stack)?;
                 }
-                let made = made_in(body);
-                self.until_stable(&made, stacked, &mut |replay| {
-                    replay.writes_all(*counter)?;
-                    replay.tasks(body, steps)
-                })?;
+                // No trip reaches what has no element, such as the stack of a loop without trips.
+                let never = matches!((start, end), (Limit::Const(start), Limit::Const(end)) if start >= end);
+                if !never {
+                    let made = made_in(body);
+                    self.until_stable(&made, stacked, &mut |replay| {
+                        replay.writes_all(*counter)?;
+                        replay.tasks(body, steps)
+                    })?;
+                }
             }
             (Task::While { cond, flag, body, .. }, Step::While { cond: test, body: steps, .. }) => {
                 let mut made = made_in(cond);
