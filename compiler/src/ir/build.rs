@@ -8,6 +8,7 @@ use crate::check::{rank_too_large, too_large};
 use crate::ir::explicit::Choice;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
+use crate::ir::partial_sums::Factor;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ir::typing;
@@ -19,6 +20,7 @@ use crate::ops::{self, Mismatch, Op};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
 
 pub struct Builder {
     pub mesh: Mesh,
@@ -38,6 +40,8 @@ pub struct Builder {
     pub exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
+    /// What is known of values as factors of partial sums; nothing of those that are not here.
+    factors: BTreeMap<Value, Factor>,
 }
 
 impl Builder {
@@ -52,6 +56,7 @@ impl Builder {
             called: None,
             exact: false,
             conflict: None,
+            factors: BTreeMap::new(),
         }
     }
 
@@ -68,9 +73,10 @@ impl Builder {
         let op = op.into();
         self.check_reached(&op)?;
         let types = self.func.types(args);
+        let factors: Vec<Factor> = args.iter().map(|arg| self.factors.get(arg).copied().unwrap_or_default()).collect();
         let inferred = match self.exact {
             true => typing::shapes(&op, &types, &self.mesh),
-            false => typing::result_types(&op, &types, &self.mesh),
+            false => typing::result_types(&op, &types, &factors, &self.mesh),
         };
         let results = match inferred {
             Ok(results) => results,
@@ -84,6 +90,10 @@ impl Builder {
         }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
+        let known = Factor::of(&op, &factors);
+        if known != Factor::default() {
+            self.factors.extend(results.iter().map(|&result| (result, known)));
+        }
         let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };
         self.innermost().stmts.push(stmt);
         Ok(results)

@@ -8,6 +8,7 @@
 //! A choice that the program must make is a [`Mismatch`] with the [`Choice`]s that it has.
 
 use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passes_sums};
 use crate::ir::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::typing::explicit_part;
@@ -63,9 +64,15 @@ pub enum Edit {
 type FactorAxes = Vec<Vec<u8>>;
 
 /// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch stand in the
-/// order of what they cost.
-pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
-    derived(op, args, results, mesh).map_err(|mut mismatch| {
+/// order of what they cost. `factors` says what is known of the operands as factors of partial sums.
+pub fn layouts(
+    op: &Op,
+    args: &[&Type],
+    factors: &[Factor],
+    results: &[ArrayType],
+    mesh: &Mesh,
+) -> Result<Vec<Sharding>, Mismatch> {
+    derived(op, args, factors, results, mesh).map_err(|mut mismatch| {
         if matches!(op, Op::Reshape(_)) && mismatch.code == Code::E0301 {
             mismatch.choices.extend(reshaped_choices(args[0], &results[0], mesh));
         }
@@ -78,11 +85,11 @@ pub fn layouts(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> R
 fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
-    let layout = derived(&back, &[&laid_out], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
+    let layout = derived(&back, &[&laid_out], &[], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
     // What is found must lead back: one element is on all devices, for example.
     let operand = Type { sharding: layout.clone(), ..from.clone() };
     let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
-    let found = derived(&there, &[&operand], std::slice::from_ref(result), mesh).ok()?.pop()?;
+    let found = derived(&there, &[&operand], &[], std::slice::from_ref(result), mesh).ok()?.pop()?;
     (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
 }
 
@@ -163,8 +170,14 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
     outs.filter_map(choice).collect()
 }
 
-fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Result<Vec<Sharding>, Mismatch> {
-    let context = Context { op, args, results, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
+fn derived(
+    op: &Op,
+    args: &[&Type],
+    factors: &[Factor],
+    results: &[ArrayType],
+    mesh: &Mesh,
+) -> Result<Vec<Sharding>, Mismatch> {
+    let context = Context { op, args, factors, results, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
     let unreduced = context.unreduced()?;
@@ -201,6 +214,7 @@ fn derived(op: &Op, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Resul
 struct Context<'a> {
     op: &'a Op,
     args: &'a [&'a Type],
+    factors: &'a [Factor],
     results: &'a [ArrayType],
     mesh: &'a Mesh,
     explicit: AxisSet,
@@ -400,53 +414,32 @@ impl Context<'_> {
     }
 }
 
-/// Whether an op commutes with the sum, so that partial sums as operands give partial sums: `sets` are the axes over which each operand
-/// is partial.
-pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
-    let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return true };
-    let only_one = sets.iter().enumerate().all(|(at, set)| at == first || set.is_empty());
-    let alike = sets.iter().all(|set| *set == sets[first]);
-    match op {
-        Op::Unary(Unary(op)) => *op == UnaryOp::Neg,
-        Op::Binary(Binary(op)) => match op {
-            BinaryOp::Add | BinaryOp::Sub => alike,
-            BinaryOp::Mul => only_one,
-            // Quotients of integers are rounded.
-            BinaryOp::Div => only_one && first == 0 && args[0].dtype().is_float(),
-            _ => false,
-        },
-        Op::Cast(cast) => args[first].dtype().is_float() && cast.to.is_float(),
-        Op::Einsum(_) => only_one,
-        Op::Reduce(reduce) => reduce.op == ReduceOp::Sum,
-        // Zeros add nothing, however many devices have them.
-        Op::Pad(pad) => pad.value == 0,
-        Op::Window(window) => alike && window.map.fill == 0,
-        Op::Concatenate(_) => alike,
-        Op::Transpose(_) | Op::Reshape(_) | Op::Slice(_) | Op::Broadcast(_) | Op::Flip(_) | Op::Roll(_) => true,
-        Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => true,
-        _ => false,
-    }
-}
-
 /// Partial sums as operands.
 impl Context<'_> {
-    /// The axes over which the results are partial sums: an op that commutes with the sum passes them on, others need the whole.
+    /// The axes over which the results are partial sums: an op that commutes with the sum, and makes no partial sum larger, passes them
+    /// on; others need the whole.
     fn unreduced(&self) -> Result<AxisSet, Mismatch> {
         let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(self.explicit)).collect();
         let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
-        if passes_sums(self.op, self.args, &sets) {
+        if passes_sums(self.op, self.args, &sets, self.factors) {
             return Ok(sets[first]);
         }
         let axes = self.mesh.display_set(sets[first]);
-        let message =
-            format!("{} needs the whole sum, but `{}` is partial sums over {axes}", self.name(), self.display(first));
+        let (name, shown) = (self.name(), self.display(first));
+        let commutes = commutes_with_sum(self.op, self.args, &sets);
+        let needed = if commutes { magnitude_needed(self.op) } else { "the whole sum" };
+        let which = if commutes { ", which may be larger than their sum" } else { "" };
+        let message = format!("{name} needs {needed}, but `{shown}` is partial sums over {axes}{which}");
         let with = |at: usize, unreduced: AxisSet| Sharding { unreduced, ..self.args[at].sharding.close() };
         let mut choices = vec![self.reshard(first, with(first, AxisSet::EMPTY))];
         // Where all operands may be partial alike, the others become so: the first device along the axes keeps all of them.
         let are_whole =
             |&at: &usize| sets[at].union(self.args[at].sharding.used_axes().intersect(sets[first])).is_empty();
         let others: Vec<usize> = (0..sets.len()).filter(|&at| sets[at] != sets[first]).collect();
-        if others.iter().all(are_whole) && passes_sums(self.op, self.args, &vec![sets[first]; sets.len()]) {
+        if !others.is_empty()
+            && others.iter().all(are_whole)
+            && commutes_with_sum(self.op, self.args, &vec![sets[first]; sets.len()])
+        {
             choices.push(self.reshards(others.into_iter().map(|at| (at, with(at, sets[first]))).collect()));
         }
         Err(Mismatch::new(Code::E0306, message).choices(choices))
@@ -561,7 +554,8 @@ impl Context<'_> {
         let mut choice = self.reshard(operand, to);
         let after = Context { args: &args, ..*self };
         let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| after.explicit_axes(ty)).collect();
-        let layout = derived(self.op, &args, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
+        let layout =
+            derived(self.op, &args, self.factors, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
         // Where the operands disagree elsewhere, too, this is the first of several edits.
         let (Some(layout), Ok(shares)) = (layout, after.shares(rule, &operands)) else { return (choice, None) };
         let layout = layout.close();

@@ -13,6 +13,7 @@ pub mod explicit;
 pub mod machine;
 pub mod mesh;
 pub mod origin;
+pub mod partial_sums;
 pub mod parts;
 pub mod print;
 pub mod sharding;

@@ -6,12 +6,14 @@
 
 use crate::ir::explicit;
 use crate::ir::mesh::{AxisKind, Mesh};
+use crate::ir::partial_sums::Factor;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::{Mismatch, Op};
 use spmdc_runtime::abi::ReduceOp;
 
-pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+/// The types of the results; `factors` says what is known of the operands' elements.
+pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let rules = op.rules();
     if let Some(types) = rules.result_types(args, mesh) {
         return types;
@@ -21,7 +23,7 @@ pub fn result_types(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, M
     let results = rules.infer(&arrays)?;
     let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
         true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
-        false => explicit::layouts(op, args, &results, mesh)?,
+        false => explicit::layouts(op, args, factors, &results, mesh)?,
     };
     Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
 }

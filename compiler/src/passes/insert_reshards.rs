@@ -20,9 +20,9 @@
 mod sums;
 
 use crate::ir::blocks::received;
-use crate::ir::explicit::passes_sums;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::{ASKED, Origin};
+use crate::ir::partial_sums::commutes_with_sum;
 use crate::ir::sharding::{self, Sharding};
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::window::{DimMap, Reaches, WindowMap};
@@ -496,7 +496,7 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     };
     let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced.intersect(wanted)).collect();
     let are_sums = args.iter().all(|ty| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum);
-    if are_sums && passes_sums(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
+    if are_sums && commutes_with_sum(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
 }
 
 /// For each factor the frame of its blocks, if they are not those of its own size.

@@ -34,16 +34,14 @@
 //! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
 
 use super::{BYTES_PER_OPERATION, Frame, Inserter, MANY_TRIPS, frames_of, natural};
-use crate::ir::explicit::passes_sums;
 use crate::ir::mesh::AxisKind;
 use crate::ir::origin::Origin;
+use crate::ir::partial_sums::{Factor, passes_sums};
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::{Block, Stmt, Value};
 use crate::ops::Op;
-use crate::ops::elementwise::{Binary, BinaryOp};
 use crate::ops::factors::FactorKind;
-use crate::ops::number::to_float;
 use crate::ops::reshard::Reshard;
 use crate::passes::propagate::{Assignment, Projection};
 use spmdc_runtime::abi::ReduceOp;
@@ -121,15 +119,6 @@ struct Nodes {
     consumers: BTreeMap<Value, Vec<usize>>,
 }
 
-/// What a number does to partial sums, of which each may be as large as a number can be.
-#[derive(Clone, Copy, Debug, Default)]
-struct Factor {
-    /// Products with it are no larger. Zero is none of these: it makes NaN of an infinite sum, where a partial sum may be finite.
-    shrinks: bool,
-    /// Quotients by it are no larger.
-    grows: bool,
-}
-
 /// In place of a statement: the value goes round in a loop.
 const ROUND: usize = usize::MAX;
 
@@ -170,7 +159,7 @@ struct Sums<'a, 'b> {
     asked: BTreeMap<Value, Vec<Sharding>>,
     /// Values whose users decided differently.
     disputed: Vec<Value>,
-    /// What is known of numbers.
+    /// What is known of values as factors of partial sums.
     constants: Vec<Factor>,
     /// What every device can make for itself in any layout.
     makers: BTreeMap<Value, Stmt>,
@@ -199,14 +188,9 @@ impl<'a, 'b> Sums<'a, 'b> {
         body.each_use(&mut |value| uses[value.0 as usize] += 1);
         let mut constants = vec![Factor::default(); count];
         body.walk(&mut |stmt| {
-            if let (Op::Constant(op), [result]) = (&stmt.op, stmt.results.as_slice()) {
-                let dtype = op.array.dtype();
-                let number = |&bits: &u64| if dtype.is_float() { to_float(dtype, bits) } else { 1.0 };
-                let all = |fits: fn(f64) -> bool| op.array.bits.iter().map(number).all(fits);
-                constants[result.0 as usize] = Factor {
-                    shrinks: all(|number| number != 0.0 && number.abs() <= 1.0),
-                    grows: all(|number| number.is_finite() && number.abs() >= 1.0),
-                };
+            if let [result] = stmt.results.as_slice() {
+                let operands: Vec<Factor> = stmt.args.iter().map(|arg| constants[arg.0 as usize]).collect();
+                constants[result.0 as usize] = Factor::of(&stmt.op, &operands);
             }
         });
         let mut makers = BTreeMap::new();
@@ -256,11 +240,6 @@ impl<'a, 'b> Sums<'a, 'b> {
             // Products of partial operands repeat work.
             Op::Einsum(_) | Op::Branch(_) | Op::Manual(_) => return Vec::new(),
             _ if stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) => return Vec::new(),
-            Op::Cast(op) => {
-                let (from, to) = (args[0].dtype(), op.to);
-                let exact = from.is_float() && to.is_float() && from.size() < to.size();
-                if exact { each(0) } else { Vec::new() }
-            }
             _ => each(0),
         };
         if args.len() > 1 {
@@ -270,10 +249,8 @@ impl<'a, 'b> Sums<'a, 'b> {
         sets.retain(|set| {
             let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
             let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
-            let divides = matches!(stmt.op, Op::Binary(Binary(BinaryOp::Div)));
-            let fits = |factor: Factor| if divides { factor.grows } else { factor.shrinks };
-            let others = |at: usize| set.contains(&at) || fits(self.constants[stmt.args[at].0 as usize]);
-            passes_sums(&stmt.op, &args, &axes) && (0..args.len()).all(others)
+            let factors: Vec<Factor> = stmt.args.iter().map(|arg| self.constants[arg.0 as usize]).collect();
+            passes_sums(&stmt.op, &args, &axes, &factors)
         });
         sets
     }
@@ -712,6 +689,10 @@ mod tests {
         // Parts of a sum may be larger than the sum, and too large when they are scaled.
         assert_eq!(products("2 * (x @ y) + x @ z").len(), 2);
         assert_eq!(products("(x @ y) / 0.5 + x @ z").len(), 2);
+        // A list of numbers is known, and what is made of one; integers wrap.
+        assert_eq!(products("flip([1, -0.5], axis=0) * (x @ y)[:, :2] + (x @ z)[:, :2]"), ["all_reduce 1x64"]);
+        assert_eq!(products("[1, 2] * (x @ y)[:, :2] + (x @ z)[:, :2]").len(), 2);
+        assert_eq!(products("i32(s) * sum(i32(x), axis=1) + sum(i32(z), axis=0)"), ["all_reduce 1x32"]);
         // Needed whole for itself, too.
         assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
     }
