@@ -288,15 +288,19 @@ pub fn reduce(
     keepdims: bool,
 ) -> Result<Value, Diagnostic> {
     let dtype = build.ty(value).dtype();
-    let value = match op {
-        ReduceOp::Sum | ReduceOp::Product => promote::cast(build, value, accumulated(dtype))?,
-        ReduceOp::And | ReduceOp::Or => elementwise::truth(build, value)?,
-        ReduceOp::Max | ReduceOp::Min => value,
+    let (value, result) = match op {
+        ReduceOp::Sum | ReduceOp::Product => {
+            let result = accumulated(dtype);
+            (promote::cast(build, value, summed_in(dtype))?, result)
+        }
+        ReduceOp::And | ReduceOp::Or => (elementwise::truth(build, value)?, DType::Bool),
+        ReduceOp::Max | ReduceOp::Min => (value, dtype),
     };
-    if axes.is_empty() { Ok(value) } else { build.emit1(Reduce::new(op, axes, keepdims), &[value]) }
+    let value = if axes.is_empty() { value } else { build.emit1(Reduce::new(op, axes, keepdims), &[value])? };
+    promote::cast(build, value, result)
 }
 
-/// The type in which values are summed: small integers widen to 32 bits.
+/// The type of sums and products: small integers widen to 32 bits.
 pub fn accumulated(dtype: DType) -> DType {
     match dtype {
         DType::Bool | DType::I8 | DType::I16 => DType::I32,
@@ -310,6 +314,16 @@ pub fn accumulated(dtype: DType) -> DType {
         | DType::F32
         | DType::F64
         | DType::Key => dtype,
+    }
+}
+
+/// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
+pub fn summed_in(dtype: DType) -> DType {
+    match dtype {
+        DType::Bool | DType::I8 | DType::I16 => DType::I32,
+        DType::U8 | DType::U16 => DType::U32,
+        DType::F16 | DType::Bf16 => DType::F32,
+        DType::I32 | DType::I64 | DType::U32 | DType::U64 | DType::F32 | DType::F64 | DType::Key => dtype,
     }
 }
 

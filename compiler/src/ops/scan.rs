@@ -6,7 +6,7 @@
 
 use super::elementwise::BinaryOp;
 use super::factors::{FactorKind, Factors};
-use super::reduce::{accumulated, dtype_of};
+use super::reduce::{accumulated, dtype_of, summed_in};
 use super::reshape::reshape;
 use super::{Call, Mismatch, Reads, Rules, number, promote, shape};
 use crate::check::args::Args;
@@ -335,13 +335,14 @@ impl Call for Scan {
         let mut value = args.array(build, "x")?;
         let axis = args.optional_int("axis")?;
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);
-        let mut asked = None;
+        let mut result = build.ty(value).dtype();
         if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
-            asked = dtype_of(args)?;
-            let dtype = asked.unwrap_or(build.ty(value).dtype());
-            // Small integers wrap alike at the end.
+            let asked = dtype_of(args)?;
+            let dtype = asked.unwrap_or(result);
+            result = asked.unwrap_or(accumulated(dtype));
+            // Small integers wrap alike at the end; the totals of halves may be beyond the largest half.
             value = promote::cast(build, value, dtype)?;
-            value = promote::cast(build, value, accumulated(dtype))?;
+            value = promote::cast(build, value, summed_in(dtype))?;
             if axis.is_none() {
                 let len = build.ty(value).array.len();
                 value = reshape(build, value, &[len])?;
@@ -353,10 +354,7 @@ impl Call for Scan {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
         let scanned = build.emit1(Scan { op, axis, reverse }, &operands)?;
-        Ok(Term::Array(match asked {
-            Some(dtype) => promote::cast(build, scanned, dtype)?,
-            None => scanned,
-        }))
+        Ok(Term::Array(promote::cast(build, scanned, result)?))
     }
 }
 

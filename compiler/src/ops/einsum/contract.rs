@@ -12,10 +12,9 @@ use crate::ir::Value;
 use crate::ir::build::Builder;
 use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{DimSharding, Sharding};
-use crate::ir::types::DType;
 use crate::ops::elementwise::{Binary, BinaryOp};
 use crate::ops::promote::{self, Operand};
-use crate::ops::reduce::reduce;
+use crate::ops::reduce::{reduce, summed_in};
 use crate::ops::reshape::reshape;
 use crate::ops::reshard::{Reshard, complete};
 use crate::ops::transpose::transpose;
@@ -56,16 +55,6 @@ impl Out {
         let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
         let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, frame: None }).collect();
         Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
-    }
-}
-
-/// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
-pub fn summed_in(dtype: DType) -> DType {
-    match dtype {
-        DType::Bool | DType::I8 | DType::I16 => DType::I32,
-        DType::U8 | DType::U16 => DType::U32,
-        DType::F16 | DType::Bf16 => DType::F32,
-        DType::I32 | DType::I64 | DType::U32 | DType::U64 | DType::F32 | DType::F64 | DType::Key => dtype,
     }
 }
 
@@ -400,6 +389,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::ir::eval::Array;
+    use crate::ir::types::DType;
     use crate::ops::testing::{self, floats, int, integers, ints};
 
     fn counted(shape: &[usize]) -> Array {

@@ -4,7 +4,6 @@
 //! device has the part of the diagonal that lies in its block, and what adds nothing elsewhere, so that a sum over devices completes it. If
 //! the diagonal is summed itself, as in `trace`, each device sums what it has. All other dimensions pass through.
 
-use super::contract::summed_in;
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::{KernelBuilder, table};
@@ -21,7 +20,7 @@ use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::iota::Iota;
-use crate::ops::reduce::{Reduce, accumulated};
+use crate::ops::reduce::{Reduce, accumulated, summed_in};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, Mismatch, Rules, promote, shape};
