@@ -129,9 +129,15 @@ impl<'n, 'f> Emitter<'n, 'f> {
             self.builder.ins().stack_store(I64, not_failed, slot, 0);
             self.failed = Some(slot);
         }
-        // An empty part of the range, also where there is no loop over it.
+        // An empty part of the range, also where there is no loop over it. Without points nothing may be loaded in front of the loops:
+        // the range of a result that has no elements says nothing about the operands.
         let work = self.builder.create_block();
-        let any = self.builder.ins().icmp(IntCC::SignedLessThan, self.begin, self.end);
+        let mut any = self.builder.ins().icmp(IntCC::SignedLessThan, self.begin, self.end);
+        for dim in (0..self.nest.first_reduced()).filter(|&dim| self.nest.may_be_empty(dim)) {
+            let length = self.length(dim);
+            let is_run = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThan, length, 0);
+            any = self.builder.ins().band(any, is_run);
+        }
         self.builder.ins().brif(any, work, &[], done, &[]);
         self.builder.switch_to_block(work);
         self.level(0);
