@@ -24,11 +24,19 @@ const INDENT: &str = "    ";
 pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<(Vec<String>, String)>,
+    /// Columns that narrow terminals show below their row, the first of these first.
+    giving_way: Vec<&'static str>,
 }
 
 impl Table {
     pub fn new(columns: &[(&'static str, Align)]) -> Table {
-        Table { columns: columns.to_vec(), rows: Vec::new() }
+        Table { columns: columns.to_vec(), rows: Vec::new(), giving_way: Vec::new() }
+    }
+
+    /// On a narrow terminal these columns stand below their row, as far as it is necessary, beginning with the first.
+    pub fn giving_way(mut self, titles: &[&'static str]) -> Table {
+        self.giving_way = titles.to_vec();
+        self
     }
 
     /// A row, with a remark below it that may be empty.
@@ -38,35 +46,70 @@ impl Table {
 
     /// The lines of the table, none of which is wider than this where its columns can be made so narrow.
     pub fn render(&self, width: usize, ascii: bool) -> String {
+        match self.giving_way.split_first() {
+            Some((first, rest)) if !self.fits(width) => self.without(first, rest).render(width, ascii),
+            _ => self.drawn(width, ascii),
+        }
+    }
+
+    /// The table with the cells of a column in front of the remarks.
+    fn without(&self, title: &'static str, giving_way: &[&'static str]) -> Table {
+        let at = self.columns.iter().position(|(other, _)| *other == title).unwrap_or(self.columns.len());
+        let kept = |index: &usize| *index != at;
+        let columns = (0..self.columns.len()).filter(kept).map(|index| self.columns[index]).collect();
+        let rows = self.rows.iter().map(|(cells, remark)| {
+            let moved = cells.get(at).map_or(String::new(), |cell| format!("{title} {cell}"));
+            let remark = if remark.is_empty() { moved } else { format!("{moved}; {remark}") };
+            ((0..cells.len()).filter(kept).map(|index| cells[index].clone()).collect(), remark)
+        });
+        Table { columns, rows: rows.collect(), giving_way: giving_way.to_vec() }
+    }
+
+    fn gaps(&self) -> usize {
+        GAP * self.columns.len().saturating_sub(1)
+    }
+
+    fn drawn(&self, width: usize, ascii: bool) -> String {
         let widths = self.widths(width);
         let titles: Vec<String> = self.columns.iter().map(|(title, _)| title.to_string()).collect();
         let mut text = self.lines(&titles, &widths);
-        let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let total = widths.iter().sum::<usize>() + self.gaps();
         text.push_str(&if ascii { "-" } else { "─" }.repeat(total));
         text.push('\n');
         for (cells, remark) in &self.rows {
             text.push_str(&self.lines(cells, &widths));
-            let lines = if remark.is_empty() { Vec::new() } else { fold(remark, width.saturating_sub(INDENT.len())) };
-            lines.iter().for_each(|line| text.push_str(&format!("{INDENT}{line}\n")));
+            if !remark.is_empty() {
+                text.push_str(&indented(remark, INDENT, INDENT, width));
+            }
         }
         text
     }
 
-    /// As wide as their cells; the widest columns of text give way where that is too much.
+    /// As wide as their cells; the widest columns of text give way where that is too much, but break words only where nothing else helps.
     fn widths(&self, width: usize) -> Vec<usize> {
         let cells = |column: usize| self.rows.iter().filter_map(move |(cells, _)| cells.get(column));
-        let mut widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| {
-                cells(column).map(|cell| length(cell)).chain([self.columns[column].0.len()]).max().unwrap_or(0)
-            })
-            .collect();
-        let gaps = GAP * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > width {
-            let can_give = |&column: &usize| self.columns[column].1 == Align::Left && widths[column] > NARROWEST;
-            let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|&column| widths[column]) else { break };
-            widths[widest] -= 1;
+        let widest = |column: usize, measure: &dyn Fn(&str) -> usize| {
+            cells(column).map(|cell| measure(cell)).chain([measure(self.columns[column].0)]).max().unwrap_or(0)
+        };
+        let columns = 0..self.columns.len();
+        let mut widths: Vec<usize> = columns.clone().map(|column| widest(column, &length)).collect();
+        let words: Vec<usize> = columns.map(|column| widest(column, &longest_word).max(NARROWEST)).collect();
+        for narrowest in [words, vec![NARROWEST; widths.len()]] {
+            while widths.iter().sum::<usize>() + self.gaps() > width {
+                let can_give = |&at: &usize| self.columns[at].1 == Align::Left && widths[at] > narrowest[at];
+                let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|&at| widths[at]) else { break };
+                widths[widest] -= 1;
+            }
         }
         widths
+    }
+
+    /// Whether no word need be broken.
+    fn fits(&self, width: usize) -> bool {
+        let widths = self.widths(width);
+        let is_whole =
+            |cells: &Vec<String>| cells.iter().zip(&widths).all(|(cell, &width)| longest_word(cell) <= width);
+        widths.iter().sum::<usize>() + self.gaps() <= width && self.rows.iter().all(|(cells, _)| is_whole(cells))
     }
 
     fn lines(&self, cells: &[String], widths: &[usize]) -> String {
@@ -95,21 +138,33 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of at most this width, broken at spaces and behind commas where there are any.
-pub fn fold(text: &str, width: usize) -> Vec<String> {
+/// What `fold` breaks only where it must.
+fn longest_word(text: &str) -> usize {
+    text.split(' ').flat_map(|word| word.split_inclusive([',', '_'])).map(length).max().unwrap_or(0)
+}
+
+/// Lines of at most this width, broken at spaces, behind commas or in names behind `_`, where there are any.
+fn fold(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
     while rest.len() > width {
         let at_space = (1..=width).rev().find(|&at| rest[at] == ' ');
-        let behind_comma = || (1..=width).rev().find(|&at| rest[at - 1] == ',');
-        let at = at_space.or_else(behind_comma).unwrap_or(width);
+        let behind = |mark: char| (1..=width).rev().find(|&at| rest[at - 1] == mark);
+        let at = at_space.or_else(|| behind(',')).or_else(|| behind('_')).unwrap_or(width);
         let tail = rest.split_off(at);
         lines.push(rest.iter().collect::<String>().trim_end().to_string());
         rest = tail.into_iter().skip_while(|c| *c == ' ').collect();
     }
     lines.push(rest.into_iter().collect());
     lines
+}
+
+/// The text in lines that end within the width: the first begins with one string, the others with another.
+pub fn indented(text: &str, first: &str, others: &str, width: usize) -> String {
+    let lines = fold(text, width.saturating_sub(length(first).max(length(others))));
+    let starts = std::iter::once(first).chain(std::iter::repeat(others));
+    starts.zip(lines).map(|(start, line)| format!("{start}{line}\n")).collect()
 }
 
 /// `1,234,567`.
@@ -142,6 +197,19 @@ mod tests {
             assert!(joined.contains("6,144") && joined.contains(&whole), "{text}");
         }
         assert!(table.render(50, true).is_ascii());
+    }
+
+    #[test]
+    fn columns_give_way_on_narrow_terminals() {
+        let mut table = Table::new(&[("bytes", Align::Right), ("devices", Align::Right), ("line", Align::Left)])
+            .giving_way(&["line", "devices"]);
+        table.row(vec!["6,144".into(), "8".into(), "examples/a.spmd:9:15".into()], "why");
+        assert!(table.render(40, true).starts_with("bytes  devices  line"));
+        assert_eq!(
+            table.render(20, true),
+            "bytes  devices\n--------------\n6,144        8\n    line\n    examples/a.spmd:\n    9:15; why\n"
+        );
+        assert!(table.render(13, true).starts_with("bytes\n-----\n6,144\n    devices\n"));
     }
 
     #[test]

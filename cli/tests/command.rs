@@ -195,11 +195,11 @@ fn a_layout_and_a_collective_are_accounted_for() {
     said.expect(0, "`h: f32[8@X,16@Y]`, 3:11", "");
     assert!(
         said.out.contains("Y splits dimension 1\n")
-            && said.out.contains("the program says so of parameter `x: f32[8@X,16@Y]`")
+            && said.out.contains("written in the program: parameter `x: f32[8@X,16@Y]`")
     );
     let said = folder.spmdc(&["why", "p.spmd:4"]);
     said.expect(0, "all_reduce over Y, 4:3: 64 bytes per device\n", "");
-    said.expect(0, "of all collectives a device then receives 0 bytes, not 96", "");
+    said.expect(0, "a device then receives 0 bytes instead of 96", "");
     folder.spmdc(&["why", "p.spmd:3", "g"]).expect(2, "", "line 3 defines no value `g`");
     folder.spmdc(&["why", "p.spmd:4", "h"]).expect(2, "", "`h` is defined on another line");
     folder.spmdc(&["why", "p.spmd"]).expect(2, "", "names no line");
@@ -228,7 +228,7 @@ fn a_way_is_shown_once() {
     let folder = Folder::with(&[("p.spmd", text)]);
     let said = folder.spmdc(&["why", "p.spmd:3"]);
     said.expect(0, "as shown for `b: f32[4@X,3]`", "");
-    assert_eq!(said.out.matches("the program says so of parameter").count(), 1, "{}", said.out);
+    assert_eq!(said.out.matches("written in the program: parameter").count(), 1, "{}", said.out);
     let said = folder.spmdc(&["why", "p.spmd:3", "d"]);
     said.expect(2, "", "this line defines `a: f32[4@X,3]`, `b: f32[4@X,3]`, `c: f32[4@X,3]`");
 }
@@ -280,7 +280,7 @@ fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
             "8 partial sums",
             "whole, 8 copies",
             "6,144",
-            "    `einsum` sums over a dimension that is split over Y\n",
+            "    the product sums over a dimension that is split over Y\n",
             "total: 9.0 KiB received in 1 collective\n",
         ] {
             said.expect(0, words, "");

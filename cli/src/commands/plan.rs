@@ -11,7 +11,7 @@ use crate::Stop;
 use crate::options::PlanCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
-use crate::table::{Align, Table, fold, grouped, width};
+use crate::table::{Align, Table, grouped, indented, width};
 
 /// Only the largest buffers are listed.
 const BUFFERS_SHOWN: usize = 12;
@@ -36,21 +36,22 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     let Plan { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
     let _ = writeln!(text, "memory: {} per device, {} in all", bytes(peak_bytes_per_device), bytes(process_bytes));
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
-    let _ = write!(text, "\nbuffers, largest first; bytes are those of one device:\n{}", buffers(&plan.buffers, ascii));
+    let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
+    let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
         let legend = "collectives; operand and bytes are those of one device, received are the bytes that reach the device that \
                       receives most, each time:";
-        let _ =
-            write!(text, "\n{}\n{}", fold(legend, width()).join("\n"), collectives(&plan.collectives, ascii, texts));
+        let legend = indented(legend, "", "", width());
+        let _ = write!(text, "\n{legend}{}", collectives(&plan.collectives, ascii, texts));
     }
     Ok(text)
 }
 
 fn buffers(holdings: &[Holding], ascii: bool) -> String {
     let columns = [("value", Align::Left), ("type", Align::Left), ("bytes", Align::Right), ("held", Align::Left)];
-    let mut table = Table::new(&[&columns[..], &[("line", Align::Right)]].concat());
+    let mut table = Table::new(&[&columns[..], &[("line", Align::Right)]].concat()).giving_way(&["line", "held"]);
     for holding in holdings.iter().take(BUFFERS_SHOWN) {
         let Holding { name, ty, bytes, line, .. } = holding;
         table.row(vec![name.clone(), ty.clone(), grouped(*bytes), holding.held(), line.to_string()], "");
@@ -73,7 +74,8 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
         ("received", Right),
         ("times", Right),
         ("line", Left),
-    ]);
+    ])
+    .giving_way(&["devices", "operand", "line", "over"]);
     for collective in list {
         let shape: Vec<String> = collective.local_shape.iter().map(usize::to_string).collect();
         let dtype = collective.dtype.name();

@@ -12,6 +12,7 @@ use crate::Stop;
 use crate::options::VizCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
+use crate::table::{indented, width};
 
 /// The drawings, each under its value's name and type.
 pub fn viz(command: &VizCommand, style: Style, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
@@ -23,18 +24,38 @@ pub fn viz(command: &VizCommand, style: Style, reporter: &Reporter, texts: &mut 
             return Err(unknown_value(&values, wanted).into());
         }
     }
-    let mut text = String::new();
+    let mut text = legend(module);
     let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
     for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
         let ty = module.func.ty(*value);
-        let gap = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{gap}{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style));
+        let _ = write!(text, "\n{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style, width()));
     }
     Ok(text)
 }
 
+/// What the drawings mean.
+fn legend(module: &Module) -> String {
+    let axes = module.mesh.whole().axes;
+    let (sizes, count): (Vec<String>, usize) =
+        (axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect(), module.mesh.device_count());
+    let devices = match (axes.as_slice(), count) {
+        (_, 1) => "one device".to_string(),
+        ([axis], _) => format!("the mesh ({}): the devices 0 to {} along {}", sizes.join(", "), count - 1, axis.name),
+        ([.., last], _) => format!(
+            "the mesh ({}): the devices 0 to {}, neighbours along {} first",
+            sizes.join(", "),
+            count - 1,
+            last.name
+        ),
+        ([], _) => format!("{count} devices"),
+    };
+    let text =
+        format!("{devices}. Each box is a block of a value: beside it its indices, in it the devices that hold it.");
+    indented(&text, "", "", width())
+}
+
 /// Parameters, then the user's variables in the order of the program, then results.
-fn named_values(module: &Module) -> Vec<(String, Value)> {
+pub fn named_values(module: &Module) -> Vec<(String, Value)> {
     let func = &module.func;
     let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
     let mut values: Vec<(String, Value)> = params.collect();

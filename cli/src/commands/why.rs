@@ -12,6 +12,7 @@ use spmdc_runtime::trap::RunError;
 use crate::Stop;
 use crate::options::WhyCommand;
 use crate::sources::{SourceTexts, load};
+use crate::table::{grouped, indented, width};
 
 /// What is known of a line and its values.
 pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop> {
@@ -77,22 +78,23 @@ struct Shown<'a>(Vec<(&'a [(String, Span)], &'a str)>);
 
 fn show_layout<'a>(text: &mut String, layout: &'a Layout, indent: &str, texts: &SourceTexts, shown: &mut Shown<'a>) {
     let place = texts.place(layout.span).map_or(String::new(), |place| format!(", {place}"));
-    let _ = writeln!(text, "{indent}{}{place}", layout.value);
+    add(text, &format!("{}{place}", layout.value), indent, &format!("{indent}  "));
     if layout.axes.is_empty() {
-        let _ = writeln!(text, "{indent}  nothing splits it");
+        let _ = writeln!(text, "{indent}  replicated: nothing splits it");
     }
     for way in &layout.axes {
         let _ = writeln!(text, "{indent}  {} splits dimension {}", way.axis, way.dim);
+        let others = format!("{indent}{:<12}", "");
         for (at, (step, span)) in way.steps.iter().enumerate() {
             let rest = &way.steps[at..];
             // A reference is as long as one step, so that one is written out.
             let known = shown.0.iter().find(|(known, _)| rest.len() > 1 && *known == rest);
             if let Some((_, value)) = known {
-                let _ = writeln!(text, "{indent}    {:<8}as shown for {value}", "");
+                add(text, &format!("as shown for {value}"), &others, &others);
                 break;
             }
             let place = texts.place(*span).unwrap_or_default();
-            let _ = writeln!(text, "{indent}    {place:<8}{step}");
+            add(text, step, &format!("{indent}    {place:<7} "), &others);
             shown.0.push((rest, layout.value.as_str()));
         }
     }
@@ -102,26 +104,36 @@ fn show_forced<'a>(text: &mut String, forced: &'a Forced, texts: &SourceTexts, s
     let collective = &forced.collective;
     let trips = match collective.trips {
         Some(1) => String::new(),
-        Some(trips) => format!(", {trips} times"),
+        Some(trips) => format!(", {} times", grouped(trips)),
         None => ", in every trip of a loop".to_string(),
     };
     let place = texts.place(collective.span).unwrap_or_default();
-    let (kind, axes) = (collective.kind.name(), collective.axes.join(", "));
-    let _ = writeln!(text, "{kind} over {axes}, {place}: {} bytes per device{trips}", collective.bytes);
+    let (kind, axes, bytes) = (collective.kind.name(), collective.axes.join(", "), grouped(collective.bytes));
+    add(text, &format!("{kind} over {axes}, {place}: {bytes} bytes per device{trips}"), "", "  ");
     if !collective.reason.is_empty() {
-        let _ = writeln!(text, "  {}", collective.reason);
+        add(text, &collective.reason, "  ", "  ");
     }
     forced.layouts.iter().for_each(|layout| show_layout(text, layout, "  ", texts, shown));
-    let _ = match &forced.edit {
-        Some(edit) => writeln!(
-            text,
-            "  to spare it, write at {} `{}` instead of `{}`: of all collectives a device then receives {} bytes, not {}",
-            texts.place(edit.span).unwrap_or_default(),
-            edit.to,
-            edit.from,
-            edit.bytes_after,
-            edit.bytes_before
-        ),
-        None => writeln!(text, "  no change of one annotation spares it and communicates less"),
+    let sentence = match &forced.edit {
+        Some(edit) => {
+            let work = edit.flops_after as f64 / edit.flops_before.max(1) as f64;
+            let more = if work < 1.1 { String::new() } else { format!(", but does {work:.1} times the operations") };
+            format!(
+                "to avoid it, write `{}` instead of `{}` at {}: in all collectives together a device then receives {} bytes instead \
+                 of {}{more}",
+                edit.to,
+                edit.from,
+                texts.place(edit.span).unwrap_or_default(),
+                grouped(edit.bytes_after),
+                grouped(edit.bytes_before)
+            )
+        }
+        None => "no change of one annotation avoids it and communicates less by 1% or more".to_string(),
     };
+    add(text, &sentence, "  ", "  ");
+}
+
+/// Lines that fit the terminal.
+fn add(text: &mut String, words: &str, first: &str, others: &str) {
+    text.push_str(&indented(words, first, others, width()));
 }

@@ -12,11 +12,11 @@ use crate::ir::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passe
 use crate::ir::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::typing::explicit_part;
-use crate::ops::elementwise::{Binary, BinaryOp, Compare, Unary, UnaryOp};
+use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshape::Reshape;
 use crate::ops::reshard::Step;
-use crate::ops::{Mismatch, Op};
+use crate::ops::{Mismatch, Op, called};
 use crate::passes::reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_runtime::abi::ReduceOp;
@@ -224,11 +224,8 @@ impl Context<'_> {
     /// The op as its user knows it.
     fn name(&self) -> String {
         match self.op {
-            Op::Binary(Binary(op)) => format!("`{}`", op.symbol().unwrap_or(op.name())),
-            Op::Compare(Compare(op)) => format!("`{}`", op.symbol()),
-            Op::Unary(Unary(UnaryOp::Neg)) => "`-`".to_string(),
             Op::Einsum(_) => "this product".to_string(),
-            op => format!("`{}`", op.rules().name()),
+            op => called(op.rules().name()),
         }
     }
 

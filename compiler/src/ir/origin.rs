@@ -6,7 +6,7 @@ use spmdc_grammar::span::Span;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub span: Span,
-    /// Empty for what the user wrote; else such as "factor k of `einsum` is split over Y".
+    /// Empty for what the user wrote; else such as "the product sums over a dimension that is split over Y".
     pub reason: String,
 }
 

@@ -191,6 +191,17 @@ impl CompareOp {
     }
 }
 
+/// The operator that an op of this name is written as.
+pub fn symbol_of(name: &str) -> Option<&'static str> {
+    let unary = || match name {
+        "neg" => Some("-"),
+        "not" => Some("!"),
+        _ => None,
+    };
+    let binary = || BinaryOp::from_name(name).and_then(BinaryOp::symbol);
+    CompareOp::from_name(name).map(CompareOp::symbol).or_else(binary).or_else(unary)
+}
+
 /// `sin(x)`, `-x`, `isnan(x)`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unary(pub UnaryOp);

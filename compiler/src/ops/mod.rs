@@ -216,6 +216,14 @@ pub trait Call {
 
 type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
 
+/// How messages call an op of this name: as the program writes it.
+pub fn called(op: &str) -> String {
+    match op {
+        "einsum" => "the product".to_string(),
+        _ => format!("`{}`", elementwise::symbol_of(op).unwrap_or(op)),
+    }
+}
+
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)?,)*) => {
         /// Every operation of the IR.

@@ -34,6 +34,9 @@ pub struct Assert {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShowSharding;
 
+/// A program knows nothing of the terminal that it will run on.
+const DRAWING_WIDTH: usize = 100;
+
 /// Every dimension may be split as it is.
 fn any_layout(args: &[&ArrayType]) -> Factors {
     let mut rule = Factors::new();
@@ -294,7 +297,7 @@ impl Rules for ShowSharding {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
-        let drawing = draw(ty, lowering.mesh, Style::Unicode);
+        let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
         let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
         lowering.print(escaped(&text), Vec::new(), false);
         Ok(())

@@ -14,9 +14,9 @@
 use crate::ir::mesh::Mesh;
 use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Block, Func, Module, Stmt, Value};
-use crate::ops::Op;
 use crate::ops::halo::{Halo, HaloPart};
 use crate::ops::window::Window;
+use crate::ops::{Op, called};
 use std::collections::BTreeMap;
 
 /// Fetches what windows lack.
@@ -89,7 +89,7 @@ fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: 
         (operand, map, part) = (*inner, both, other);
     }
     let halos = part.reaches.halos();
-    let name = stmt.op.rules().name();
+    let name = called(stmt.op.rules().name());
     let from = func.ty(operand).clone();
     let results: Vec<Value> = halos
         .iter()
@@ -106,7 +106,7 @@ fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: 
     }
     // An operand that was to be brought to other blocks has its reason already.
     let origin = match stmt.origin.reason.is_empty() {
-        true => stmt.origin.because(format!("`{name}` needs elements that lie on other devices")),
+        true => stmt.origin.because(format!("{name} needs elements that lie on other devices")),
         false => stmt.origin.clone(),
     };
     let op = Halo { parts: vec![part] }.into();

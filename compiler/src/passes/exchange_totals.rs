@@ -37,8 +37,10 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
             let mut ty = func.ty(x).clone();
             let parts = mesh.size_of(&ty.sharding.dims[axis].axes);
             if parts > 1 {
-                let origin =
-                    stmt.origin.because(format!("`{}` goes on where the blocks before end", stmt.op.rules().name()));
+                let origin = stmt.origin.because(format!(
+                    "`{}` along the split dimension {axis} needs the totals of the preceding blocks",
+                    stmt.op.rules().name()
+                ));
                 let totals = BlockTotals { op: scan.op, axis, parts };
                 ty.array.shape[axis] = parts;
                 let own = func.new_value(ty.clone(), origin.clone());

@@ -4,7 +4,7 @@
 //! let h = relu(x @ w1) @ w2;   // h: f32[8,16], relu(..): f32[8,64@Y], w2: f32[64@Y,16]
 //! =>
 //! let v7: f32[8,16]{U:Y} = einsum("ik,kj->ij", v5, w2);
-//! let h: f32[8,16] = reshard(v7, P(_,_));             // `einsum` sums over a dimension that is split over Y
+//! let h: f32[8,16] = reshard(v7, P(_,_));             // the product sums over a dimension that is split over Y
 //! ```
 //!
 //! For each op one list of axes per factor is chosen, among those that its operands and its wanted result have: the choice that
@@ -27,11 +27,11 @@ use crate::ir::sharding::{self, Sharding};
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::window::{DimMap, Reaches, WindowMap};
 use crate::ir::{Block, Func, Module, Stmt, Value};
-use crate::ops::Op;
 use crate::ops::control::ManualRegion;
 use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
 use crate::ops::slice::Slice;
+use crate::ops::{Op, called};
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
 use crate::passes::reshard::{Planner, STEP};
@@ -325,10 +325,10 @@ impl Inserter<'_> {
         if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
             wanted.dims.clone_from(&to.dims);
         }
-        let name = stmt.op.rules().name();
+        let name = called(stmt.op.rules().name());
         let why = match from.unreduced == sums {
-            true => format!("`{name}` needs this operand as {}", wanted.display(self.mesh)),
-            false => format!("`{name}` needs the whole sum"),
+            true => format!("{name} needs this operand as {}", wanted.display(self.mesh)),
+            false => format!("{name} needs the whole sum"),
         };
         stmt.args[0] = self.laid_out(stmt.args[0], &wanted, stmt.origin.because(why));
         let result = stmt.results[0];
@@ -337,7 +337,7 @@ impl Inserter<'_> {
         }
         let ty = Type { sharding: natural, ..self.func.ty(result).clone() };
         let made = self.new_value(ty, &stmt.origin, self.frames.len() - 1);
-        let origin = stmt.origin.because(format!("the result of `{name}` is wanted in another layout"));
+        let origin = stmt.origin.because(format!("the result of {name} is wanted in another layout"));
         stmt.results[0] = made;
         self.push(stmt);
         let after = self.moves(made, result, &origin, self.frames.len() - 1);
@@ -348,7 +348,7 @@ impl Inserter<'_> {
         let projection = Projection::new(self.func.factors(&stmt));
         let assignment = self.choose(&projection, &stmt);
         let sums = kept_sums(&self.func, &stmt);
-        let name = stmt.op.rules().name();
+        let name = called(stmt.op.rules().name());
         let frames = self.frames_of(&projection, &stmt, &assignment);
         for i in 0..projection.rule.operands.len() {
             let ty = self.func.ty(stmt.args[i]);
@@ -358,7 +358,7 @@ impl Inserter<'_> {
             if ty.sharding == wanted {
                 continue;
             }
-            let why = self.reason(name, &projection, i, stmt.args[i], &wanted);
+            let why = self.reason(&name, &projection, i, stmt.args[i], &wanted);
             stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
         }
         let mut after = Vec::new();
@@ -369,13 +369,13 @@ impl Inserter<'_> {
                 continue;
             }
             let why = if natural.unreduced.is_empty() {
-                format!("the result of `{name}` is wanted in another layout")
+                format!("the result of {name} is wanted in another layout")
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
                 match &stmt.op {
                     Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
                     Op::Diagonal(_) => format!("each device has a part of the diagonal along {axes}"),
-                    _ => format!("`{name}` {} over a dimension that is split over {axes}", combines(natural.combine)),
+                    _ => format!("{name} {} over a dimension that is split over {axes}", combines(natural.combine)),
                 }
             };
             let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };
@@ -391,15 +391,15 @@ impl Inserter<'_> {
     fn reason(&self, name: &str, projection: &Projection, operand: usize, value: Value, wanted: &Sharding) -> String {
         let ty = self.func.ty(value);
         if !ty.sharding.unreduced.minus(wanted.unreduced).is_empty() {
-            return format!("`{name}` needs the whole sum");
+            return format!("{name} needs the whole sum");
         }
         for (dim, factors) in projection.rule.operands[operand].iter().enumerate() {
             let whole = factors.iter().any(|&factor| projection.rule.factors[factor].kind == FactorKind::Whole);
             if whole && !ty.sharding.dims[dim].axes.is_empty() && wanted.dims[dim].axes.is_empty() {
-                return format!("`{name}` needs dimension {dim} whole");
+                return format!("{name} needs dimension {dim} whole");
             }
         }
-        format!("`{name}` needs this operand as {}", wanted.display(self.mesh))
+        format!("{name} needs this operand as {}", wanted.display(self.mesh))
     }
 
     /// One list of axes for each factor.

@@ -1,12 +1,14 @@
 //! Why a value lies as it does, what forces a collective, and which change of an annotation would spare it.
 //!
 //! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, each `let` without
-//! one is given one that splits a dimension, the program is compiled with it, and what is shown is the one that communicates least.
+//! one is given one that splits a dimension, the program is compiled with it, and what is shown is the one that communicates least,
+//! if that is less by one percent or more.
 
-use super::plan::{Collective, collectives};
+use super::plan::{Collective, collectives, flops_per_device};
 use crate::check::sources::{NoSources, SourceSet};
 use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Module, Stage, Value};
+use crate::ops::called;
 use crate::passes::propagate::ANNOTATION;
 use crate::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::ast::{
@@ -18,6 +20,9 @@ use std::collections::BTreeMap;
 
 /// More candidates than this are not compiled.
 const MAX_EDITS: usize = 400;
+
+/// An edit that saves less than one part in this many of all bytes is not shown.
+const LEAST_GAIN: u64 = 100;
 
 /// Nor more than this that annotate a `let`; those near the collective go first.
 const MAX_NEW: usize = 120;
@@ -48,7 +53,8 @@ pub struct Forced {
     pub edit: Option<Edit>,
 }
 
-/// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives.
+/// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives, both programs'
+/// operations those of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     pub span: Span,
@@ -56,6 +62,8 @@ pub struct Edit {
     pub to: String,
     pub bytes_before: u64,
     pub bytes_after: u64,
+    pub flops_before: u64,
+    pub flops_after: u64,
 }
 
 /// The values of this name (all names if None) that the program defines on a line.
@@ -105,7 +113,7 @@ pub fn forced(
     let forced = found.map(|collective| Forced {
         collective: collective.clone(),
         layouts: around(compilation, propagated, collective),
-        edit: cheapest_edit(set, options, &all, collective),
+        edit: cheapest_edit(set, options, (&all, flops_per_device(partitioned)), collective),
     });
     forced.collect()
 }
@@ -166,7 +174,7 @@ fn shown(module: &Module, value: Value) -> String {
         // An annotation makes a statement of its own.
         Some("pin") if func.body.results.contains(&value) => format!("the result `{ty}`"),
         Some("pin") => format!("the annotated `{ty}`"),
-        Some(op) => format!("the `{ty}` that `{op}` gives"),
+        Some(op) => format!("the `{ty}` made by {}", called(op)),
         None => format!("an `{ty}`"),
     }
 }
@@ -179,11 +187,11 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
             // What is annotated comes next.
             (Some((ANNOTATION, _)), Some(_)) => {}
             (Some((op, span)), Some(next)) => {
-                steps.push((format!("`{op}` hands it on from {}", shown(module, next.value)), span));
+                steps.push((format!("through {}, from {}", called(op), shown(module, next.value)), span));
             }
             _ => {
                 let span = module.func.info(link.value).origin.span;
-                steps.push((format!("the program says so of {}", shown(module, link.value)), span));
+                steps.push((format!("written in the program: {}", shown(module, link.value)), span));
             }
         }
     }
@@ -196,7 +204,12 @@ fn total(all: &[Collective]) -> u64 {
 }
 
 /// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
-fn cheapest_edit(set: &SourceSet, options: &Options, all: &[Collective], target: &Collective) -> Option<Edit> {
+fn cheapest_edit(
+    set: &SourceSet,
+    options: &Options,
+    (all, flops_before): (&[Collective], u64),
+    target: &Collective,
+) -> Option<Edit> {
     let before = total(all);
     let like = |all: &[Collective]| {
         all.iter().filter(|c| (c.kind, c.span) == (target.kind, target.span)).map(|c| c.bytes).sum::<u64>()
@@ -212,11 +225,12 @@ fn cheapest_edit(set: &SourceSet, options: &Options, all: &[Collective], target:
         let Some(module) = compilation.stage(Stage::Partitioned) else { continue };
         let after = collectives(module);
         let bytes_after = total(&after);
-        if like(&after) >= like(all) || bytes_after >= before {
+        if like(&after) >= like(all) || before.saturating_sub(bytes_after) < before.div_ceil(LEAST_GAIN) {
             continue;
         }
         if best.as_ref().is_none_or(|best| bytes_after < best.bytes_after) {
-            best = Some(Edit { span, from, to, bytes_before: before, bytes_after });
+            let flops_after = flops_per_device(module);
+            best = Some(Edit { span, from, to, bytes_before: before, bytes_after, flops_before, flops_after });
         }
     }
     best
@@ -407,7 +421,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].value, "`h: f32[8@X,64@Y]`");
         let last = |axis: usize| found[0].axes[axis].steps.last().unwrap().0.clone();
-        assert_eq!(last(0), "the program says so of parameter `x: f32[8@X,16]`");
+        assert_eq!(last(0), "written in the program: parameter `x: f32[8@X,16]`");
         assert!(last(1).contains("`w1: f32[16,64@Y]`") || last(1).contains("`w2: f32[64@Y,16]`"), "{}", last(1));
     }
 
@@ -421,7 +435,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let found = layouts(&compilation, Some("y"), &|_| true);
         assert_eq!((found[0].value.as_str(), found[0].axes[0].axis.as_str()), ("parameter `y: f32[16@Y,4]`", "Y"));
         let last = found[0].axes[0].steps.last().unwrap().0.clone();
-        assert_eq!(last, "the program says so of parameter `x: f32[16@Y,4]`");
+        assert_eq!(last, "written in the program: parameter `x: f32[16@Y,4]`");
     }
 
     #[test]
@@ -430,14 +444,14 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let (_, compilation) = compiled(text);
         let steps = |name| layouts(&compilation, Some(name), &|_| true)[0].axes[0].steps.clone();
         let words = |name| steps(name).into_iter().map(|(words, _)| words).collect::<Vec<_>>();
-        assert_eq!(words("y"), ["the program says so of `y: f32[8@X,4]`"]);
-        assert_eq!(words("z").last().unwrap(), "the program says so of `y: f32[8@X,4]`");
+        assert_eq!(words("y"), ["written in the program: `y: f32[8@X,4]`"]);
+        assert_eq!(words("z").last().unwrap(), "written in the program: `y: f32[8@X,4]`");
         let text = text.replace("f32[8@X, 4] = cos", "f32[8, 4] = cos");
         let (_, compilation) = compiled(&text);
         let found = layouts(&compilation, Some("z"), &|_| true);
         let words: Vec<&str> = found[0].axes[0].steps.iter().map(|(words, _)| words.as_str()).collect();
-        let expected = "`mul` hands it on from the `f32[8@X,4]` that `mul` gives";
-        assert_eq!(words, [expected, "the program says so of the result `f32[8@X,4]`"]);
+        let expected = "through `*`, from the `f32[8@X,4]` made by `*`";
+        assert_eq!(words, [expected, "written in the program: the result `f32[8@X,4]`"]);
     }
 
     #[test]

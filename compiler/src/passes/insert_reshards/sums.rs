@@ -40,9 +40,9 @@ use crate::ir::partial_sums::{Factor, passes_sums};
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{AxisSet, Type};
 use crate::ir::{Block, Stmt, Value};
-use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
+use crate::ops::{Op, called};
 use crate::passes::propagate::{Assignment, Projection};
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -638,7 +638,7 @@ impl Rewriter<'_, '_> {
         }
         let axes = self.inserter.mesh.display_set(layout.unreduced);
         let behind = match stmt.blocks.is_empty() {
-            true => format!("`{}`", stmt.op.rules().name()),
+            true => called(stmt.op.rules().name()),
             false => "the loop".to_string(),
         };
         let origin = stmt.origin.because(match layout.unreduced.is_empty() {
