@@ -174,6 +174,9 @@ pub struct RunOptions {
     /// Write a result to FILE.npy, or all of them to FILE.npz, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
+    /// First show the program with what devices exchange at each line, and draw how its values lie on them
+    #[arg(long)]
+    pub explain: bool,
     /// First show memory, FLOPs and collectives, as `spmdc plan` does
     #[arg(long)]
     pub plan: bool,

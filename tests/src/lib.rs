@@ -9,6 +9,7 @@ pub mod fuzz;
 pub mod races;
 pub mod random;
 pub mod reshards;
+pub mod screen;
 pub mod xla;
 
 use std::path::{Path, PathBuf};

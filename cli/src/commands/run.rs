@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use spmdc_compiler::codegen::jit;
+use spmdc_compiler::report::layout::Style;
 use spmdc_runtime::start::execute;
 
 use crate::Stop;
@@ -21,12 +22,15 @@ pub fn run(
     let args = command.options.run_args(messages.error_format)?;
     let begin = Instant::now();
     let compilation = super::compile(&command.program, None, reporter, texts)?;
+    let style = if messages.ascii { Style::Ascii } else { Style::Unicode };
+    let overview =
+        command.options.explain.then(|| super::overview::overview(&compilation, style, texts)).transpose()?;
     let plan = command.options.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
     let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
     let jit = jit::compile(&compilation.kernels).map_err(|error| super::no_code(&error))?;
     program.compile_ms = begin.elapsed().as_secs_f64() * 1e3;
-    if let Some(plan) = plan {
-        crate::print(&(plan + "\n"))?;
+    for shown in [overview, plan].into_iter().flatten() {
+        crate::print(&(shown + "\n"))?;
     }
     Ok(execute(program, jit.into_kernels(), &args)?)
 }
