@@ -12,7 +12,6 @@ use crate::ir::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passe
 use crate::ir::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::typing::explicit_part;
-use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshape::Reshape;
 use crate::ops::reshard::Step;
