@@ -625,7 +625,8 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    fn of(&mut self, assignment: &Assignment) -> Option<f64> {
+    /// What an assignment costs, if that is less than `least`: beyond it nothing more is priced.
+    fn below(&mut self, least: f64, assignment: &Assignment) -> Option<f64> {
         let rule = &self.projection.rule;
         let mut reductions = rule.factors.iter().zip(assignment).filter_map(|(factor, axes)| match factor.kind {
             FactorKind::Reduce(op) if !axes.is_empty() => Some(op),
@@ -649,9 +650,12 @@ impl Costs<'_> {
         let frames = frames_of(&inserter.func, self.projection, self.stmt, assignment);
         for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
             let weight = self.stmt.args.get(tensor).map_or(made, |&arg| inserter.weight(inserter.reach(arg)));
+            if sum >= least {
+                return None;
+            }
             sum += self.tensor(tensor, assignment, &frames) * weight;
         }
-        Some(sum)
+        (sum < least).then_some(sum)
     }
 
     /// Moving an operand to where the op needs it, or a result to where it is wanted.
@@ -689,9 +693,8 @@ impl Costs<'_> {
         let mut best: Option<(f64, Assignment)> = None;
         loop {
             let assignment: Assignment = choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
-            if let Some(cost) = self.of(&assignment)
-                && best.as_ref().is_none_or(|(least, _)| cost < *least)
-            {
+            let least = best.as_ref().map_or(f64::INFINITY, |(least, _)| *least);
+            if let Some(cost) = self.below(least, &assignment) {
                 best = Some((cost, assignment));
             }
             let Some(next) = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len()) else { break };
@@ -704,16 +707,14 @@ impl Costs<'_> {
     /// One factor after the other, until none gets cheaper.
     fn cheapest_in_turn(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
         let mut best: Assignment = vec![Vec::new(); candidates.len()];
-        let mut least = self.of(&best).unwrap_or(f64::INFINITY);
+        let mut least = self.below(f64::INFINITY, &best).unwrap_or(f64::INFINITY);
         loop {
             let before = least;
             for (factor, lists) in candidates.iter().enumerate() {
                 for axes in lists {
                     let mut other = best.clone();
                     other[factor].clone_from(axes);
-                    if let Some(cost) = self.of(&other)
-                        && cost < least
-                    {
+                    if let Some(cost) = self.below(least, &other) {
                         (least, best) = (cost, other);
                     }
                 }

@@ -73,7 +73,7 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
     let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
     let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
     source = source.with_unreduced(partial, combine);
-    let (mut steps, cost) = Search { array, mesh, from: &source, to: &target }.run();
+    let (mut steps, cost) = Search::new(array, mesh, &source, &target).run();
     if steps.is_empty() && *from != target {
         steps.push(Reshard { to: target, step: Step::Slice });
     }

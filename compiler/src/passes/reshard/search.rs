@@ -18,7 +18,8 @@
 //!
 //! Nothing larger is ever made than the larger of the first and the last block. Partial values are combined before blocks move,
 //! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not
-//! have (joining those is the last step), and, after a sum, the present layout split further.
+//! have (joining those is the last step), and, after a sum, the present layout split further. Of many axes and dimensions these are
+//! many all the same: then the search ends after [`MAX_PRICED`] steps with the cheapest way that it has found.
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::ir::mesh::Mesh;
@@ -27,6 +28,7 @@ use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::reshard::{Reshard, Step};
 use spmdc_runtime::abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// What meeting once more costs, in bytes that a device could receive meanwhile: little, for the bytes to decide. Every choice counts it:
 /// between ways of resharding, between layouts of an op, and between ways to lay out the whole program.
@@ -34,6 +36,9 @@ pub const STEP: u64 = 16;
 
 /// Of more layouts that a goal could be split into, only the first are looked at.
 const MAX_SPLITS: usize = 256;
+
+/// More steps are not priced for one change of layout.
+pub const MAX_PRICED: usize = 1024;
 
 /// Compared from the first field to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,15 +84,23 @@ impl State {
 type Arrival = (Cost, Option<(State, Step)>);
 
 pub struct Search<'a> {
-    pub array: &'a ArrayType,
-    pub mesh: &'a Mesh,
-    pub from: &'a Sharding,
-    pub to: &'a Sharding,
+    array: &'a ArrayType,
+    mesh: &'a Mesh,
+    from: &'a Sharding,
+    to: &'a Sharding,
+    /// The layouts that the goal can be split into, by the axes that are at hand.
+    goals: BTreeMap<AxisSet, Rc<Vec<Vec<DimSharding>>>>,
+    /// Steps that have been priced.
+    pub priced: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub fn new(array: &'a ArrayType, mesh: &'a Mesh, from: &'a Sharding, to: &'a Sharding) -> Search<'a> {
+        Search { array, mesh, from, to, goals: BTreeMap::new(), priced: 0 }
+    }
+
     /// The steps, and what they cost together.
-    pub fn run(&self) -> (Vec<Reshard>, Cost) {
+    pub fn run(&mut self) -> (Vec<Reshard>, Cost) {
         let start = State::of(self.from);
         let goal = State::of(self.to);
         let cap = self.block(&start.dims).max(self.block(&goal.dims));
@@ -109,8 +122,19 @@ impl Search<'_> {
                 known.insert(next.clone(), (price, Some((state.clone(), step))));
                 waiting.insert((price, next));
             }
+            if self.is_spent() {
+                break;
+            }
         }
-        self.direct(&start, &goal)
+        match known.get(&goal) {
+            Some((cost, _)) => (self.steps(&known, &goal), *cost),
+            None => self.direct(&start, &goal),
+        }
+    }
+
+    /// Whether no more steps are priced.
+    fn is_spent(&self) -> bool {
+        self.priced >= MAX_PRICED
     }
 
     fn steps(&self, known: &BTreeMap<State, Arrival>, goal: &State) -> Vec<Reshard> {
@@ -177,7 +201,7 @@ impl Search<'_> {
     }
 
     /// Every step that may be part of a cheapest way.
-    fn steps_from(&self, state: &State, goal: &State) -> Vec<(State, Step, Cost)> {
+    fn steps_from(&mut self, state: &State, goal: &State) -> Vec<(State, Step, Cost)> {
         let mut found = Vec::new();
         let left = state.unreduced.minus(goal.unreduced);
         if left.is_empty() {
@@ -186,7 +210,10 @@ impl Search<'_> {
                 found.push((goal.clone(), Step::Slice, Cost { effort: 2, ..Cost::default() }));
                 return found;
             }
-            for dims in self.goals(state.axes(), goal) {
+            for dims in self.goals(state.axes(), goal).iter().cloned() {
+                if self.is_spent() {
+                    break;
+                }
                 let next = State { dims, unreduced: state.unreduced };
                 found.extend(self.exchange(state, &next).map(|(step, cost)| (next, step, cost)));
             }
@@ -197,6 +224,9 @@ impl Search<'_> {
             let wanted = goal.axes().minus(state.axes());
             let held = |next: &State| next.axes().intersect(unreduced).is_empty();
             for dims in splits(&state.dims, wanted.minus(state.unreduced), AxisSet::EMPTY) {
+                if self.is_spent() {
+                    return found;
+                }
                 let next = State { dims, unreduced };
                 let flow = self.flow(&state.dims, &next.dims);
                 if flow.worst == 0 && is_free(&self.array.shape, &state.dims, &next.dims, flow, self.mesh) {
@@ -206,7 +236,10 @@ impl Search<'_> {
             }
             let n = self.mesh.size_of_set(axes) as u64;
             let scattered = splits(&state.dims, wanted.union(axes).minus(unreduced), axes);
-            for dims in scattered.into_iter().chain(self.goals(state.axes().union(axes), goal)) {
+            for dims in scattered.into_iter().chain(self.goals(state.axes().union(axes), goal).iter().cloned()) {
+                if self.is_spent() {
+                    return found;
+                }
                 let next = State { dims, unreduced };
                 if axes.is_subset_of(next.axes()) && held(&next) && self.parts(&next) >= self.parts(state) * n {
                     let flow = self.flow(&state.dims, &next.dims);
@@ -220,7 +253,8 @@ impl Search<'_> {
         found
     }
 
-    fn flow(&self, from: &[DimSharding], to: &[DimSharding]) -> super::flow::Flow {
+    fn flow(&mut self, from: &[DimSharding], to: &[DimSharding]) -> super::flow::Flow {
+        self.priced += 1;
         flow(&self.array.shape, from, to, self.mesh, Some(SAMPLE))
     }
 
@@ -230,7 +264,7 @@ impl Search<'_> {
     }
 
     /// Moving blocks by one step that has a name.
-    fn exchange(&self, from: &State, to: &State) -> Option<(Step, Cost)> {
+    fn exchange(&mut self, from: &State, to: &State) -> Option<(Step, Cost)> {
         let flow = self.flow(&from.dims, &to.dims);
         if is_free(&self.array.shape, &from.dims, &to.dims, flow, self.mesh) {
             return Some((Step::Slice, Cost { effort: 2, ..Cost::default() }));
@@ -252,8 +286,9 @@ impl Search<'_> {
     }
 
     /// The goal's dimensions, and these split further over axes that are `at` hand and not the goal's.
-    fn goals(&self, at: AxisSet, goal: &State) -> Vec<Vec<DimSharding>> {
-        splits(&goal.dims, at.minus(goal.axes()), AxisSet::EMPTY)
+    fn goals(&mut self, at: AxisSet, goal: &State) -> Rc<Vec<Vec<DimSharding>>> {
+        let further = at.minus(goal.axes());
+        self.goals.entry(further).or_insert_with(|| Rc::new(splits(&goal.dims, further, AxisSet::EMPTY))).clone()
     }
 }
 
@@ -270,6 +305,7 @@ fn subsets(axes: AxisSet) -> Vec<AxisSet> {
 /// The dimensions, with any of the axes appended in any order: at least those that are `needed`.
 fn splits(dims: &[DimSharding], axes: AxisSet, needed: AxisSet) -> Vec<Vec<DimSharding>> {
     let mut found = vec![(dims.to_vec(), AxisSet::EMPTY)];
+    let mut known = BTreeSet::from([dims.to_vec()]);
     let mut begin = 0;
     while begin < found.len() && found.len() < MAX_SPLITS {
         let (dims, used) = found[begin].clone();
@@ -278,7 +314,7 @@ fn splits(dims: &[DimSharding], axes: AxisSet, needed: AxisSet) -> Vec<Vec<DimSh
             for dim in 0..dims.len() {
                 let mut next = dims.clone();
                 next[dim].axes.push(axis as u8);
-                if !found.iter().any(|(known, _)| *known == next) {
+                if known.insert(next.clone()) {
                     found.push((next, used.union(AxisSet::of(axis))));
                 }
             }

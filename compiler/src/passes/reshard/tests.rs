@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use super::flow::{Flow, SAMPLE, flow, is_even, pattern};
+use super::search::{MAX_PRICED, Search};
 use super::*;
 use crate::ir::mesh::{Axis, AxisKind};
 use crate::ir::types::DType;
 use spmdc_runtime::abi::ReduceOp;
 
 fn mesh_of(sizes: &[usize]) -> Mesh {
-    let axes = sizes.iter().zip(["X", "Y", "Z"]);
+    let axes = sizes.iter().zip(["X", "Y", "Z", "U", "V", "W"]);
     let axes = axes.map(|(&size, name)| Axis::new(name, size, AxisKind::Auto));
     Mesh { axes: axes.collect(), ..Mesh::default() }
 }
@@ -263,4 +264,31 @@ fn large_meshes_cost_no_more() {
             }
         }
     }
+}
+
+#[test]
+fn a_search_over_many_axes_and_dimensions_ends() {
+    let large = mesh_of(&[2, 3, 2, 2, 2, 3]);
+    let split = [&[0u8] as &[u8], &[1], &[2], &[3], &[4], &[5], &[], &[]];
+    let moved = [&[] as &[u8], &[], &[5], &[4, 3], &[], &[2], &[1], &[0]];
+    let (from, to, whole) = (layout(&split), layout(&moved), layout(&[&[] as &[u8]; 8]));
+    let sum = partial(&[&[] as &[u8]; 8], &[0, 1, 2, 3, 4, 5]);
+    let half = partial(&[&[5], &[], &[], &[3], &[], &[], &[], &[]], &[0, 1, 2]);
+    for shape in [[12; 8], [7; 8]] {
+        let array = ArrayType::new(DType::F32, &shape);
+        for (from, to) in [(&from, &to), (&from, &whole), (&whole, &from), (&sum, &to), (&sum, &whole), (&half, &to)] {
+            let mut search = Search::new(&array, &large, from, to);
+            let (steps, _) = search.run();
+            assert!(search.priced <= MAX_PRICED, "{} steps", search.priced);
+            assert_eq!(steps.last().map(|step| &step.to), Some(to));
+            assert!(steps.len() <= 4, "{steps:?}");
+        }
+    }
+    // What fits on 2x4 devices is searched to the end.
+    let array = ArrayType::new(DType::F32, &[12; 3]);
+    let (from, to) = (layout(&[&[X], &[Y], &[]]), layout(&[&[], &[Y, X], &[]]));
+    let mesh = mesh();
+    let mut search = Search::new(&array, &mesh, &from, &to);
+    search.run();
+    assert!(search.priced < MAX_PRICED / 8, "{} steps", search.priced);
 }
