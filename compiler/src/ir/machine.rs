@@ -9,6 +9,8 @@ pub struct Machine {
     /// Values of up to this many bytes exist once per device: computing them everywhere is cheaper than waiting for whoever
     /// computes them.
     pub private_bytes: usize,
+    /// Unless it takes a device more nanoseconds than this to compute them: several times the price of a meeting.
+    pub private_nanos: u64,
     /// Bytes of all rows of a panel: a part of the second cache, the rest of which is for what all rows share.
     pub panel_bytes: u64,
     /// Bytes of a gathered operand of a product on a device from which on it is worth not to have it.
@@ -32,6 +34,7 @@ impl Machine {
     /// Today's processors.
     pub const REAL: Machine = Machine {
         private_bytes: 16 * 1024,
+        private_nanos: 20_000,
         panel_bytes: 128 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
@@ -44,6 +47,7 @@ impl Machine {
     /// Devices on which a few elements are many.
     pub const TINY: Machine = Machine {
         private_bytes: 8,
+        private_nanos: 8,
         panel_bytes: 64,
         ring_bytes: 16,
         ring_block: 2,

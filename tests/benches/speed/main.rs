@@ -5,6 +5,7 @@
 //! read the tables.
 
 mod compile;
+mod layouts;
 mod limits;
 mod matmul;
 mod measure;
@@ -13,11 +14,12 @@ mod streams;
 fn main() {
     // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let sections: [(&str, fn()); 6] = [
+    let sections: [(&str, fn()); 7] = [
         ("compile", compile::compile_times),
         ("elementwise", streams::elementwise),
         ("moves", streams::moves),
         ("reduction", streams::reductions),
+        ("layouts", layouts::layouts),
         ("rows", streams::rows),
         ("matmul", matmul::products),
     ];

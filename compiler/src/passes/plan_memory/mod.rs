@@ -24,6 +24,7 @@
 //! # Panels
 //! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
 
+mod cost;
 mod lifetimes;
 mod panels;
 mod replay;

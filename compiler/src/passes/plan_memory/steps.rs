@@ -1,14 +1,14 @@
 //! From tasks over values to the steps of the program, with meetings where devices use each other's memory.
 
+use super::cost;
 use super::storage::Storage;
 use super::sync::{Access, Needed, Pending};
-use crate::codegen::loops::{Combine, Extent, Inst, Kernel};
+use crate::codegen::loops::{Extent, Kernel};
 use crate::codegen::lower::{Product, ProductDim, Side, Work, layout_of};
 use crate::codegen::schedule::{Limit, Schedule, Task};
 use crate::ir::Value;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use crate::passes::reshard::operand;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{
@@ -315,7 +315,7 @@ impl<'a> Emitter<'a> {
                     range: cutout.as_ref().map_or_else(|| range(kernel), |cutout| cutout.whole.clone()),
                     part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
                     split,
-                    cost: cost(kernel),
+                    cost: cost::of_unit(kernel) as f32,
                     site,
                     divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
                 };
@@ -487,45 +487,5 @@ fn range(kernel: &Kernel) -> Scalar {
             Extent::Scalar { slot, .. } => kernel.scalars[slot].clone(),
         },
         Some(_) | None => Scalar::Const(1),
-    }
-}
-
-/// Nanoseconds for one unit of the range, roughly.
-fn cost(kernel: &Kernel) -> f32 {
-    let inner = if kernel.range_dim { 1 } else { 0 };
-    let points: f64 = kernel.dims.iter().skip(inner).map(|dim| most(&dim.extent) as f64).product();
-    let point: f64 = kernel.insts.iter().map(inst_cost).sum::<f64>()
-        + kernel.stores.iter().map(|store| if store.combine == Some(Combine::ArgMax) { 0.4 } else { 0.1 }).sum::<f64>();
-    (points * point) as f32
-}
-
-fn most(extent: &Extent) -> u64 {
-    match extent {
-        Extent::Static(extent) => *extent,
-        Extent::Scalar { max, .. } => *max,
-    }
-}
-
-fn inst_cost(inst: &Inst) -> f64 {
-    match inst {
-        Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
-        Inst::Load { .. }
-        | Inst::Index { .. }
-        | Inst::Compare { .. }
-        | Inst::Select { .. }
-        | Inst::Cast { .. }
-        | Inst::InRange { .. } => 0.1,
-        Inst::Unary { op, .. } => match op {
-            UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => 0.05,
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => 0.1,
-            UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => 0.1,
-            UnaryOp::Reciprocal | UnaryOp::Sqrt | UnaryOp::Rsqrt => 0.4,
-            _ => 1.0,
-        },
-        Inst::Binary { op, .. } => match op {
-            BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 2.0,
-            BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem => 0.5,
-            _ => 0.05,
-        },
     }
 }

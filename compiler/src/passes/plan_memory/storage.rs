@@ -1,5 +1,6 @@
 //! Buffers: which values lie in one place one after the other, in which arena, and at which offset.
 
+use super::cost;
 use super::lifetimes::{Lifetimes, Span, common, find, join, meet};
 use crate::codegen::loops::{Affine, Extent, Inst, Kernel};
 use crate::codegen::lower::Work;
@@ -93,8 +94,13 @@ impl<'a> Merger<'a> {
                 buffer.axes = buffer.axes.union(*reduce);
             }
         }
-        for buffer in &mut buffers {
-            buffer.axes = if buffer.bytes <= mesh.machine.private_bytes as u64 {
+        let mut divided = vec![false; buffers.len()];
+        for work in lifetimes.work.iter().flatten() {
+            let slow = cost::of_work(work, mesh) > mesh.machine.private_nanos as f64;
+            work.writes().iter().for_each(|value| divided[lifetimes.class_of[value.0 as usize]] |= slow);
+        }
+        for (buffer, divided) in buffers.iter_mut().zip(divided) {
+            buffer.axes = if buffer.bytes <= mesh.machine.private_bytes as u64 && !divided {
                 several
             } else {
                 buffer.axes.intersect(several)

@@ -81,6 +81,16 @@ fn devices_meet_where_they_share_memory() {
 }
 
 #[test]
+fn what_takes_long_is_computed_once() {
+    let source = |rows: usize| format!("mesh (X = 8);\nfn main(x: f32[{rows}, 64]) {{ sum(x, axis=0) }}");
+    let axes = |program: &Program| program.arenas[program.results[0].place.arena as usize].axes;
+    assert_eq!(axes(&program(&source(100))), AxisSet::of(0), "each device computes its own");
+    assert_eq!(axes(&program(&source(60_000))), AxisSet::EMPTY, "they divide the columns");
+    let product = program("mesh (X = 8);\nfn main(x: f32[32, 4096], y: f32[4096, 32]) { x @ y }");
+    assert_eq!(axes(&product), AxisSet::EMPTY);
+}
+
+#[test]
 fn what_a_trip_leaves_is_met_before_the_next() {
     let source = "mesh (X = 2);
         fn main(x: f32[200, 200]) { let mut u = x; for i in 0..3 { u = u @ u; } u }";
