@@ -1,7 +1,8 @@
 //! The entry points of the fuzzers, briefly: the cases and files of the tests, damaged.
 //!
 //! 60 inputs for each. `FUZZ=20000` tries more, from `FUZZ_FROM=0` on; `FUZZ_TARGET=check` only one entry point, `sizes` only the hostile
-//! sizes. It says which input took longest and how much memory there was at once.
+//! sizes. It says which input took longest and how much memory there was at once, and with
+//! `FUZZ=1` what the input is.
 
 #![allow(clippy::unwrap_used)]
 
@@ -51,6 +52,9 @@ fn try_all(targets: &[(&str, Target)], input: impl Fn(&str, &[Vec<u8>], u64) -> 
         let mut slowest = (Duration::ZERO, 0);
         for number in from..from + count {
             let input = input(name, &corpus, number);
+            if count == 1 {
+                println!("{}", String::from_utf8_lossy(&input));
+            }
             let start = Instant::now();
             if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
                 let text = String::from_utf8_lossy(&input[..input.len().min(1000)]);
