@@ -11,6 +11,8 @@ pub enum Tolerance {
     /// `|a - b| <= relative * max(|a|, |b|, scale)`, where the scale is the largest magnitude of the expected array
     /// times `relative` once more, or that magnitude itself for sums, whose terms may cancel.
     Relative { relative: f64, of_largest: bool },
+    /// `|a - b|` is this at most.
+    Within(f64),
     /// `|a - b| <= relative * max(|a|, |b|, largest, 1)`: sums whose terms are around one may cancel entirely.
     SumOfOnes { relative: f64 },
 }
@@ -96,6 +98,7 @@ pub fn difference(expected: &HostArray, actual: &HostArray, tolerance: Tolerance
                 let scale = if of_largest { largest } else { relative * largest };
                 (a - b).abs() <= relative * a.abs().max(b.abs()).max(scale)
             }
+            Tolerance::Within(error) => (a - b).abs() <= error,
             Tolerance::SumOfOnes { relative } => (a - b).abs() <= relative * largest.max(1.0),
         }
     };

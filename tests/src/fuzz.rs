@@ -2,7 +2,7 @@
 //!
 //! A coverage-guided fuzzer calls them (`tests/fuzz`), and `tests/tests/fuzz.rs` does so briefly with texts and files that it damages.
 
-use crate::compare::{Tolerance, difference};
+use crate::compare::difference;
 use crate::engine::{self, Failure};
 use crate::random::programs::{Scale, Writer};
 use crate::random::{Draw, Mesh};
@@ -105,8 +105,8 @@ pub fn run(data: &[u8]) {
     let actual = engine::run(&compilation, &inputs, None).map(|outcome| outcome.results);
     match (expected, actual) {
         (Ok(expected), Ok(actual)) => {
-            for (expected, actual) in expected.iter().zip(&actual) {
-                let wrong = difference(expected, actual, Tolerance::sum_of_ones(expected.dtype));
+            for ((expected, actual), tolerance) in expected.iter().zip(&actual).zip(writer.tolerances()) {
+                let wrong = difference(expected, actual, tolerance);
                 assert_eq!(wrong, None, "{text}");
             }
         }

@@ -23,7 +23,7 @@ const MESHES: [&str; 4] = ["1x1", "2x3", "4x2", "3x4"];
 const REFUSALS: [&str; 6] = ["E0212", "E0213", "E0301", "E0302", "E0303", "E0305"];
 
 /// A program of 20 to 60 statements. Explicit axes refuse some statements: those are left out.
-fn program(number: u64) -> Result<String, String> {
+fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
     let mut draw = Draw::new("program", number);
     let explicit = draw.chance(30);
     let mode = |draw: &mut Draw| explicit && draw.chance(60);
@@ -52,11 +52,11 @@ fn program(number: u64) -> Result<String, String> {
             Err(failures) => return Err(format!("{}\n{program}", text(&failures))),
         }
     }
-    Ok(writer.text(&mesh, &shardings))
+    Ok((writer.text(&mesh, &shardings), writer.tolerances()))
 }
 
 fn holds(number: u64) -> Result<(), String> {
-    let program = program(number)?;
+    let (program, tolerances) = program(number)?;
     let failed = |what: String| format!("{what}\n{program}");
     let mut expected: Option<Vec<HostArray>> = None;
     for (at, mesh) in MESHES.into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn holds(number: u64) -> Result<(), String> {
         }
         let run = engine::run(&compilation, &inputs, None).map_err(|failure| failed(text(&[failure])))?;
         for (index, (expected, actual)) in expected.iter().flatten().zip(&run.results).enumerate() {
-            if let Some(text) = difference(expected, actual, Tolerance::sum_of_ones(expected.dtype)) {
+            if let Some(text) = difference(expected, actual, tolerances[index]) {
                 return Err(failed(format!("result {index}: {text}")));
             }
         }

@@ -1,9 +1,11 @@
 //! Random programs: shapes, shardings, meshes and element types, all from one seed.
 
 pub mod calls;
+pub mod expressions;
 pub mod failures;
 pub mod lies;
 pub mod manual;
+pub mod precision;
 pub mod programs;
 
 use spmdc_compiler::ir::machine::Machine;

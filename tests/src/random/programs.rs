@@ -1,25 +1,27 @@
 //! Random whole programs: chains of operations with loops, branches, `manual` functions and annotations.
 //!
-//! Floats stay near one (every statement keeps them there), so that sums taken in another order differ in the last digits only. What
-//! turns such a difference into another answer (comparisons, rounding, `argmax`) is applied to *exact* values only: those that no
-//! sum of floats went into.
+//! Floats stay near one (every statement keeps them there), so that sums taken in another order differ in the last digits only: the
+//! writer knows a bound for each value. What turns such a difference into another answer (comparisons, rounding, `argmax`) is
+//! applied to *exact* values only: those that no sum of floats went into.
 
+use super::precision::Precision;
 use super::{Array, Draw, Mesh};
+use crate::compare::Tolerance;
 use spmdc_runtime::abi::DType;
 use std::fmt::Write;
 
 /// A variable of the program.
 #[derive(Clone, Debug)]
-struct Variable {
-    name: String,
-    array: Array,
-    exact: bool,
+pub(super) struct Variable {
+    pub name: String,
+    pub array: Array,
+    pub precision: Precision,
 }
 
 /// Makes statements one by one; whoever drives it says whether each is kept.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    draw: Draw,
+    pub(super) draw: Draw,
     mesh: Mesh,
     params: Vec<Variable>,
     variables: Vec<Variable>,
@@ -33,7 +35,7 @@ pub struct Writer {
     /// Whether the results have layouts of their own; types with explicit axes have theirs already.
     pins_results: bool,
     /// No array has more elements.
-    most: usize,
+    pub(super) most: usize,
 }
 
 /// How large the arrays of a program are.
@@ -87,8 +89,8 @@ const NAMES: &[&str] = &[
 /// Functions that dumps call and that these programs do not, which a program may define anew.
 const FUNCTIONS: &[&str] = &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo"];
 
-/// The text of an expression, its type, and whether it is exact.
-type Made = (String, Array, bool);
+/// The text of an expression, its type, and how exact it is.
+pub(super) type Made = (String, Array, Precision);
 
 impl Writer {
     pub fn new(mut draw: Draw, mesh: Mesh, scale: Scale) -> Writer {
@@ -102,14 +104,16 @@ impl Writer {
             Scale::Small => (3, 20_000),
             Scale::Large => (2, 200_000),
         };
+        let all = super::all();
         for number in 0..4 {
             let rank = draw.rank(1, most_dims);
             let shape: Vec<usize> = (0..rank).map(|_| draw.pick(&sizes)).collect();
-            let dtype = draw.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::I32]);
+            let common = [DType::F32, DType::F32, DType::F32, DType::F64, DType::I32];
+            let dtype = if draw.chance(50) { draw.pick(&common) } else { draw.pick(&all) };
             let name = draw.pick(NAMES);
             let is_free = draw.chance(50) && params.iter().all(|param: &Variable| param.name != name);
             let name = if is_free { name.to_string() } else { format!("p{number}") };
-            params.push(Variable { name, array: Array::new(dtype, &shape), exact: true });
+            params.push(Variable { name, array: Array::new(dtype, &shape), precision: Precision::exact(2.0) });
         }
         let variables = params.clone();
         let pins_results = draw.chance(50) && mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
@@ -121,7 +125,7 @@ impl Writer {
     pub fn text(&self, mesh: &Mesh, shardings: &[Vec<String>]) -> String {
         let params = self.params.iter().zip(shardings);
         let params: Vec<String> = params.map(|(p, dims)| format!("{}: {}", p.name, p.array.text(dims))).collect();
-        let results = &self.variables[self.variables.len().saturating_sub(5)..];
+        let results = self.results();
         let names: Vec<&str> = results.iter().map(|v| v.name.as_str()).collect();
         let mut types = String::new();
         if self.pins_results {
@@ -137,6 +141,19 @@ impl Writer {
             self.body,
             names.join(", ")
         )
+    }
+
+    /// Bounds of the errors of the results, where they are not exact.
+    pub fn tolerances(&self) -> Vec<Tolerance> {
+        let tolerance = |precision: Precision| match precision.is_exact() {
+            true => Tolerance::Exact,
+            false => Tolerance::Within(2.0 * precision.error),
+        };
+        self.results().iter().map(|result| tolerance(result.precision)).collect()
+    }
+
+    fn results(&self) -> &[Variable] {
+        &self.variables[self.variables.len().saturating_sub(5)..]
     }
 
     /// The same program, about to go on in another way.
@@ -165,8 +182,8 @@ impl Writer {
             3 => self.manual(),
             4 => self.ghost_cells(),
             _ => {
-                let (expr, array, exact) = self.expression();
-                self.define(expr, array, exact);
+                let (expr, array, precision) = self.expression();
+                self.define(expr, array, precision);
             }
         }
     }
@@ -191,13 +208,13 @@ impl Writer {
         self.variables.push(variable);
     }
 
-    fn define(&mut self, expr: String, array: Array, exact: bool) {
+    fn define(&mut self, expr: String, array: Array, precision: Precision) {
         let annotated = self.draw.chance(15);
-        self.define_as(annotated, expr, array, exact);
+        self.define_as(annotated, expr, array, precision);
     }
 
     /// With a layout of its own if it is annotated.
-    fn define_as(&mut self, annotated: bool, expr: String, array: Array, exact: bool) {
+    fn define_as(&mut self, annotated: bool, expr: String, array: Array, precision: Precision) {
         let name = self.name();
         let annotated = annotated && !array.shape.is_empty();
         let ty = match annotated {
@@ -205,253 +222,21 @@ impl Writer {
             false => String::new(),
         };
         let _ = writeln!(self.body, "  let {name}{ty} = {expr};");
-        self.add(Variable { name, array, exact });
+        self.add(Variable { name, array, precision });
     }
 
     /// A variable that has elements.
-    fn any(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
+    pub(super) fn any(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
         self.any_at_all(|v| !v.array.shape.contains(&0) && fits(v))
     }
 
-    fn any_at_all(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
+    pub(super) fn any_at_all(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
         let fitting: Vec<&Variable> = self.variables.iter().filter(|v| fits(v)).collect();
         // Late ones more often: chains grow long.
         let late = fitting.len().saturating_sub(4);
         let from = if self.draw.chance(60) { late } else { 0 };
         let number = fitting.len().checked_sub(from).filter(|&count| count > 0)?;
         Some(fitting[from + self.draw.below(number)].clone())
-    }
-
-    fn expression(&mut self) -> Made {
-        let x = self.any_at_all(|_| true).expect("there are parameters");
-        if x.array.shape.contains(&0) {
-            return self.of_nothing(&x);
-        }
-        if self.draw.chance(4)
-            && let Some(made) = self.nothing_of(&x)
-        {
-            return made;
-        }
-        for _ in 0..20 {
-            let made = match self.draw.below(14) {
-                0 | 1 => self.unary(&x),
-                2..=4 => self.binary(&x),
-                5 | 6 => self.product(&x),
-                7 | 8 => self.reduction(&x),
-                9..=12 => self.movement(&x),
-                _ => self.choice(&x),
-            };
-            if let Some(made) = made
-                && made.1.shape.iter().product::<usize>() <= self.most
-            {
-                return made;
-            }
-        }
-        (format!("{} + 0", x.name), x.array, x.exact)
-    }
-
-    /// An empty window of something, perhaps of what nobody else needs.
-    fn nothing_of(&mut self, x: &Variable) -> Option<Made> {
-        let rank = x.array.shape.len();
-        if rank == 0 || x.array.dtype == DType::Bool {
-            return None;
-        }
-        let mut array = x.array.clone();
-        let axis = self.draw.below(rank);
-        let at = self.draw.below(array.shape[axis] + 1);
-        array.shape[axis] = 0;
-        let mut entries = vec![":".to_string(); rank];
-        entries[axis] = format!("{at}:{at}");
-        let of = if self.draw.chance(60) { format!("({} * 2)", x.name) } else { x.name.clone() };
-        Some((format!("{of}[{}]", entries.join(", ")), array, x.exact))
-    }
-
-    /// What can be done with an array without elements.
-    fn of_nothing(&mut self, x: &Variable) -> Made {
-        let (name, mut array) = (&x.name, x.array.clone());
-        let axis = self.draw.below(array.shape.len());
-        let expr = match self.draw.below(8) {
-            0 => format!("{name} * 2"),
-            1 => format!("abs({name})"),
-            2 => format!("roll({name}, 1, axis={axis})"),
-            3 => format!("flip({name}, axis={axis})"),
-            4 => {
-                array.shape[axis] *= 2;
-                format!("concatenate([{name}, {name}], axis={axis})")
-            }
-            5 => {
-                array.shape.insert(0, 2);
-                format!("stack([{name}, {name}])")
-            }
-            6 => {
-                array.shape.remove(axis);
-                format!("sum({name}, axis={axis})")
-            }
-            _ => {
-                array.shape.reverse();
-                format!("{name}.T")
-            }
-        };
-        (expr, array, x.exact)
-    }
-
-    fn unary(&mut self, x: &Variable) -> Option<Made> {
-        let name = &x.name;
-        let expr = match x.array.dtype {
-            DType::I32 => self.draw.pick(&["abs(x) % 7", "-x", "x * x % 5", "minimum(x, 3)", "f32(x) / 8"]),
-            DType::Bool => "!x",
-            _ => self.draw.pick(&["tanh(x)", "sin(x)", "abs(x) / 2", "x * 0.5", "sqrt(1 + x * x) - 1", "exp(-x * x)"]),
-        };
-        let mut array = x.array.clone();
-        if expr.starts_with("f32") {
-            array.dtype = DType::F32;
-        }
-        Some((filled(expr, name, ""), array, x.exact))
-    }
-
-    /// With another variable that broadcasts, or a number.
-    fn binary(&mut self, x: &Variable) -> Option<Made> {
-        if x.array.dtype == DType::Bool {
-            let y = self.any(|y| y.array == x.array)?;
-            return Some((
-                format!("{} {} {}", x.name, self.draw.pick(&["&", "|", "^"]), y.name),
-                x.array.clone(),
-                true,
-            ));
-        }
-        let (dtype, shape) = (x.array.dtype, x.array.shape.clone());
-        let y = self.any(|y| y.array.dtype == dtype && shape.ends_with(&y.array.shape))?;
-        let exact = x.exact && y.exact;
-        let expr = match dtype {
-            DType::I32 => self.draw.pick(&["(x + y) % 9", "x - y", "maximum(x, y)", "x * y % 11", "x & y"]),
-            _ => self.draw.pick(&["(x + y) / 2", "(x - y) * 0.5", "maximum(x, y)", "sin(x * y)", "x / (1 + y * y)"]),
-        };
-        Some((filled(expr, &x.name, &y.name), x.array.clone(), exact))
-    }
-
-    fn product(&mut self, x: &Variable) -> Option<Made> {
-        let &[n, k] = x.array.shape.as_slice() else { return None };
-        let dtype = x.array.dtype;
-        if dtype == DType::Bool {
-            return None;
-        }
-        let y = self.any(|y| y.array.dtype == dtype && y.array.shape.len() == 2 && y.array.shape.contains(&k))?;
-        let (m, right) = match *y.array.shape.as_slice() {
-            [inner, m] if inner == k => (m, y.name.clone()),
-            [m, _] => (m, format!("{}.T", y.name)),
-            _ => return None,
-        };
-        let (scale, exact) = if dtype == DType::I32 { (" % 13".to_string(), true) } else { (format!(" / {k}"), false) };
-        let left = if self.draw.chance(20) {
-            format!("einsum(\"ik,kj->ij\", {}, {right})", x.name)
-        } else {
-            format!("({} @ {right})", x.name)
-        };
-        Some((format!("{left}{scale}"), Array::new(dtype, &[n, m]), exact && x.exact && y.exact))
-    }
-
-    fn reduction(&mut self, x: &Variable) -> Option<Made> {
-        let rank = x.array.shape.len();
-        if rank == 0 || x.array.dtype == DType::Bool {
-            return None;
-        }
-        let axis = self.draw.below(rank);
-        let float = x.array.dtype != DType::I32;
-        let name = self.draw.pick(&["sum", "max", "min", "mean", "argmax", "softmax"]);
-        let exact = x.exact && (!float || matches!(name, "max" | "min" | "argmax"));
-        let mut array = x.array.clone();
-        match name {
-            "mean" | "softmax" if !float => return None,
-            "argmax" if !x.exact => return None,
-            "argmax" => array.dtype = DType::I32,
-            _ => {}
-        }
-        if self.draw.chance(20) {
-            let name = self.draw.pick(if float { &["cummax", "cummin"] } else { &["cumsum", "cummax", "cumprod"] });
-            let reverse = if self.draw.chance(40) { ", reverse=true" } else { "" };
-            return Some((format!("{name}({}, axis={axis}{reverse})", x.name), x.array.clone(), x.exact));
-        }
-        if name == "softmax" {
-            return Some((format!("softmax({}, axis={axis})", x.name), array, false));
-        }
-        let keep = self.draw.chance(40);
-        let size = array.shape[axis];
-        array.shape[axis] = 1;
-        if !keep {
-            array.shape.remove(axis);
-        }
-        let keepdims = if keep { ", keepdims=true" } else { "" };
-        let scale = if name == "sum" && float { format!(" / {size}") } else { String::new() };
-        Some((format!("{name}({}, axis={axis}{keepdims}){scale}", x.name), array, exact))
-    }
-
-    fn movement(&mut self, x: &Variable) -> Option<Made> {
-        let rank = x.array.shape.len();
-        if rank == 0 {
-            return None;
-        }
-        let (name, mut array, axis) = (&x.name, x.array.clone(), self.draw.below(rank));
-        let size = array.shape[axis];
-        let index = |entry: String| {
-            let mut entries = vec![":".to_string(); rank];
-            entries[axis] = entry;
-            format!("{name}[{}]", entries.join(", "))
-        };
-        let expr = match self.draw.below(12) {
-            0 | 1 => format!("roll({name}, {}, axis={axis})", self.draw.between(-5, 5)),
-            2 | 3 => {
-                let start = self.draw.below(size);
-                let step = 1 + self.draw.below(3);
-                array.shape[axis] = (size - start).div_ceil(step);
-                index(format!("{start}::{step}"))
-            }
-            4 => {
-                let stop = 1 + self.draw.below(size);
-                array.shape[axis] = stop;
-                index(format!(":{stop}"))
-            }
-            5 => format!("flip({name}, axis={axis})"),
-            6 => {
-                let (expr, padded) = super::calls::padded(&mut self.draw, name, &array);
-                array = padded;
-                expr
-            }
-            7 => {
-                let dims: Vec<usize> = (0..rank).collect();
-                let order = self.draw.shuffled(&dims);
-                array.shape = order.iter().map(|&dim| x.array.shape[dim]).collect();
-                let order: Vec<String> = order.iter().map(usize::to_string).collect();
-                format!("transpose({name}, ({},))", order.join(", "))
-            }
-            8 => {
-                let y = self.any(|y| {
-                    y.array.dtype == x.array.dtype
-                        && y.array.shape.len() == rank
-                        && (0..rank).all(|dim| dim == axis || y.array.shape[dim] == x.array.shape[dim])
-                })?;
-                array.shape[axis] += y.array.shape[axis];
-                let exact = x.exact && y.exact;
-                return Some((format!("concatenate([{name}, {}], axis={axis})", y.name), array, exact));
-            }
-            9 => {
-                let len = array.shape.iter().product();
-                array.shape = super::calls::factored(&mut self.draw, len);
-                format!("reshape({name}, {})", super::calls::sizes(&array.shape))
-            }
-            10 => {
-                array.shape.remove(axis);
-                index(self.draw.below(size).to_string())
-            }
-            _ => {
-                let rank = self.draw.below(2);
-                let place = format!("i32({})", self.draw.below(size));
-                array.shape.remove(axis);
-                // A dynamic place: the compiler does not see through the sum.
-                let zero = self.any(|v| v.array.dtype == DType::I32 && v.exact && rank < 2)?;
-                index(format!("{place} + 0 * sum({})", zero.name))
-            }
-        };
-        Some((expr, array, x.exact))
     }
 
     /// A value beside slices of itself, or continued beyond its ends: mostly in another layout than it has.
@@ -466,7 +251,7 @@ impl Writer {
         };
         if array.shape.iter().product::<usize>() <= self.most {
             let annotated = self.draw.chance(60);
-            self.define_as(annotated, expr, array, x.exact);
+            self.define_as(annotated, expr, array, x.precision);
         }
     }
 
@@ -495,57 +280,55 @@ impl Writer {
         (format!("concatenate([{}], axis={axis})", parts.join(", ")), array)
     }
 
-    fn choice(&mut self, x: &Variable) -> Option<Made> {
-        let y = self.any(|y| y.array == x.array)?;
-        let condition = if x.exact && x.array.dtype != DType::Bool {
-            format!("{} > 0", x.name)
-        } else {
-            let mask =
-                self.any(|m| m.exact && m.array.dtype != DType::Bool && x.array.shape.ends_with(&m.array.shape))?;
-            format!("{} < 1", mask.name)
-        };
-        Some((format!("where({condition}, {}, {})", x.name, y.name), x.array.clone(), x.exact && y.exact))
-    }
-
     /// Statements of a block, each on a line; variables that they define are gone afterwards.
-    fn block(&mut self, count: usize, result: &Variable) -> (String, bool) {
+    fn block(&mut self, count: usize, result: &Variable) -> (String, Precision) {
         let outer = std::mem::take(&mut self.body);
         let known = self.variables.clone();
-        let mut exact = result.exact;
+        let mut precision = result.precision;
         let mut last = result.name.clone();
         for _ in 0..count {
             // Each step keeps the type of what the block gives.
-            let current = Variable { name: last.clone(), exact, ..result.clone() };
+            let current = Variable { name: last.clone(), precision, ..result.clone() };
             let made = match self.draw.below(4) {
                 0 => self.unary(&current),
                 1 | 2 => self.binary(&current),
                 _ => self.movement(&current),
             };
-            let Some((expr, array, is_exact)) = made.filter(|made| made.1 == result.array) else { continue };
-            exact &= is_exact;
-            self.define(expr, array, is_exact);
+            let fits = |made: &Made| made.1 == result.array && made.2.is_useful(result.array.dtype);
+            let Some((expr, array, known)) = made.filter(fits) else { continue };
+            precision = known;
+            self.define(expr, array, precision);
             last = self.variables.last().map_or(last, |v| v.name.clone());
         }
         self.variables = known;
         let inner = std::mem::replace(&mut self.body, outer);
-        (format!("{inner}    {last}\n"), exact)
+        (format!("{inner}    {last}\n"), precision)
     }
 
     fn for_loop(&mut self) {
         let Some(start) = self.any(|_| true) else { return };
+        let before = self.clone();
         let name = self.name();
-        // The body sees the carried value, which is exact only if every trip leaves it so.
-        let carried = Variable { name: name.clone(), exact: false, ..start.clone() };
+        // No statement of a block makes floats larger than its largest operand.
+        let sizes = self.variables.iter().map(|variable| variable.precision.size);
+        let carried = Precision::carried(start.array.dtype, sizes.fold(1.0, f64::max));
+        let carried = Variable { name: name.clone(), precision: carried, ..start.clone() };
         self.add(carried.clone());
         let counter = self.draw.pick(NAMES);
         let is_used = self.variables.iter().any(|variable| variable.name == counter);
         let counter = if is_used { format!("{name}_i") } else { counter.to_string() };
         self.kept.extend([name.clone(), counter.clone()]);
         let count = 1 + self.draw.below(4);
-        let (block, _) = self.block(count, &carried);
+        let (block, in_trip) = self.block(count, &carried);
         self.kept.truncate(self.kept.len() - 2);
         let (statements, last) = block.trim_end().rsplit_once('\n').unwrap_or(("", block.trim()));
         let trips = 1 + self.draw.below(4);
+        let precision = in_trip.after(trips, start.precision);
+        if !precision.is_useful(start.array.dtype) {
+            *self = Writer { draw: self.draw.clone(), ..before };
+            return;
+        }
+        self.add(Variable { name: name.clone(), precision, ..start.clone() });
         let range = match self.draw.below(3) {
             0 => format!("0..{} step 2", 2 * trips - 1),
             1 => format!("{}..-1 step -3", 3 * trips - 3),
@@ -557,7 +340,7 @@ impl Writer {
                 let stack = self.name();
                 let array = [&[trips], start.array.shape.as_slice()].concat();
                 let array = Array::new(start.array.dtype, &array);
-                self.add(Variable { name: stack.clone(), array, exact: false });
+                self.add(Variable { name: stack.clone(), array, precision });
                 let last = last.trim();
                 writeln!(
                     self.body,
@@ -579,7 +362,7 @@ impl Writer {
 
     fn branch(&mut self) {
         let Some(x) = self.any(|_| true) else { return };
-        let Some(decides) = self.any(|v| v.exact && v.array.dtype == DType::I32) else { return };
+        let Some(decides) = self.any(|v| v.array.dtype.is_integer()) else { return };
         let (then, a) = self.block(2, &x);
         let (otherwise, b) = self.block(2, &x);
         let name = self.name();
@@ -589,7 +372,7 @@ impl Writer {
             decides.name,
             self.draw.below(2)
         );
-        self.add(Variable { name, array: x.array, exact: a && b });
+        self.add(Variable { name, array: x.array, precision: a.or(b) });
     }
 
     /// Single places and rows, from what stands there or elsewhere in the same value, perhaps in a loop.
@@ -612,17 +395,19 @@ impl Writer {
                 x.array.shape.iter().zip(&singles).map(entry).collect::<Vec<_>>().join(", ")
             };
             let (at, from) = (place(), place());
-            let _ = match (x.array.dtype, self.draw.below(3)) {
-                (DType::I32, 0) => writeln!(lines, "  {name}[{at}] += 1;"),
-                (DType::I32, _) => writeln!(lines, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
-                (_, 0) => writeln!(lines, "  {name}[{at}] *= 0.5;"),
-                (_, _) => writeln!(lines, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
+            let _ = match (x.array.dtype.is_integer(), self.draw.below(3)) {
+                (true, 0) => writeln!(lines, "  {name}[{at}] += 1;"),
+                (true, _) => writeln!(lines, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
+                (false, 0) => writeln!(lines, "  {name}[{at}] *= 0.5;"),
+                (false, _) => writeln!(lines, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
             };
         }
         let trips = self.draw.below(3);
         let lines = if trips == 0 { lines } else { format!("  for _ in 0..{trips} {{\n{lines}  }}\n") };
         let _ = write!(self.body, "  let mut {name} = {};\n{lines}", x.name);
-        self.add(Variable { name, array: x.array.clone(), exact: x.exact });
+        let precision = (0..3 * trips.max(1))
+            .fold(x.precision, |known, _| Precision::of(x.array.dtype, known.size, 2.0, &[(1.0, known)]));
+        self.add(Variable { name, array: x.array.clone(), precision });
     }
 
     fn assignment(&mut self) {
@@ -642,7 +427,7 @@ impl Writer {
         let name = self.name();
         let value = format!("{}[{}]", other.name, entries.join(", "));
         let _ = writeln!(self.body, "  let mut {name} = {};\n  {name}[{place}] = {value};", x.name);
-        self.add(Variable { name, array: x.array.clone(), exact: x.exact && other.exact });
+        self.add(Variable { name, array: x.array.clone(), precision: x.precision.or(other.precision) });
     }
 
     /// A `manual` function over one axis, on a value whose first dimension divides by every size that the axis may have.
@@ -675,25 +460,8 @@ impl Writer {
         };
         let _ = writeln!(self.items, "manual({axis}) fn {function}(x: {split}) -> {result} {{ {body} }}");
         let _ = writeln!(self.body, "  let {name} = {function}({});", x.name);
-        self.add(Variable { name, array: Array::new(DType::F32, &shape), exact: false });
+        // A value less the mean, or a mean of it: of numbers twice as large at most.
+        let precision = Precision::summed(DType::F32, 12, 2.0 * x.precision.size, &[(2.0, x.precision)]);
+        self.add(Variable { name, array: Array::new(DType::F32, &shape), precision });
     }
-}
-
-/// The template with names for its variables `x` and `y`.
-fn filled(template: &str, x: &str, y: &str) -> String {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut text = String::new();
-    let mut rest = template;
-    while let Some(start) = rest.find(word) {
-        let (before, from) = rest.split_at(start);
-        let (name, after) = from.split_at(from.find(|c| !word(c)).unwrap_or(from.len()));
-        text += before;
-        text += match name {
-            "x" => x,
-            "y" => y,
-            other => other,
-        };
-        rest = after;
-    }
-    text + rest
 }

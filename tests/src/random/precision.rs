@@ -1,0 +1,94 @@
+//! How far a value of a random program may be off: sums may be taken in another order, and what is computed of them follows.
+
+use spmdc_runtime::abi::DType;
+
+/// What is known of the elements of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// A bound of the error; none for exact values.
+    pub error: f64,
+    /// In a loop: how much of the error that the carried value has when a trip begins is added to it.
+    pub follows: f64,
+    /// A bound of the magnitude of floats.
+    pub size: f64,
+}
+
+/// The distance between numbers around one, twice for f32 and f64 since their functions are right within an ULP.
+pub fn unit(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => (-10f64).exp2(),
+        DType::Bf16 => (-7f64).exp2(),
+        DType::F32 => (-22f64).exp2(),
+        DType::F64 => (-51f64).exp2(),
+        DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::Key => 0.0,
+    }
+}
+
+impl Precision {
+    pub fn exact(size: f64) -> Precision {
+        Precision { error: 0.0, follows: 0.0, size }
+    }
+
+    /// What a loop carries, in its body.
+    pub fn carried(dtype: DType, size: f64) -> Precision {
+        Precision { follows: if dtype.is_float() { 1.0 } else { 0.0 }, ..Precision::exact(size) }
+    }
+
+    pub fn is_exact(&self) -> bool {
+        self.error == 0.0 && self.follows == 0.0
+    }
+
+    /// Of a function of operands, for each of which is said how much of its error comes through. Exact operands give the same bits
+    /// anywhere; on others each rounding may go the other way.
+    pub fn of(dtype: DType, size: f64, roundings: f64, operands: &[(f64, Precision)]) -> Precision {
+        if !dtype.is_float() || operands.iter().all(|(_, operand)| operand.is_exact()) {
+            return Precision::exact(size);
+        }
+        let sum = |of: fn(&Precision) -> f64| operands.iter().map(|(slope, operand)| slope * of(operand)).sum::<f64>();
+        let error = sum(|operand| operand.error) + roundings * unit(dtype) * (1.0 + size);
+        Precision { error, follows: sum(|operand| operand.follows), size }
+    }
+
+    /// Of a mean or a sum of products, which is never exact for floats. Halves are summed in f32 and rounded once.
+    pub fn summed(dtype: DType, terms: usize, size: f64, operands: &[(f64, Precision)]) -> Precision {
+        if !dtype.is_float() {
+            return Precision::exact(size);
+        }
+        let accumulated = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        // Roundings add up like steps of a random walk.
+        let own = unit(accumulated) * (4.0 + 2.0 * (terms as f64).sqrt()) * size + 2.0 * unit(dtype) * (1.0 + size);
+        let known = Precision::of(dtype, size, 0.0, operands);
+        Precision { error: known.error + own, ..known }
+    }
+
+    /// The worse of two.
+    pub fn or(self, other: Precision) -> Precision {
+        Precision {
+            error: self.error.max(other.error),
+            follows: self.follows.max(other.follows),
+            size: self.size.max(other.size),
+        }
+    }
+
+    /// Behind a loop whose body makes this of what it carries.
+    pub fn after(self, trips: usize, start: Precision) -> Precision {
+        let error = (0..trips).fold(start.error, |error, _| self.follows * error + self.error);
+        Precision { error, follows: 0.0, size: self.size.max(start.size) }
+    }
+
+    /// Whether a comparison within the error still says something, and nothing overflows.
+    pub fn is_useful(&self, dtype: DType) -> bool {
+        let units = if dtype.size() == 2 { 32.0 } else { 4096.0 };
+        let most = units * unit(dtype);
+        !dtype.is_float() || self.error <= most && self.follows <= 8.0 && self.size <= 1000.0
+    }
+}
