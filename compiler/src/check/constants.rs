@@ -1,11 +1,11 @@
 //! Constants: `const N = 4096;`, computed when first used, and changed by `--set`.
 
+use super::Checker;
 use super::errors::{self, items};
 use super::names::ItemId;
 use super::scopes::{Frame, Scope};
 use super::sizes;
 use super::term::Term;
-use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -15,6 +15,15 @@ pub enum Constant {
     /// Being computed: meeting it again is a cycle.
     Open,
     Known(Term),
+}
+
+/// Whether it is known here, and can become an array of the program. Other arrays belong to the function in which they are computed.
+fn is_literal(term: &Term) -> bool {
+    match term {
+        Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
+        Term::List(items) => items.iter().all(is_literal),
+        _ => false,
+    }
 }
 
 impl Checker<'_> {
@@ -52,12 +61,15 @@ impl Checker<'_> {
         match self.static_expr(value) {
             Some(term @ (Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::Poison)) => term,
             // An array for whoever uses it; what is none is reported here.
-            Some(list @ Term::List(_)) if trees::is_number(&list) => {
+            Some(list @ Term::List(_)) if is_literal(&list) => {
                 let before = self.diagnostics.len();
                 self.in_new_function("a constant", |checker| {
                     checker.value(&list, value.span);
                 });
                 if self.diagnostics.len() == before { list } else { Term::Poison }
+            }
+            Some(Term::List(_)) => {
+                self.report(items::not_constant(value.span, "a list of what is computed while running"))
             }
             Some(other) => self.report(items::not_constant(value.span, other.describe())),
             None => self.report(items::not_constant(value.span, "something that is computed while running")),

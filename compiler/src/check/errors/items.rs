@@ -100,7 +100,7 @@ pub fn set_does_not_fit(name: &str, value: &str, kind: &str, span: Span) -> Diag
 
 /// E0218
 pub fn not_constant(span: Span, found: &str) -> Diagnostic {
-    Diagnostic::error(Code::E0218, span, format!("a constant is a number or a bool, not {found}"))
+    Diagnostic::error(Code::E0218, span, format!("a constant is a number, a bool or a list of these, not {found}"))
 }
 
 /// E0218
