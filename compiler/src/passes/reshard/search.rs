@@ -1,4 +1,4 @@
-//! The cheapest way from one layout to another, found by Dijkstra's algorithm over layouts.
+//! The cheapest way from one layout to another, found by the A* algorithm over layouts.
 //!
 //! Every device fetches exactly what it lacks, so a single step could bring any layout to any other with the fewest bytes that
 //! there can be. What is searched are sequences of steps that have a name of their own, because a reader of a plan must be able to
@@ -90,13 +90,15 @@ pub struct Search<'a> {
     to: &'a Sharding,
     /// The layouts that the goal can be split into, by the axes that are at hand.
     goals: BTreeMap<AxisSet, Rc<Vec<Vec<DimSharding>>>>,
+    /// For each layout what the device lacks of the goal that lacks most, in elements.
+    lacks: BTreeMap<Vec<DimSharding>, u64>,
     /// Steps that have been priced.
     pub priced: usize,
 }
 
 impl<'a> Search<'a> {
     pub fn new(array: &'a ArrayType, mesh: &'a Mesh, from: &'a Sharding, to: &'a Sharding) -> Search<'a> {
-        Search { array, mesh, from, to, goals: BTreeMap::new(), priced: 0 }
+        Search { array, mesh, from, to, goals: BTreeMap::new(), lacks: BTreeMap::new(), priced: 0 }
     }
 
     /// The steps, and what they cost together.
@@ -107,7 +109,8 @@ impl<'a> Search<'a> {
         let mut known: BTreeMap<State, Arrival> = BTreeMap::new();
         let mut waiting = BTreeSet::from([(Cost::default(), start.clone())]);
         known.insert(start.clone(), (Cost::default(), None));
-        while let Some((cost, state)) = waiting.pop_first() {
+        while let Some((_, state)) = waiting.pop_first() {
+            let Some(&(cost, _)) = known.get(&state) else { continue };
             if state == goal {
                 return (self.steps(&known, &goal), cost);
             }
@@ -116,11 +119,12 @@ impl<'a> Search<'a> {
                 if self.block(&next.dims) > cap || known.get(&next).is_some_and(|(known, _)| *known <= price) {
                     continue;
                 }
+                let rest = self.least(&next, &goal);
                 if let Some((known, _)) = known.get(&next) {
-                    waiting.remove(&(*known, next.clone()));
+                    waiting.remove(&(*known + rest, next.clone()));
                 }
                 known.insert(next.clone(), (price, Some((state.clone(), step))));
-                waiting.insert((price, next));
+                waiting.insert((price + rest, next));
             }
             if self.is_spent() {
                 break;
@@ -130,6 +134,23 @@ impl<'a> Search<'a> {
             Some((cost, _)) => (self.steps(&known, &goal), *cost),
             None => self.direct(&start, &goal),
         }
+    }
+
+    /// A lower bound for the rest of a way: it takes no less than each device fetching at once what it lacks.
+    fn least(&mut self, state: &State, goal: &State) -> Cost {
+        if !state.unreduced.minus(goal.unreduced).is_empty() {
+            return Cost::default();
+        }
+        let lacks = match self.lacks.get(&state.dims) {
+            Some(&lacks) => lacks,
+            None if self.is_spent() => 0,
+            None => {
+                let lacks = self.flow(&state.dims, &goal.dims).worst;
+                self.lacks.insert(state.dims.clone(), lacks);
+                lacks
+            }
+        };
+        if lacks == 0 { Cost::default() } else { Cost { bytes: self.price(lacks, 0).bytes, ..Cost::default() } }
     }
 
     /// Whether no more steps are priced.
