@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use spmdc_compiler::pipeline::{self, Options};
-use spmdc_compiler::report::why::{self, Forced, Layout};
+use spmdc_compiler::report::why::{self, Forced, Layout, Tried};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
@@ -27,14 +27,14 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop
         let here = why::layouts(&compilation, None, &on_line);
         return Err(unknown(name, line, &why::names(&compilation), &here).into());
     }
-    let forced = why::forced(&compilation, &loaded.set, &options, &on_line);
+    let (forced, tried) = why::forced(&compilation, &loaded.set, &options, &on_line);
     if layouts.is_empty() && forced.is_empty() {
         return Ok(format!("line {line} names no value and needs no collective\n"));
     }
     let mut text = String::new();
     let mut shown = Shown::default();
     layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
-    forced.iter().for_each(|forced| show_forced(&mut text, forced, texts, &mut shown));
+    forced.iter().for_each(|forced| show_forced(&mut text, forced, tried, texts, &mut shown));
     Ok(text)
 }
 
@@ -100,7 +100,7 @@ fn show_layout<'a>(text: &mut String, layout: &'a Layout, indent: &str, texts: &
     }
 }
 
-fn show_forced<'a>(text: &mut String, forced: &'a Forced, texts: &SourceTexts, shown: &mut Shown<'a>) {
+fn show_forced<'a>(text: &mut String, forced: &'a Forced, tried: Tried, texts: &SourceTexts, shown: &mut Shown<'a>) {
     let collective = &forced.collective;
     let trips = match collective.trips {
         Some(1) => String::new(),
@@ -117,10 +117,16 @@ fn show_forced<'a>(text: &mut String, forced: &'a Forced, texts: &SourceTexts, s
     let sentence = match &forced.edit {
         Some(edit) => {
             let work = edit.flops_after as f64 / edit.flops_before.max(1) as f64;
+            let (before, after) = (edit.meetings_before, edit.meetings_after);
+            let fewer = if after == before {
+                String::new()
+            } else {
+                format!(", in {} collectives instead of {}", grouped(after), grouped(before))
+            };
             let more = if work < 1.1 { String::new() } else { format!(", but does {work:.1} times the operations") };
             format!(
                 "to avoid it, write `{}` instead of `{}` at {}: in all collectives together a device then receives {} bytes instead \
-                 of {}{more}",
+                 of {}{fewer}{more}",
                 edit.to,
                 edit.from,
                 texts.place(edit.span).unwrap_or_default(),
@@ -131,6 +137,11 @@ fn show_forced<'a>(text: &mut String, forced: &'a Forced, texts: &SourceTexts, s
         None => "no change of one annotation avoids it and communicates less by 1% or more".to_string(),
     };
     add(text, &sentence, "  ", "  ");
+    if tried.is_part() {
+        let Tried { compiled, possible } = tried;
+        let sentence = format!("the search ended early: {compiled} of {possible} changes were tried");
+        add(text, &sentence, "  ", "  ");
+    }
 }
 
 /// Lines that fit the terminal.

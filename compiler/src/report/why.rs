@@ -2,7 +2,8 @@
 //!
 //! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, each `let` without
 //! one is given one that splits a dimension, the program is compiled with it, and what is shown is the one that communicates least,
-//! if that is less by one percent or more.
+//! if that is less by one percent or more. Each change is compiled once for all collectives of a line, and there is a bound on how many
+//! are compiled.
 
 use super::plan::{Collective, collectives, flops_per_device};
 use crate::check::sources::{NoSources, SourceSet};
@@ -10,6 +11,7 @@ use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Module, Stage, Value};
 use crate::ops::called;
 use crate::passes::propagate::ANNOTATION;
+use crate::passes::reshard::STEP;
 use crate::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::ast::{
     Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
@@ -18,14 +20,17 @@ use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
-/// More candidates than this are not compiled.
-const MAX_EDITS: usize = 400;
+/// More changes than this are not compiled for a line.
+const MAX_TRIALS: usize = 256;
 
-/// An edit that saves less than one part in this many of all bytes is not shown.
+/// Nor more statements in all, so that long programs have fewer trials,
+const MAX_STATEMENTS: usize = 16_384;
+
+/// but never fewer than this.
+const MIN_TRIALS: usize = 16;
+
+/// An edit that saves less than one part in this many of the cost is not shown.
 const LEAST_GAIN: u64 = 100;
-
-/// Nor more than this that annotate a `let`; those near the collective go first.
-const MAX_NEW: usize = 120;
 
 /// A value, and the way of each axis that splits it.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +59,7 @@ pub struct Forced {
 }
 
 /// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives, both programs'
-/// operations those of one device.
+/// operations and meetings those of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     pub span: Span,
@@ -64,6 +69,23 @@ pub struct Edit {
     pub bytes_after: u64,
     pub flops_before: u64,
     pub flops_after: u64,
+    /// How many collectives run.
+    pub meetings_before: u64,
+    pub meetings_after: u64,
+}
+
+/// How many changes of annotations were compiled, and how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    pub compiled: usize,
+    pub possible: usize,
+}
+
+impl Tried {
+    /// Whether the search ended before all were tried.
+    pub fn is_part(self) -> bool {
+        self.compiled < self.possible
+    }
 }
 
 /// The values of this name (all names if None) that the program defines on a line.
@@ -96,26 +118,35 @@ pub fn names(compilation: &Compilation) -> Vec<String> {
     params.chain(module.func.values.iter().filter_map(|info| info.name.clone())).collect()
 }
 
-/// The collectives of a line.
+/// The collectives of a line, and how many changes were tried to spare them.
 pub fn forced(
     compilation: &Compilation,
     set: &SourceSet,
     options: &Options,
     on_line: &dyn Fn(Span) -> bool,
-) -> Vec<Forced> {
+) -> (Vec<Forced>, Tried) {
     let (Some(propagated), Some(partitioned)) =
         (compilation.stage(Stage::Propagated), compilation.stage(Stage::Partitioned))
     else {
-        return Vec::new();
+        return (Vec::new(), Tried::default());
     };
-    let all = collectives(partitioned);
-    let found = all.iter().filter(|collective| on_line(collective.span));
-    let forced = found.map(|collective| Forced {
+    let before = Traffic::of(partitioned);
+    let found: Vec<&Collective> = before.collectives.iter().filter(|collective| on_line(collective.span)).collect();
+    let Some(first) = found.first() else { return (Vec::new(), Tried::default()) };
+    let (trials, tried) = trials(set, options, most_trials(partitioned), first.span);
+    let forced = found.into_iter().map(|collective| Forced {
         collective: collective.clone(),
         layouts: around(compilation, propagated, collective),
-        edit: cheapest_edit(set, options, (&all, flops_per_device(partitioned)), collective),
+        edit: cheapest_edit(&trials, &before, collective),
     });
-    forced.collect()
+    (forced.collect(), tried)
+}
+
+/// How many changes may be compiled: each trial takes time in proportion to the program.
+fn most_trials(partitioned: &Module) -> usize {
+    let mut statements = 0;
+    partitioned.func.body.walk(&mut |_| statements += 1);
+    (MAX_STATEMENTS / statements.max(1)).clamp(MIN_TRIALS, MAX_TRIALS)
 }
 
 /// The values of the statement that needs a collective, as far as they are split over its axes.
@@ -198,42 +229,85 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     steps
 }
 
-fn total(all: &[Collective]) -> u64 {
-    // What runs an unknown number of times counts once: good enough to compare programs of the same loops.
-    all.iter().map(|collective| collective.received * collective.trips.unwrap_or(1)).sum()
+/// What a program communicates and computes.
+struct Traffic {
+    collectives: Vec<Collective>,
+    flops: u64,
+}
+
+impl Traffic {
+    fn of(partitioned: &Module) -> Traffic {
+        Traffic { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
+    }
+
+    /// What runs an unknown number of times counts once: good enough to compare programs of the same loops.
+    fn sum(&self, of: impl Fn(&Collective) -> u64) -> u64 {
+        self.collectives.iter().map(|collective| of(collective) * collective.trips.unwrap_or(1)).sum()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sum(|collective| collective.received)
+    }
+
+    fn meetings(&self) -> u64 {
+        self.sum(|_| 1)
+    }
+
+    /// Bytes, and what meeting costs in bytes.
+    fn cost(&self) -> u64 {
+        self.bytes() + STEP * self.meetings()
+    }
+
+    /// Bytes of the operands of collectives like this one.
+    fn like(&self, target: &Collective) -> u64 {
+        let alike = self.collectives.iter().filter(|c| (c.kind, c.span) == (target.kind, target.span));
+        alike.map(|collective| collective.bytes).sum()
+    }
+}
+
+/// A change of the program's text, and what the changed program communicates.
+struct Trial {
+    span: Span,
+    from: String,
+    to: String,
+    traffic: Traffic,
+}
+
+/// The program compiled with each change, of at most `most` changes.
+fn trials(set: &SourceSet, options: &Options, most: usize, target: Span) -> (Vec<Trial>, Tried) {
+    let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
+    let root = set.file(SourceSet::ROOT);
+    let Some(known) = Known::new(set, &options) else { return (Vec::new(), Tried::default()) };
+    let (candidates, possible) = candidates(&root.program, &known, target, most);
+    let tried = Tried { compiled: candidates.len(), possible };
+    let compiled = candidates.iter().filter_map(|candidate| {
+        let mut changed = set.clone();
+        let (span, from, to) = change(&mut changed.files[0].program, candidate, &known)?;
+        let compilation = compile(&changed, &options).ok()?;
+        Some(Trial { span, from, to, traffic: Traffic::of(compilation.stage(Stage::Partitioned)?) })
+    });
+    (compiled.collect(), tried)
 }
 
 /// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
-fn cheapest_edit(
-    set: &SourceSet,
-    options: &Options,
-    (all, flops_before): (&[Collective], u64),
-    target: &Collective,
-) -> Option<Edit> {
-    let before = total(all);
-    let like = |all: &[Collective]| {
-        all.iter().filter(|c| (c.kind, c.span) == (target.kind, target.span)).map(|c| c.bytes).sum::<u64>()
+fn cheapest_edit(trials: &[Trial], before: &Traffic, target: &Collective) -> Option<Edit> {
+    let avoids = |trial: &&Trial| {
+        let gain = before.cost().saturating_sub(trial.traffic.cost());
+        trial.traffic.like(target) < before.like(target) && gain >= before.cost().div_ceil(LEAST_GAIN)
     };
-    let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
-    let mut best: Option<Edit> = None;
-    let root = set.file(SourceSet::ROOT);
-    let known = Known::new(set, &options)?;
-    for candidate in candidates(&root.program, &known, target.span) {
-        let mut changed = set.clone();
-        let Some((span, from, to)) = change(&mut changed.files[0].program, &candidate, &known) else { continue };
-        let Ok(compilation) = compile(&changed, &options) else { continue };
-        let Some(module) = compilation.stage(Stage::Partitioned) else { continue };
-        let after = collectives(module);
-        let bytes_after = total(&after);
-        if like(&after) >= like(all) || before.saturating_sub(bytes_after) < before.div_ceil(LEAST_GAIN) {
-            continue;
-        }
-        if best.as_ref().is_none_or(|best| bytes_after < best.bytes_after) {
-            let flops_after = flops_per_device(module);
-            best = Some(Edit { span, from, to, bytes_before: before, bytes_after, flops_before, flops_after });
-        }
-    }
-    best
+    let best = trials.iter().filter(avoids).min_by_key(|trial| trial.traffic.cost())?;
+    let after = &best.traffic;
+    Some(Edit {
+        span: best.span,
+        from: best.from.clone(),
+        to: best.to.clone(),
+        bytes_before: before.bytes(),
+        bytes_after: after.bytes(),
+        flops_before: before.flops,
+        flops_after: after.flops,
+        meetings_before: before.meetings(),
+        meetings_after: after.meetings(),
+    })
 }
 
 /// What the checker knows of the program.
@@ -279,8 +353,9 @@ struct Candidate {
     axes: Vec<String>,
 }
 
-/// New axes of one dimension: none, or one that the type does not use elsewhere.
-fn candidates(program: &Program, known: &Known, target: Span) -> Vec<Candidate> {
+/// New axes of one dimension: none, or one that the type does not use elsewhere. At most `most` of them, and how many there are: three
+/// quarters may change annotations, and of new ones those near the collective go first.
+fn candidates(program: &Program, known: &Known, target: Span, most: usize) -> (Vec<Candidate>, usize) {
     let (mut found, mut new) = (Vec::new(), Vec::new());
     let mut position = 0;
     each_type(&mut program.clone(), &mut |ty, named| {
@@ -307,9 +382,11 @@ fn candidates(program: &Program, known: &Known, target: Span) -> Vec<Candidate> 
         position += 1;
     });
     new.sort_by_key(|(distance, _)| *distance);
-    found.truncate(MAX_EDITS);
-    found.extend(new.into_iter().take(MAX_NEW).map(|(_, candidate)| candidate));
-    found
+    let possible = found.len() + new.len();
+    found.truncate(most - new.len().min(most / 4));
+    let rest = most - found.len();
+    found.extend(new.into_iter().take(rest).map(|(_, candidate)| candidate));
+    (found, possible)
 }
 
 /// Gives a dimension of an annotation other axes: where, and how it was and is written.
@@ -457,14 +534,15 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
     #[test]
     fn an_edit_is_tried_before_it_is_shown() {
         let (set, compilation) = compiled(PROGRAM);
-        let found = forced(&compilation, &set, &Options::default(), &on(4));
+        let (found, tried) = forced(&compilation, &set, &Options::default(), &on(4));
+        assert!(!tried.is_part(), "{tried:?}");
         assert_eq!(found.len(), 1);
         assert!(found[0].layouts.iter().any(|layout| layout.value.contains("w2")));
         // Both weights are split over Y: no change of one of them is enough, but less is received of a result that is split.
         let edit = found[0].edit.clone().unwrap();
         assert_eq!((edit.to.as_str(), edit.bytes_before, edit.bytes_after), ("f32[8@X, 16@Y]", 384, 192));
         let (set, compilation) = compiled(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
-        let edit = forced(&compilation, &set, &Options::default(), &on(4))[0].edit.clone().unwrap();
+        let edit = forced(&compilation, &set, &Options::default(), &on(4)).0[0].edit.clone().unwrap();
         assert_eq!((edit.bytes_before, edit.bytes_after), (384, 0));
         assert_eq!(edit.to, "f32[16, 64@_]");
     }
@@ -484,13 +562,34 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         );
         let (set, compilation) = compiled(&text);
         let on_line = |span: Span| line_column(&text, span.start as usize).0 == 3;
-        let edit = forced(&compilation, &set, &Options::default(), &on_line)[0].edit.clone().unwrap();
+        let edit = forced(&compilation, &set, &Options::default(), &on_line).0[0].edit.clone().unwrap();
         assert_eq!((edit.from.as_str(), edit.to.as_str()), ("q", "q: f32[2, 4@Y, 16, 4]"));
         assert_eq!((edit.bytes_before, edit.bytes_after), (1728, 640));
         // It is an edit of the program's text.
         let mut edited = text.clone();
         edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.to);
         let (_, compilation) = compiled(&edited);
-        assert_eq!(total(&collectives(compilation.stage(Stage::Partitioned).unwrap())), edit.bytes_after);
+        assert_eq!(Traffic::of(compilation.stage(Stage::Partitioned).unwrap()).bytes(), edit.bytes_after);
+    }
+
+    #[test]
+    fn trials_have_a_bound() {
+        // Many annotations, and many values in a loop.
+        let params: Vec<String> = (0..12).map(|at| format!("p{at}: f32[4@X, 4, 4@Y]")).collect();
+        let lets: Vec<String> = (0..12).map(|at| format!("let v{at} = s * p{at};")).collect();
+        let body = format!("let mut s = p0; for i in 0..3 {{ {} s = flip(v0 + v5, axis=2); }}", lets.join(" "));
+        let text = format!("mesh (X = 2, Y = 2);\nfn main({}) {{\n{body}\nsum(s, axis=0)\n}}", params.join(", "));
+        let (set, compilation) = compiled(&text);
+        let (_, tried) = trials(&set, &Options::default(), 20, Span::default());
+        // Of each annotation either axis may go, and each of three dimensions of each value may have either.
+        assert_eq!((tried.compiled, tried.possible), (20, 12 * 2 + 12 * 6));
+        assert!(tried.is_part());
+        let mut module = compilation.stage(Stage::Partitioned).unwrap().clone();
+        let first = module.func.body.stmts.iter().find(|stmt| stmt.blocks.is_empty()).unwrap().clone();
+        let mut most = |statements: usize| {
+            module.func.body.stmts = vec![first.clone(); statements];
+            most_trials(&module)
+        };
+        assert_eq!([1, 64, 128, 1024, 100_000].map(&mut most), [256, 256, 128, 16, 16]);
     }
 }
