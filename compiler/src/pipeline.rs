@@ -27,7 +27,7 @@ use crate::passes::partition::partition;
 use crate::passes::plan_memory::{Planned, plan_memory};
 use crate::passes::propagate::refine::{Cuts, Refined, both};
 use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
-use crate::passes::reshard::STEP;
+use crate::passes::reshard::{Plans, STEP};
 use crate::passes::simplify::simplify;
 use crate::report::plan::{collectives, flops_per_device};
 use spmdc_grammar::codes::Code;
@@ -46,6 +46,8 @@ pub struct Options {
     /// Whether the program is held to the contract of each stage, as in debug builds, and its plan of memory is replayed: so many
     /// runs of neighbouring elements of it, at most.
     pub verify: Option<u64>,
+    /// What is known of ways from one layout to another; shared by compilations that are given the same.
+    pub plans: Plans,
 }
 
 /// What came of it.
@@ -126,7 +128,7 @@ impl Run<'_> {
             }
             m = commute_reshapes(dce(cse(simplify(m))));
             self.time("simplify");
-            let Way { propagated, partitioned } = cheapest(m);
+            let Way { propagated, partitioned, .. } = cheapest(m, &self.options.plans);
             (m, self.out.provenance) = (propagated.module, propagated.provenance);
             compared = partitioned.into_inner();
             self.time("propagate");
@@ -137,7 +139,7 @@ impl Run<'_> {
             }
             m = match compared {
                 Some((partitioned, _)) => partitioned,
-                None => partitioned(m, &mut |what| self.time(what)),
+                None => partitioned(m, &self.options.plans, &mut |what| self.time(what)),
             };
         }
         if m.stage <= Stage::Partitioned {
@@ -181,18 +183,18 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
 }
 
 /// From `propagated` to `partitioned`; `after` hears of each part.
-fn partitioned(mut m: Module, after: &mut dyn FnMut(&'static str)) -> Module {
+fn partitioned(mut m: Module, plans: &Plans, after: &mut dyn FnMut(&'static str)) -> Module {
     m = dce(local_winners(m));
     after("local_winners");
     m = align_frames(m);
     after("align_frames");
-    m = insert_reshards(m);
+    m = insert_reshards(m, plans);
     after("insert_reshards");
     m = exchange_halos(m);
     after("exchange_halos");
     m = exchange_totals(m);
     after("exchange_totals");
-    m = cse(hoist(partition(m)));
+    m = cse(hoist(partition(m, plans)));
     after("partition");
     m
 }
@@ -201,15 +203,16 @@ fn partitioned(mut m: Module, after: &mut dyn FnMut(&'static str)) -> Module {
 const MAX_REFINED: usize = 3;
 
 /// A way to lay out the whole program.
-struct Way {
+struct Way<'a> {
     propagated: Propagated,
+    plans: &'a Plans,
     /// The program at `partitioned`, and what it costs; made where ways are compared.
     partitioned: OnceCell<(Module, f64)>,
 }
 
-impl Way {
-    fn new(propagated: Propagated) -> Way {
-        Way { propagated, partitioned: OnceCell::new() }
+impl Way<'_> {
+    fn new(propagated: Propagated, plans: &Plans) -> Way<'_> {
+        Way { propagated, plans, partitioned: OnceCell::new() }
     }
 
     fn cost(&self) -> f64 {
@@ -218,7 +221,7 @@ impl Way {
 
     fn laid_out(&self) -> &(Module, f64) {
         self.partitioned.get_or_init(|| {
-            let module = partitioned(self.propagated.module.clone(), &mut |_| {});
+            let module = partitioned(self.propagated.module.clone(), self.plans, &mut |_| {});
             let cost = cost(&module);
             (module, cost)
         })
@@ -238,15 +241,15 @@ impl Way {
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
 /// less stays: first what order gives, then each other choice, with the better ones of those before, then axes in parts, at last small
 /// values of loops whole.
-fn cheapest(m: Module) -> Way {
-    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None));
+fn cheapest(m: Module, plans: &Plans) -> Way<'_> {
+    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None), plans);
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
     let cuts_pass = Choices { cuts_pass: open.cuts_pass, ..Choices::NONE };
     for other in [later_first, cuts_pass].into_iter().filter(|&other| other != Choices::NONE) {
         let other = chosen.and(other);
-        let way = Way::new(propagate(m.clone(), other, None));
+        let way = Way::new(propagate(m.clone(), other, None), plans);
         if way.cost() < best.cost() {
             (best, chosen) = (way, other);
         }
@@ -255,7 +258,7 @@ fn cheapest(m: Module) -> Way {
         best = cheapest_in_parts(&m, best, chosen, cuts);
     }
     if open.small_whole && best.repeats() {
-        let way = Way::new(propagate(m, Choices { small_whole: true, ..chosen }, None));
+        let way = Way::new(propagate(m, Choices { small_whole: true, ..chosen }, None), plans);
         // To meet less often is worth no bytes more.
         if way.cost() < best.cost() && way.bytes() <= best.bytes() {
             best = way;
@@ -266,12 +269,12 @@ fn cheapest(m: Module) -> Way {
 
 /// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without. Parameters and results are laid
 /// out over whole axes.
-fn cheapest_in_parts(m: &Module, whole: Way, chosen: Choices, mut cuts: Vec<Cuts>) -> Way {
+fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: Vec<Cuts>) -> Way<'a> {
     if cuts.len() > 1 {
         // What a program cuts in one reshape it may cut in the next one, too.
         cuts.push(cuts.iter().fold(Cuts::new(), |all, more| both(&all, more)));
     }
-    let mut best: Option<Way> = None;
+    let mut best: Option<Way<'a>> = None;
     let mut tried: Vec<Cuts> = Vec::new();
     while let Some(next) = cuts.pop() {
         if tried.len() == MAX_REFINED {
@@ -285,7 +288,7 @@ fn cheapest_in_parts(m: &Module, whole: Way, chosen: Choices, mut cuts: Vec<Cuts
         propagated.provenance = propagated.provenance.behind(known);
         // Parts that a later reshape would have to cut again.
         cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
-        let way = Way::new(propagated);
+        let way = Way::new(propagated, whole.plans);
         if way.cost() < best.as_ref().unwrap_or(&whole).cost() {
             best = Some(way);
         }

@@ -67,7 +67,7 @@ pub fn compiled_on(
         mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
     };
     let check = CheckOptions { mesh, machine, ..CheckOptions::default() };
-    compile(&set, &Options { check, stop_after, verify: Some(REPLAYED) })
+    compile(&set, &Options { check, stop_after, verify: Some(REPLAYED), ..Options::default() })
         .map_err(|diagnostics| failures(text, &diagnostics))
 }
 

@@ -35,7 +35,7 @@ fn compile(
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
-    let options = Options { check: loaded.options, stop_after, verify };
+    let options = Options { check: loaded.options, stop_after, verify, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {

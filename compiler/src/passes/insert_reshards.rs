@@ -34,7 +34,7 @@ use crate::ops::slice::Slice;
 use crate::ops::{Op, called};
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
-use crate::passes::reshard::{Planner, STEP};
+use crate::passes::reshard::{Planner, Plans, STEP};
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
@@ -48,13 +48,13 @@ pub const MANY_TRIPS: f64 = 16.0;
 const MAX_COMBINATIONS: usize = 4096;
 
 /// Inserts requests where layouts disagree.
-pub fn insert_reshards(module: Module) -> Module {
+pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
     let Module { stage, mesh, mut func } = module;
     let body = std::mem::take(&mut func.body);
     let depth = vec![0; func.values.len()];
     let mut inserter = Inserter {
         mesh: &mesh,
-        planner: Planner::new(&mesh),
+        planner: Planner::new(&mesh, plans),
         depth,
         func,
         frames: Vec::new(),

@@ -14,11 +14,11 @@ use crate::ir::types::Type;
 use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshard::Step;
-use crate::passes::reshard::Planner;
+use crate::passes::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
-pub fn partition(module: Module) -> Module {
+pub fn partition(module: Module, plans: &Plans) -> Module {
     let Module { mesh, mut func, .. } = module;
     let mut body = std::mem::take(&mut func.body);
     let mut uses = vec![0; func.values.len()];
@@ -29,7 +29,7 @@ pub fn partition(module: Module) -> Module {
     body.each_use_mut(&mut |value| *value = replaced[value.0 as usize]);
 
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
-    let planner = Planner::new(&mesh);
+    let planner = Planner::new(&mesh, plans);
     expand(&mut body, &mut func, &planner, &sums, &mut replaced);
     func.body = body;
     Module { stage: Stage::Partitioned, mesh, func }

@@ -24,7 +24,7 @@ pub use search::STEP;
 use search::Search;
 use spmdc_runtime::abi::CollectiveKind;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 /// How a value comes into another layout.
@@ -36,18 +36,33 @@ pub struct Plan {
     pub cost: f64,
 }
 
-/// Finds each way once.
-pub struct Planner<'a> {
-    mesh: &'a Mesh,
-    // Looked up only, so their order does not matter.
-    known: RefCell<HashMap<Request, Rc<Plan>>>,
-}
+/// The ways that have been found: between the same layouts of the same array they are the same in every program on a mesh, so what is
+/// compiled several times to compare costs shares them. A clone knows the same ways.
+#[derive(Clone, Debug, Default)]
+pub struct Plans(Rc<RefCell<BTreeMap<Vec<usize>, OnMesh>>>);
+
+// Looked up only, so their order does not matter.
+type OnMesh = Rc<RefCell<HashMap<Request, Rc<Plan>>>>;
 
 type Request = (DType, Vec<usize>, Sharding, Sharding);
 
+impl Plans {
+    /// How many ways are known, on all meshes.
+    pub fn count(&self) -> usize {
+        self.0.borrow().values().map(|known| known.borrow().len()).sum()
+    }
+}
+
+/// Finds each way once.
+pub struct Planner<'a> {
+    mesh: &'a Mesh,
+    known: OnMesh,
+}
+
 impl<'a> Planner<'a> {
-    pub fn new(mesh: &'a Mesh) -> Planner<'a> {
-        Planner { mesh, known: RefCell::default() }
+    pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
+        let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
+        Planner { mesh, known: plans.0.borrow_mut().entry(sizes).or_default().clone() }
     }
 
     pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
