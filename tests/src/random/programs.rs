@@ -25,10 +25,10 @@ pub struct Writer {
     mesh: Mesh,
     params: Vec<Variable>,
     variables: Vec<Variable>,
-    /// `manual` functions.
-    items: String,
-    body: String,
-    next: usize,
+    /// Functions besides `main`.
+    pub(super) items: String,
+    pub(super) body: String,
+    pub(super) next: usize,
     /// Names that no statement of the block may take, since they are assigned at its end.
     kept: Vec<String>,
     skipped: u64,
@@ -174,6 +174,9 @@ impl Writer {
 
     /// Adds one statement, perhaps with others inside.
     pub fn statement(&mut self) {
+        if self.draw.chance(1) {
+            return self.nest();
+        }
         match self.draw.below(13) {
             0 => self.for_loop(),
             1 => self.branch(),
@@ -203,7 +206,7 @@ impl Writer {
     }
 
     /// The variable is visible from here on, and hides the one that had its name.
-    fn add(&mut self, variable: Variable) {
+    pub(super) fn add(&mut self, variable: Variable) {
         self.variables.retain(|v| v.name != variable.name);
         self.variables.push(variable);
     }
