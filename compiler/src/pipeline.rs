@@ -28,6 +28,7 @@ use crate::passes::plan_memory::{Planned, plan_memory};
 use crate::passes::propagate::refine::{Cuts, Refined, both};
 use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
 use crate::passes::reshard::{Plans, STEP};
+use crate::passes::share_halos::share_halos;
 use crate::passes::simplify::simplify;
 use crate::report::plan::{collectives, flops_per_device};
 use spmdc_grammar::codes::Code;
@@ -190,12 +191,14 @@ fn partitioned(mut m: Module, plans: &Plans, after: &mut dyn FnMut(&'static str)
     after("align_frames");
     m = insert_reshards(m, plans);
     after("insert_reshards");
-    m = exchange_halos(m);
+    m = dce(exchange_halos(m));
     after("exchange_halos");
     m = exchange_totals(m);
     after("exchange_totals");
     m = cse(hoist(partition(m, plans)));
     after("partition");
+    m = share_halos(m);
+    after("share_halos");
     m
 }
 

@@ -119,3 +119,36 @@ fn dumps_that_lie_do_no_harm() {
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count == 1 || believed > count / 20, "{believed} of {count} lies were believed");
 }
+
+/// Windows read no more than their margins have, whatever a dump says.
+#[test]
+fn margins_have_what_windows_read() {
+    let program =
+        "mesh (X = 4);\nfn main(u: i32[32@X], w: i32[32@X]) { roll(u, 1) + roll(u, 2) - roll(w, 1) - roll(w, 2) }\n";
+    let compilation = engine::compiled("program.spmd", program, "", None).unwrap();
+    let dump = print::module(compilation.stage(spmdc_compiler::ir::Stage::Partitioned).unwrap());
+    assert!(engine::compiled("dump.spmd", &dump, "", None).is_ok(), "{dump}");
+    let lies = [
+        // Too short, on one device or on all; of another array; on the other side; along nothing.
+        ("(-2, 0)", "(-1, 0)"),
+        ("(6, 8)", "(7, 8)"),
+        ("(6, 8)", "(8, 10)"),
+        ("(6, 8), ", ""),
+        ("margins(u,", "margins(w,"),
+        ("(0, -1,", "(0, 1,"),
+        ("(0, -1,", "(1, -1,"),
+        ("(-2, 0)", "(-2, 9223372036854775807)"),
+        ("halos=(0,)", "halos=(0, 0)"),
+        ("halos=(0,)", "halos=()"),
+        ("window(u, ", "window(w, "),
+        ("(32, 0, 31, 1, 32, 0)", "(32, 0, 29, 1, 32, 0)"),
+    ];
+    for (said, lie) in lies {
+        assert!(dump.contains(said), "{said} is not in\n{dump}");
+        let lying = dump.replacen(said, lie, 1);
+        match engine::compiled("lie.spmd", &lying, "", None) {
+            Ok(_) => panic!("{said} as {lie} was believed:\n{lying}"),
+            Err(failures) => assert!(failures.iter().all(|failure| failure.code != "E0999"), "{failures:?}"),
+        }
+    }
+}

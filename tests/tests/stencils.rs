@@ -202,3 +202,115 @@ fn same(text: &str, mesh: &str) -> Result<(), String> {
     let found = pairs.filter_map(|(expected, actual)| difference(expected, actual, Tolerance::Exact)).next();
     found.map_or(Ok(()), Err)
 }
+
+/// Windows of one value that reach `reach` places to every side along the first dimensions of `shape`, as many as `split`.
+struct Neighbourhood {
+    reach: usize,
+    shape: &'static [usize],
+    split: &'static [&'static str],
+    meshes: &'static [&'static str],
+}
+
+const NEIGHBOURHOODS: &[Neighbourhood] = &[
+    Neighbourhood { reach: 3, shape: &[40], split: &["X"], meshes: &["2x1", "4x1", "8x1"] },
+    Neighbourhood { reach: 2, shape: &[13], split: &["X"], meshes: &["4x1", "3x1", "5x1"] },
+    Neighbourhood { reach: 1, shape: &[16, 18], split: &["X", "Y"], meshes: &["2x2", "2x4", "3x2"] },
+    Neighbourhood { reach: 4, shape: &[24, 40], split: &["X", "Y"], meshes: &["2x2", "2x4"] },
+    Neighbourhood { reach: 2, shape: &[13, 14], split: &["X", "Y"], meshes: &["4x2", "2x3"] },
+    Neighbourhood { reach: 2, shape: &[6, 30], split: &["", "X"], meshes: &["3x1", "4x1"] },
+    Neighbourhood { reach: 1, shape: &[6, 8, 10], split: &["X", "Y", "Z"], meshes: &["2x2x2", "3x2x1"] },
+];
+
+type Written = fn(&Neighbourhood, &[i64]) -> String;
+
+/// How the elements around an element are written, given how far they are away along each dimension.
+const WAYS: &[(&str, Written)] = &[
+    ("slices", |near, away| slice("u", near, away)),
+    ("slices of a padded array", |near, away| slice("p", near, away)),
+    ("rolls", |_, away| {
+        let rolls = away.iter().enumerate().filter(|(_, by)| **by != 0);
+        rolls.fold("u".to_string(), |x, (axis, by)| format!("roll({x}, {by}, axis={axis})"))
+    }),
+];
+
+fn slice(name: &str, near: &Neighbourhood, away: &[i64]) -> String {
+    let dim = |by: &i64| {
+        let start = by + near.reach as i64;
+        match start - 2 * near.reach as i64 {
+            0 => format!("{start}:"),
+            end => format!("{start}:{end}"),
+        }
+    };
+    format!("{name}[{}]", away.iter().map(dim).collect::<Vec<_>>().join(", "))
+}
+
+/// The distances along each dimension, all combinations.
+fn distances(near: &Neighbourhood) -> Vec<Vec<i64>> {
+    let reach = near.reach as i64;
+    near.shape.iter().fold(vec![Vec::new()], |known, _| {
+        known.iter().flat_map(|known| (-reach..=reach).map(move |by| [known.as_slice(), &[by]].concat())).collect()
+    })
+}
+
+fn neighbourhood(near: &Neighbourhood, way: &str, dtype: &str) -> String {
+    let (name, written) = WAYS.iter().find(|(name, _)| *name == way).unwrap();
+    let weighted =
+        distances(near).into_iter().enumerate().map(|(i, away)| format!("{} * {}", i % 7 + 1, written(near, &away)));
+    let sum = weighted.collect::<Vec<_>>().join(" + ");
+    let (reach, rank) = (near.reach, near.shape.len());
+    let inner = vec![format!("{reach}:-{reach}"); rank].join(", ");
+    let step = match *name {
+        "slices" => format!("let mut v = u; v[{inner}] = {sum}; v"),
+        "rolls" => sum,
+        _ => format!("let p = pad(u, {reach}); {sum}"),
+    };
+    let dims: Vec<String> = near
+        .shape
+        .iter()
+        .zip(near.split)
+        .map(|(size, axis)| match *axis {
+            "" => size.to_string(),
+            axis => format!("{size}@{axis}"),
+        })
+        .collect();
+    let axes = if rank == 3 { "X = 2, Y = 2, Z = 2" } else { "X = 2, Y = 2" };
+    let ty = format!("{dtype}[{}]", dims.join(", "));
+    format!(
+        "mesh ({axes});\nfn step(u) {{ {step} }}\nfn main(u: {ty}) -> {ty} {{\n  let mut u = u;\n  for t in 0..2 {{ u = step(u); }}\n  u\n}}\n"
+    )
+}
+
+/// What is wrong with a program that reads a neighbourhood: it has two exchanges at most for each split dimension, in which a device
+/// receives what lies around its block.
+fn thin(near: &Neighbourhood, text: &str, mesh: &str) -> Result<(), String> {
+    let compilation = engine::compiled("near.spmd", text, mesh, None).map_err(|failures| format!("{failures:?}"))?;
+    let found = collectives(compilation.stage(Stage::Partitioned).unwrap());
+    let sizes: Vec<usize> = mesh.split('x').map(|size| size.parse().unwrap()).collect();
+    let parts = |axis: &str| ["X", "Y", "Z"].iter().position(|name| *name == axis).map_or(1, |at| sizes[at]);
+    let split = near.split.iter().filter(|axis| parts(axis) > 1).count();
+    let blocks = || near.shape.iter().zip(near.split).map(|(size, axis)| (size.div_ceil(parts(axis)), parts(axis) > 1));
+    let wide: usize = blocks().map(|(len, is_split)| len + if is_split { 2 * near.reach } else { 0 }).product();
+    let around = 4 * (wide - blocks().map(|(len, _)| len).product::<usize>()) as u64;
+    let received: u64 = found.iter().map(|step| step.received).sum();
+    if found.len() > 2 * split || received > around {
+        return Err(format!("{} exchanges of {received} bytes, {around} lie around a block", found.len()));
+    }
+    same(text, mesh)
+}
+
+#[test]
+fn a_neighbourhood_costs_one_exchange_for_each_direction() {
+    let mut wrong = Vec::new();
+    for near in NEIGHBOURHOODS {
+        for (number, (way, _)) in WAYS.iter().enumerate() {
+            let dtype = if number == 0 && near.reach == 1 { "f32" } else { "i32" };
+            let text = neighbourhood(near, way, dtype);
+            for mesh in near.meshes {
+                if let Err(problem) = thin(near, &text, mesh) {
+                    wrong.push(format!("{way}, {:?} within {} on {mesh}: {problem}", near.shape, near.reach));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}

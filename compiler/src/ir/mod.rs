@@ -11,6 +11,7 @@ pub mod build;
 pub mod eval;
 pub mod explicit;
 pub mod machine;
+pub mod margin;
 pub mod mesh;
 pub mod origin;
 pub mod partial_sums;

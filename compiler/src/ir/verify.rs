@@ -11,6 +11,7 @@
 //! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
 //! without saying how it is made.
 
+use crate::ir::margin::Spread;
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{AxisSet, Type};
@@ -19,6 +20,7 @@ use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
 use crate::ops::reshard::Step;
+use crate::ops::window::Window;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::insert_reshards::{frames_of, kept_sums, natural, needed};
 use crate::passes::propagate::{Assignment, Projection};
@@ -93,7 +95,7 @@ struct Verifier<'a> {
     stage: Stage,
     visible: Vec<bool>,
     defined: Vec<bool>,
-    /// For each halo, the statement that fetches it, and which of its results it is.
+    /// For each halo or margin, the statement that fetches it, and which of its results it is.
     halos: BTreeMap<Value, (&'a Stmt, usize)>,
     manual: AxisSet,
     conditions: AxisSet,
@@ -379,10 +381,10 @@ impl<'a> Verifier<'a> {
             let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
         }
-        if let Op::Halo(_) = op {
+        if let Op::Halo(_) | Op::Margins(_) = op {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
-        if let Op::Halo(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
+        if let Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
             return self.expect(agree, |_| "its results do not lie where they are made".to_string());
@@ -412,6 +414,9 @@ impl<'a> Verifier<'a> {
             let local = map.is_local(&from.sharding, &to.sharding);
             return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
         };
+        if !window.margins.is_empty() {
+            return self.beyond(stmt, window);
+        }
         let reaches = Reaches::new(&map.dims, &from.sharding, &to.sharding, self.mesh);
         let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
         self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
@@ -425,6 +430,26 @@ impl<'a> Verifier<'a> {
             self.expect(*self.func.ty(halo) == wanted, |it| {
                 format!("{} should be {}", it.display(halo), wanted.display(it.mesh))
             });
+        }
+    }
+
+    /// Whatever a window reads beyond blocks is in the margins of its operand.
+    fn beyond(&mut self, stmt: &Stmt, window: &Window) {
+        let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
+        let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
+            return self.violation("reads margins of another layout");
+        };
+        let needs = spread.margins();
+        let has_all = needs.len() == window.margins.len()
+            && needs.iter().zip(&window.margins).all(|(need, margin)| margin.covers(need))
+            && window.halos.iter().eq(window.margins.iter().map(|margin| &margin.dim));
+        self.expect(has_all, |_| "lacks what is not in its margins".to_string());
+        for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
+            let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
+                maker.args[0] == stmt.args[0]
+                    && matches!(&maker.op, Op::Margins(made) if made.parts.get(at) == Some(known))
+            });
+            self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
         }
     }
 
@@ -487,7 +512,7 @@ fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
     let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
     let totals = matches!(op, Op::Scan(_)) && operands > 1;
     let is_step = matches!(op, Op::Reshard(reshard) if matches!(reshard.step, Step::Slice | Step::Collective(_)));
-    halos || totals || is_step || matches!(op, Op::Halo(_) | Op::BlockTotals(_) | Op::Combined(_))
+    halos || totals || is_step || matches!(op, Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_))
 }
 
 /// A statement in one line.

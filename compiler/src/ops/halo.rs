@@ -78,7 +78,8 @@ impl Halo {
         self.results().map(|(operand, dim)| self.parts[operand].reaches.halo_type(dim, args[operand], mesh)).collect()
     }
 
-    fn flow(&self, mesh: &Mesh) -> Flow {
+    /// What the fetches take.
+    pub fn flow(&self, mesh: &Mesh) -> Flow {
         flow(&self.fetches(mesh), mesh)
     }
 

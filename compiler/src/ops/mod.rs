@@ -4,6 +4,7 @@
 //! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op.
 
+mod beyond;
 pub mod broadcast;
 pub mod cast;
 pub mod collective;
@@ -21,6 +22,7 @@ pub mod index;
 pub mod iota;
 pub mod later;
 pub mod makers;
+pub mod margins;
 pub mod nn;
 pub mod number;
 pub mod pad;
@@ -292,6 +294,8 @@ ops! {
     Window(window::Window) = "window",
     /// What devices lack for a window.
     Halo(halo::Halo) = "halo",
+    /// What devices lack for several windows.
+    Margins(margins::Margins) = "margins",
     /// Dynamic places of dimensions.
     Index(index::Index) = "index",
     /// Places of dimensions from dynamic ones on.
@@ -387,6 +391,7 @@ const IN_DUMPS: &[(&str, &str)] = &[
     ("update", "write x[i] = v, for an `x` that is `let mut`"),
     ("window", "write x[1:3], `roll`, `flip` or `pad`"),
     ("halo", "write x[1:3] or `roll`: what devices lack is fetched"),
+    ("margins", "write x[1:3] or `roll`: what devices lack is fetched"),
     ("block_totals", "write `cumsum` or the like"),
     ("pin", "annotate the variable, or write reshard(x, P(X, _))"),
     ("shard", "write reshard(x, P(X, _))"),

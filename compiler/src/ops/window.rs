@@ -2,32 +2,38 @@
 //! become windows where they meet a split dimension, and several of them in a row become one.
 //!
 //! A device reads what it has of `x` from there, and the rest from `h`, which a `halo` statement has fetched; there is one for each
-//! dimension along which something is lacking. On whole arrays halos do not matter.
+//! dimension along which something is lacking. Several windows on one value may read margins instead (`margins`): one for each side of
+//! a dimension. On whole arrays neither matter.
 //!
 //! Factors: dimensions that are taken as they are pass. All others are of kind *window*: operand and result are split alike, each
 //! over its own size, and devices fetch what they lack.
 
 use super::factors::{FactorKind, Factors};
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, Rules, beyond, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
+use crate::ir::margin::Margin;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, Type};
 use crate::ir::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::ir::{Stmt, Value};
+use crate::ops::Op;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     pub map: WindowMap,
     /// The dimensions of the halos that follow the operand.
     pub halos: Vec<usize>,
+    /// If these are margins: what they have.
+    pub margins: Vec<Arc<Margin>>,
 }
 
 impl Rules for Window {
@@ -37,7 +43,8 @@ impl Rules for Window {
 
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let sizes: Vec<usize> = self.map.dims.iter().map(|map| map.size).collect();
-        if sizes != args[0].shape || args.len() != 1 + self.halos.len() {
+        let margins = [0, self.halos.len()].contains(&self.margins.len());
+        if sizes != args[0].shape || args.len() != 1 + self.halos.len() || !margins {
             let message = format!("a window on an array of shape {} taken of {}", shape::display(&sizes), args[0]);
             return Err(Mismatch::new(Code::E0205, message));
         }
@@ -66,7 +73,10 @@ impl Rules for Window {
     }
 
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        point(kernel, stmt, &self.map, &self.halos, index)
+        match self.margins.is_empty() {
+            true => point(kernel, stmt, &self.map, &self.halos, index),
+            false => beyond::point(kernel, stmt, self, index),
+        }
     }
 
     fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
@@ -276,7 +286,8 @@ impl Call for Window {
             None => Vec::new(),
             Some(halos) => {
                 let given = Args::new("window", args.span, vec![halos]).ints("halos")?;
-                shape::axes(&given, dims.len(), args.span)?
+                // Of margins there may be two along a dimension.
+                given.iter().map(|&dim| shape::axis(dim, dims.len(), args.span)).collect::<Result<_, _>>()?
             }
         };
         let mut operands = vec![value];
@@ -284,8 +295,18 @@ impl Call for Window {
             operands.push(build.materialize(&arg.term, None, arg.span)?);
         }
         let map = WindowMap { dims, fill: fill as u64 };
-        Ok(Term::Array(build.emit1(Window { map, halos }, &operands)?))
+        let margins = operands[1..].iter().map_while(|&halo| margin(halo, build)).collect();
+        Ok(Term::Array(build.emit1(Window { map, halos, margins }, &operands)?))
     }
+}
+
+/// What a value has, if it is a margin.
+fn margin(value: Value, build: &Builder) -> Option<Arc<Margin>> {
+    let mut before = build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev());
+    let maker = before.find(|stmt| stmt.results.contains(&value))?;
+    let Op::Margins(op) = &maker.op else { return None };
+    let at = maker.results.iter().position(|&result| result == value)?;
+    op.parts.get(at).cloned()
 }
 
 #[cfg(test)]
@@ -317,6 +338,6 @@ mod tests {
         let dims = Term::List(vec![testing::ints(&[5, 1, 2, 1, 5, 2]), Term::Tuple(Vec::new())]);
         testing::call(&mut build, "window", &[x], &[("dims", dims), ("bits", Term::Int(9))]).unwrap();
         assert_eq!(testing::printed(&build), ["window(a, dims=[(5, 1, 2, 1, 5, 2), ()], halos=(), bits=9)"]);
-        assert_eq!(build.blocks[0].stmts[0].op, Window { map, halos: Vec::new() }.into());
+        assert_eq!(build.blocks[0].stmts[0].op, Window { map, halos: Vec::new(), margins: Vec::new() }.into());
     }
 }

@@ -9,8 +9,10 @@
 //!
 //! It comes after `insert_reshards`, which leaves windows alone: operand and result may lie in different ways. A window that moves along
 //! whole dimensions only, and leaves split ones alone, stays as it is. What an op lacks of several operands is fetched at once; equal
-//! halos become one later, by `cse`.
+//! halos become one later, by `cse`. A window on a window of the same block is one on the other's operand, where that moves no more:
+//! `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
+use crate::ir::margin::Spread;
 use crate::ir::mesh::Mesh;
 use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Block, Func, Module, Stmt, Value};
@@ -35,15 +37,19 @@ pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
 /// Windows that need no halos: other views of values in memory.
 type Views = BTreeMap<Value, (Value, WindowMap)>;
 
+/// Windows of the block that need halos: of which value, and how many elements of it move.
+type Fetched = BTreeMap<Value, (Value, WindowMap, usize)>;
+
 fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
     let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
     // The halo of the operand before, if the same op needs this one, too.
     let mut open: Option<usize> = None;
+    let mut fetched = Fetched::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh, views));
         let map = window_of(func, &stmt);
         let is_operand = map.as_ref().is_some_and(|map| map.dims.iter().all(DimMap::is_identity));
-        let halo = map.and_then(|map| placed(&mut stmt, map, func, mesh, views)).flatten();
+        let halo = map.and_then(|map| placed(&mut stmt, map, func, mesh, (views, &mut fetched))).flatten();
         let known = open.filter(|&at| is_operand && stmts[at].origin.span == stmt.origin.span);
         match (halo, known) {
             (Some(halo), Some(at)) if !stmts[at..].iter().any(|before| before.results.contains(&halo.args[0])) => {
@@ -70,8 +76,15 @@ fn join(first: &mut Stmt, second: Stmt) {
 }
 
 /// Turns a statement into a window whose halos come from the statement that is given, if there are any; None if it is local as it is.
-fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: &mut Views) -> Option<Option<Stmt>> {
+fn placed(
+    stmt: &mut Stmt,
+    map: WindowMap,
+    func: &mut Func,
+    mesh: &Mesh,
+    (views, fetched): (&mut Views, &mut Fetched),
+) -> Option<Option<Stmt>> {
     let to = func.ty(stmt.results[0]).sharding.clone();
+    let is_operand = map.dims.iter().all(DimMap::is_identity);
     let layout = |value: Value| func.ty(value).sharding.clone();
     let view = (stmt.args[0], map.clone());
     if map.is_local(&layout(stmt.args[0]), &to) {
@@ -88,6 +101,21 @@ fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: 
     {
         (operand, map, part) = (*inner, both, other);
     }
+    let moved = |part: &HaloPart| Halo { parts: vec![part.clone()] }.flow(mesh).total;
+    let shares = |value: Value, map: &WindowMap| Spread::new(&map.dims, &layout(value), &to, mesh).is_some();
+    let mut total = moved(&part);
+    // What a window before has fetched is fetched again, mostly for both at once; so only where halos can be shared.
+    while total > 0
+        && !is_operand
+        && shares(operand, &map)
+        && let Some((inner, shown, more)) = fetched.get(&operand)
+        && let Some(both) = map.after(shown)
+        && shares(*inner, &both)
+        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+        && moved(&other) <= total + more
+    {
+        (operand, map, total, part) = (*inner, both, moved(&other), other);
+    }
     let halos = part.reaches.halos();
     let name = called(stmt.op.rules().name());
     let from = func.ty(operand).clone();
@@ -95,12 +123,13 @@ fn placed(stmt: &mut Stmt, map: WindowMap, func: &mut Func, mesh: &Mesh, views: 
         .iter()
         .map(|&dim| func.new_value(part.reaches.halo_type(dim, &from, mesh), stmt.origin.clone()))
         .collect();
-    if results.is_empty() {
-        views.insert(stmt.results[0], (operand, map.clone()));
+    match results.is_empty() {
+        true => drop(views.insert(stmt.results[0], (operand, map.clone()))),
+        false => drop(fetched.insert(stmt.results[0], (operand, map.clone(), total))),
     }
     stmt.args = vec![operand];
     stmt.args.extend(&results);
-    stmt.op = Window { map, halos }.into();
+    stmt.op = Window { map, halos, margins: Vec::new() }.into();
     if results.is_empty() {
         return Some(None);
     }

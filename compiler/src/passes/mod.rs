@@ -9,6 +9,7 @@
 //! - `exchange_halos`: windows find all that they read on their own device.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
+//! - `share_halos`: windows on one value fetch what they lack once for each direction.
 //! - `combine_collectives`: small exchanges between the same devices are one, where none waits for another.
 //! - `overlap`: collectives stand behind work that does not need them.
 //! - `fuse`: it is known which values exist in memory.
@@ -30,6 +31,7 @@ pub mod partition;
 pub mod plan_memory;
 pub mod propagate;
 pub mod reshard;
+pub mod share_halos;
 pub mod simplify;
 
 #[cfg(test)]

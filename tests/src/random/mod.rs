@@ -5,6 +5,7 @@ pub mod expressions;
 pub mod failures;
 pub mod lies;
 pub mod manual;
+pub mod neighbours;
 pub mod nesting;
 pub mod precision;
 pub mod programs;

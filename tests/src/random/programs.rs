@@ -87,7 +87,8 @@ const NAMES: &[&str] = &[
 ];
 
 /// Functions that dumps call and that these programs do not, which a program may define anew.
-const FUNCTIONS: &[&str] = &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo"];
+const FUNCTIONS: &[&str] =
+    &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo", "margins"];
 
 /// The text of an expression, its type, and how exact it is.
 pub(super) type Made = (String, Array, Precision);
@@ -177,13 +178,14 @@ impl Writer {
         if self.draw.chance(1) {
             return self.nest();
         }
-        match self.draw.below(13) {
+        match self.draw.below(14) {
             0 => self.for_loop(),
             1 => self.branch(),
             2 if self.draw.chance(40) => self.places(),
             2 => self.assignment(),
             3 => self.manual(),
             4 => self.ghost_cells(),
+            5 => self.neighbours(),
             _ => {
                 let (expr, array, precision) = self.expression();
                 self.define(expr, array, precision);
@@ -256,6 +258,13 @@ impl Writer {
             let annotated = self.draw.chance(60);
             self.define_as(annotated, expr, array, x.precision);
         }
+    }
+
+    /// Several windows of one value.
+    fn neighbours(&mut self) {
+        let Some(x) = self.any(|v| !v.array.shape.is_empty()) else { return };
+        let (expr, array, precision) = super::neighbours::mean(&mut self.draw, &x);
+        self.define(expr, array, precision);
     }
 
     /// A value and slices of it, one after another.
