@@ -17,12 +17,14 @@
 //! that differ in dimensions of size 1 only, all other operands are reshaped too.
 //!
 //! Statements of the detour stay for now, as reports are asked for values by name; `dce` takes them away behind propagation. On
-//! explicit axes types are decided already, so there nothing is done.
+//! explicit axes types are decided already, so there shapes differ in dimensions of size 1 only: these are on all devices, and all other
+//! dimensions keep their axes.
 
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::origin::Origin;
+use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, Type};
-use crate::ir::typing::unknown_layout;
+use crate::ir::typing::{explicit_part, unknown_layout};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshape::Reshape;
@@ -33,7 +35,7 @@ const MAX_DETOUR: usize = 64;
 
 /// Takes element-by-element ops out of reshapes that lead back.
 pub fn commute_reshapes(mut module: Module) -> Module {
-    if module.mesh.device_count() == 1 || !module.mesh.of_kind(AxisKind::Explicit).is_empty() {
+    if module.mesh.device_count() == 1 {
         return module;
     }
     let mut uses = vec![0; module.func.values.len()];
@@ -47,6 +49,7 @@ pub fn commute_reshapes(mut module: Module) -> Module {
 fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
     // The reshapes and element-by-element statements of this block so far, by what they give.
     let mut makers: BTreeMap<Value, Stmt> = BTreeMap::new();
+    let is_explicit = !mesh.of_kind(AxisKind::Explicit).is_empty();
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks.iter_mut().for_each(|inner| straighten(inner, func, uses, mesh));
@@ -57,7 +60,8 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
             _ => None,
         };
         let direct = back.and_then(|(last, shape)| {
-            let direct = detour(&makers, func, uses, last, &shape)?;
+            let keeps_axes = Reshape::new(func.ty(last).shape(), &shape).trivial;
+            let direct = detour(&makers, func, uses, last, &shape).filter(|_| !is_explicit || keeps_axes)?;
             Some((direct, last, shape))
         });
         match (direct, &stmt.op) {
@@ -103,9 +107,28 @@ fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Val
 fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Value {
     let info = func.info(value);
     let array = ArrayType::new(info.ty.dtype(), shape);
-    let ty = Type { sharding: unknown_layout(shape.len(), mesh), array, ..info.ty.clone() };
+    let ty = Type { sharding: in_other_shape(&info.ty, shape, mesh), array, ..info.ty.clone() };
     let origin = info.origin.clone();
     func.new_value(ty, origin)
+}
+
+/// What is known of the layout of a value in this shape: on explicit axes that dimensions other than those of size 1 keep theirs.
+fn in_other_shape(ty: &Type, shape: &[usize], mesh: &Mesh) -> Sharding {
+    let mut layout = unknown_layout(shape.len(), mesh);
+    if !mesh.of_kind(AxisKind::Explicit).is_empty() {
+        let own = explicit_part(&ty.sharding, mesh);
+        let known = own.dims.into_iter().zip(ty.shape()).filter(|(_, size)| **size != 1).map(|(dim, _)| dim);
+        layout
+            .dims
+            .iter_mut()
+            .zip(shape)
+            .filter(|(_, size)| **size != 1)
+            .map(|(dim, _)| dim)
+            .zip(known)
+            .for_each(|(dim, known)| *dim = known);
+        layout = layout.with_unreduced(own.unreduced, own.combine);
+    }
+    layout
 }
 
 #[derive(Default)]
