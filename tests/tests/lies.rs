@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::ir::print;
+use spmdc_compiler::ir::{Stage, print};
 use spmdc_compiler::ops::Op;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_tests::compare::{Tolerance, difference};
@@ -71,6 +71,24 @@ fn holds(number: u64) -> Result<bool, String> {
         }
         (Ok(Err(expected)), Ok(Err(run))) if expected.code == run.code => Ok(true),
         (expected, run) => Err(failed(format!("the evaluator says {expected:?}, the run {run:?}"))),
+    }
+}
+
+/// A scan begins with the totals of its own blocks, not with those of another operand or another kind of scan.
+#[test]
+fn totals_of_another_scan_are_refused() {
+    let source = "mesh (X = 4);\nfn main(x: f32[16@X], y: f32[16@X]) { (cumsum(x), cumsum(y), cumprod(x)) }";
+    let compilation = engine::compiled("program.spmd", source, "", None).map_err(|failures| text(&failures)).unwrap();
+    for stage in [Stage::Partitioned, Stage::Optimized] {
+        let dump = print::module(compilation.stage(stage).unwrap());
+        let totals: Vec<&str> = dump.split("totals=").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+        assert_eq!(totals.len(), 3, "{dump}");
+        assert!(engine::compiled("dump.spmd", &dump, "", None).is_ok(), "{dump}");
+        for (own, other) in [(1, 0), (2, 0), (2, 1)] {
+            let lie = dump.replace(&format!("totals={})", totals[own]), &format!("totals={})", totals[other]));
+            let failures = engine::compiled("lie.spmd", &lie, "", None).err().unwrap_or_default();
+            assert!(failures.iter().any(|failure| failure.code == "E0109"), "{lie}");
+        }
     }
 }
 

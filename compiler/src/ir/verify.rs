@@ -76,6 +76,7 @@ pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
         visible: vec![false; module.func.values.len()],
         defined: vec![false; module.func.values.len()],
         halos: BTreeMap::new(),
+        totals: BTreeMap::new(),
         manual: AxisSet::EMPTY,
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
@@ -97,6 +98,8 @@ struct Verifier<'a> {
     defined: Vec<bool>,
     /// For each halo or margin, the statement that fetches it, and which of its results it is.
     halos: BTreeMap<Value, (&'a Stmt, usize)>,
+    /// For each value that holds totals of blocks, wherever it lies, the statement that computes them.
+    totals: BTreeMap<Value, &'a Stmt>,
     manual: AxisSet,
     conditions: AxisSet,
     violations: Vec<Violation>,
@@ -380,6 +383,22 @@ impl<'a> Verifier<'a> {
             let parts = args.get(1).map_or(1, |totals| totals.shape()[scan.axis]);
             let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
+            if let Some(totals) = stmt.args.get(1) {
+                let is_its_own = self.totals.get(totals).is_some_and(
+                    |maker| matches!(&maker.op, Op::BlockTotals(made) if made.is_for(scan, parts) && maker.args[0] == stmt.args[0]),
+                );
+                self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
+            }
+        }
+        match op {
+            Op::BlockTotals(_) => self.totals.extend(stmt.results.iter().map(|&result| (result, stmt))),
+            Op::Reshard(_) | Op::Combined(_) => {
+                let moved = stmt.args.iter().zip(&stmt.results);
+                let known = moved.filter_map(|(arg, &result)| Some((result, *self.totals.get(arg)?)));
+                let known: Vec<(Value, &Stmt)> = known.collect();
+                self.totals.extend(known);
+            }
+            _ => {}
         }
         if let Op::Halo(_) | Op::Margins(_) = op {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));

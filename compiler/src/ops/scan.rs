@@ -41,6 +41,13 @@ pub struct BlockTotals {
     pub parts: usize,
 }
 
+impl BlockTotals {
+    /// Whether these are what a scan of the same operand needs.
+    pub fn is_for(&self, scan: &Scan, parts: usize) -> bool {
+        (self.op, self.axis, self.parts) == (scan.op, scan.axis, parts)
+    }
+}
+
 const NAMES: [(&str, ReduceOp); 4] =
     [("cumsum", ReduceOp::Sum), ("cumprod", ReduceOp::Product), ("cummax", ReduceOp::Max), ("cummin", ReduceOp::Min)];
 
