@@ -19,7 +19,22 @@ use serde::{Deserialize, Serialize};
 pub use crate::format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
+
+/// The place that an index names in a dimension, counted from the end if it is negative; None unless that and the `len - 1` places
+/// behind it exist.
+pub fn counted_index(index: i128, extent: i128, len: i128) -> Option<i128> {
+    let counted = if index < 0 { index + extent } else { index };
+    (0..=extent - len).contains(&counted).then_some(counted)
+}
+
+/// What is wrong with an index that names no place.
+pub fn out_of_bounds(index: i128, extent: i128, len: i128) -> String {
+    match len {
+        1 => format!("index {index} is out of bounds for a dimension of {extent}"),
+        len => format!("a slice of {len} places from index {index} on does not lie within a dimension of {extent}"),
+    }
+}
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
 /// order. Returns 0, or a [`trap`] code.
@@ -413,11 +428,13 @@ pub enum Step {
         bytes: u64,
         split: AxisSet,
     },
-    /// Checks `0 <= i + (i < 0 ? extent : 0) < extent` and writes the sum to `to` as i64; stops the program otherwise.
+    /// Checks that `i + (i < 0 ? extent : 0)` and the `len - 1` places behind it are among `0..extent`, and writes the sum to `to` as i64;
+    /// stops the program otherwise.
     CheckIndex {
         index: Place,
         dtype: DType,
         extent: i64,
+        len: i64,
         to: Place,
         site: Site,
     },

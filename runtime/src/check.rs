@@ -119,8 +119,9 @@ impl Checker<'_> {
                     "a copy that devices share overlaps itself".into()
                 })
             }
-            Step::CheckIndex { index, dtype, extent, to, .. } => {
+            Step::CheckIndex { index, dtype, extent, len, to, .. } => {
                 ensure(*extent >= 0, || format!("a dimension of {extent}"))?;
+                ensure(*len >= 1, || format!("{len} places of a dimension"))?;
                 self.scalar_in_memory(*index, *dtype)?;
                 self.place(*to, 8, 8)
             }

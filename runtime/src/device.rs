@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 
-use crate::abi::{DType, KernelFn, Site, trap};
+use crate::abi::{DType, KernelFn, Site, counted_index, out_of_bounds, trap};
 use crate::collectives::Move;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::Combine;
@@ -113,6 +113,7 @@ pub(crate) struct IndexCheck {
     pub index: *const u8,
     pub dtype: DType,
     pub extent: i64,
+    pub len: i64,
     pub to: *const AtomicI64,
 }
 
@@ -514,11 +515,10 @@ impl IndexCheck {
     unsafe fn run(&self, site: Site) -> Result<(), RunError> {
         // SAFETY: as promised by the caller.
         let index = unsafe { read_integer(self.index, self.dtype) };
-        let counted = if index < 0 { index + self.extent as i128 } else { index };
-        if !(0..self.extent as i128).contains(&counted) {
-            let message = format!("index {index} is out of bounds for a dimension of {}", self.extent);
-            return Err(RunError::new("E0801", message).at(site));
-        }
+        let (extent, len) = (i128::from(self.extent), i128::from(self.len));
+        let Some(counted) = counted_index(index, extent, len) else {
+            return Err(RunError::new("E0801", out_of_bounds(index, extent, len)).at(site));
+        };
         // SAFETY: as promised by the caller. Devices that share the place all write the same number, so the store is atomic.
         unsafe { (*self.to).store(counted as i64, Ordering::Relaxed) };
         Ok(())

@@ -132,13 +132,14 @@ impl<'a> Loader<'a> {
                     }
                 });
             }
-            Step::CheckIndex { index, dtype, extent, to, site } => {
+            Step::CheckIndex { index, dtype, extent, len, to, site } => {
                 let memory = self.memory;
                 self.emit(*site, "index", |device, _| {
                     Op::CheckIndex(Box::new(IndexCheck {
                         index: memory.address(*index, device),
                         dtype: *dtype,
                         extent: *extent,
+                        len: *len,
                         to: memory.address(*to, device).cast(),
                     }))
                 });

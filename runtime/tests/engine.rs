@@ -280,7 +280,7 @@ fn indices_are_checked() {
     let mut maker = Maker::new(&[2, 2]);
     let index = maker.param(&layout(DType::I8, &[]), AxisSet::EMPTY);
     let checked = maker.result(&layout(DType::I64, &[]), AxisSet::EMPTY);
-    maker.step(Step::CheckIndex { index, dtype: DType::I8, extent: 4, to: checked, site: site(9) });
+    maker.step(Step::CheckIndex { index, dtype: DType::I8, extent: 4, len: 1, to: checked, site: site(9) });
     maker.step(sync(maker.all(), 10));
     for workers in 1..=3 {
         let mut session = maker.load(workers).unwrap();
@@ -650,8 +650,8 @@ fn damaged_programs_are_errors() {
     refused(&|program| program.params[0].layout.dims[0].size = usize::MAX);
     refused(&|program| program.params[0].layout.dims[0].axes = vec![1]);
     refused(&with(sync(AxisSet::of(5), 1)));
-    refused(&with(Step::CheckIndex { index: far, dtype: DType::I32, extent: 1, to: a, site: site(1) }));
-    refused(&with(Step::CheckIndex { index: a, dtype: DType::F32, extent: 1, to: a, site: site(1) }));
+    refused(&with(Step::CheckIndex { index: far, dtype: DType::I32, extent: 1, len: 1, to: a, site: site(1) }));
+    refused(&with(Step::CheckIndex { index: a, dtype: DType::F32, extent: 1, len: 1, to: a, site: site(1) }));
     refused(&with(Step::Copy { from: a, to: b, bytes: 1 << 20, split: AxisSet::EMPTY }));
     refused(&with(Step::If { flag: far, then: vec![], otherwise: vec![], site: site(1) }));
     let (start, end) = (Bound::Const(0), Bound::Const(1));

@@ -41,6 +41,7 @@ fn program() -> Program {
                 index: place(64),
                 dtype: DType::I32,
                 extent: 5,
+                len: 1,
                 to: place(192),
                 site: Site { file: 0, line: 3, column: 7 },
             },

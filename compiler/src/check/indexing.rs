@@ -8,6 +8,7 @@ use super::operators::Written;
 use super::sizes::{Bindings, whole_number};
 use super::term::{Term, TypeTerm};
 use super::types::SizeParams;
+use super::windows::Bound;
 use crate::ir::Value;
 use crate::ir::types::{ArrayType, DType};
 use crate::ops::{index, shape, update};
@@ -123,9 +124,7 @@ impl Checker<'_> {
                 Index::Slice { start, stop, step, span } => {
                     let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
                     match bounds {
-                        [Some(start), Some(stop), Some(step)] => {
-                            Some(index::Item::Range { start, stop, step, span: *span })
-                        }
+                        [Some(start), Some(stop), Some(step)] => self.slice_item([start, stop, step], *span),
                         _ => None,
                     }
                 }
@@ -161,20 +160,48 @@ impl Checker<'_> {
         }
     }
 
-    /// A bound of a slice: Some(None) where it is left out, None where it is a mistake.
-    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<Option<i64>> {
-        let Some(expr) = bound else { return Some(None) };
+    fn slice_item(&mut self, [start, stop, step]: [Bound; 3], span: Span) -> Option<index::Item> {
+        let known = |bound: Bound| match bound {
+            Bound::Absent => Some(None),
+            Bound::Number(number) => Some(Some(number)),
+            Bound::Dynamic(_) => None,
+        };
+        if let (Some(start), Some(stop), Some(step)) = (known(start), known(stop), known(step)) {
+            return Some(index::Item::Range { start, stop, step, span });
+        }
+        match (self.slice_length(start, stop), start, step) {
+            (_, _, Bound::Dynamic(_)) => self.report(errors::unknown_step(span)),
+            (Some(_), _, Bound::Number(step)) if step != 1 => self.report(errors::dynamic_step(span)),
+            (Some(len), Bound::Dynamic(start), _) => {
+                let len = usize::try_from(len.max(0)).unwrap_or(usize::MAX);
+                return Some(index::Item::Window { start, len, span });
+            }
+            (Some(_), Bound::Number(_) | Bound::Absent, _) | (None, ..) => {
+                self.report(errors::dynamic_slice_length(span))
+            }
+        };
+        None
+    }
+
+    /// A bound of a slice; None where it is a mistake.
+    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<Bound> {
+        let Some(expr) = bound else { return Some(Bound::Absent) };
         let term = self.expr(expr);
         match (whole_number(&term), term) {
             (_, Term::Poison) => None,
-            (_, Term::Nothing) => Some(None),
-            (Some(place), _) => Some(Some(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
+            (_, Term::Nothing) => Some(Bound::Absent),
+            (Some(place), _) => Some(Bound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
             (None, Term::Float(value)) => {
                 self.report(super::errors::sizes::not_whole(value, expr.span));
                 None
             }
-            (None, Term::Array(_)) => {
-                self.report(errors::dynamic_slice_bound(expr.span));
+            (None, Term::Array(value)) => {
+                let ty = &self.build.ty(value).array;
+                if ty.rank() == 0 && ty.dtype.is_integer() {
+                    return Some(Bound::Dynamic(value));
+                }
+                let found = format!("of type {ty}");
+                self.report(errors::not_an_index(&found, expr.span));
                 None
             }
             (None, other) => {

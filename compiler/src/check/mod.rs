@@ -32,6 +32,7 @@ mod stmts;
 pub mod term;
 mod trees;
 mod types;
+mod windows;
 
 pub use errors::calls::only_in_dumps;
 pub use errors::sizes::too_large;

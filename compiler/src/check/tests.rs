@@ -576,7 +576,7 @@ fn habits_from_elsewhere_are_answered() {
         ("let (a, c) = x, y; a", "(a, b)"),
         ("zeros((4, 8))", "zeros(f32[4, 8])"),
         ("ones(4)", "ones(f32[4])"),
-        ("x[n : n + 2]", "dynamic_slice"),
+        ("x[:n]", "x[k : k + 4]"),
         ("x += 1; x", "let mut x = x;"),
         ("~x", "!x"),
         ("sum(x, dim=0)", "axis"),

@@ -134,6 +134,7 @@ pub enum Work {
     CheckIndex {
         index: Value,
         extent: i64,
+        len: i64,
         to: Value,
         origin: Origin,
     },
@@ -330,10 +331,10 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::Fetch { kind, group, parts, bytes, origin: self.origin.clone() });
     }
 
-    /// `to` (an i64 scalar) is the checked index; the program stops where `index` is not one of `0..extent`, nor is when
-    /// counted from the end.
-    pub fn check_index(&mut self, index: Value, extent: i64, to: Value) {
-        self.work.push(Work::CheckIndex { index, extent, to, origin: self.origin.clone() });
+    /// `to` (an i64 scalar) is the checked index; the program stops where `len` places from `index` on are not among `0..extent`, nor are
+    /// when counted from the end.
+    pub fn check_index(&mut self, index: Value, (extent, len): (i64, i64), to: Value) {
+        self.work.push(Work::CheckIndex { index, extent, len, to, origin: self.origin.clone() });
     }
 
     pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {

@@ -1,9 +1,10 @@
 //! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where places are numbers or dynamic scalars.
 //!
-//! Static places and ranges are slices. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
+//! Static places and ranges are slices; `x[k : k + 4]` is a `dynamic_slice` from a dynamic place on. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
 //! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements. Where the dimension
 //! is split, the device that has the place contributes it to a sum, the others contribute what adds nothing.
 
+use super::dynamic_slice::DynamicSlice;
 use super::factors::{FactorKind, Factors};
 use super::reshape::reshape;
 use super::slice::{Range, slice};
@@ -21,13 +22,15 @@ use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_runtime::abi::{ReduceOp, counted_index, out_of_bounds};
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// `1:-1`, `::2`
     Range { start: Option<i64>, stop: Option<i64>, step: Option<i64>, span: Span },
+    /// `k : k + 4` with a dynamic scalar: so many places from it on.
+    Window { start: Value, len: usize, span: Span },
     /// An integer known while compiling, or an array.
     Place(Term, Span),
     /// `None`: a new dimension of size 1.
@@ -44,6 +47,8 @@ pub(super) enum Taken {
     Fixed(Range),
     /// A checked i64 scalar; the dimension vanishes.
     Dynamic(Value),
+    /// So many places from a checked i64 scalar on.
+    Window(Value, usize),
 }
 
 /// An index against a shape.
@@ -58,6 +63,7 @@ impl Plan {
     pub(super) fn result_shape(&self) -> Vec<usize> {
         let len = |dim: usize| match &self.taken[dim] {
             Taken::Range(range) => range.len,
+            Taken::Window(_, len) => *len,
             Taken::Fixed(_) | Taken::Dynamic(_) => 1,
         };
         self.result.iter().map(|slot| slot.map_or(1, len)).collect()
@@ -66,7 +72,7 @@ impl Plan {
 
 /// Reads an index; dynamic places are checked by statements.
 pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: Span) -> Result<Plan, Diagnostic> {
-    let given = items.iter().filter(|item| matches!(item, Item::Range { .. } | Item::Place(..))).count();
+    let given = items.iter().filter(|item| !matches!(item, Item::NewAxis(_) | Item::Ellipsis(_))).count();
     let dots: Vec<Span> =
         items.iter().filter_map(|item| if let Item::Ellipsis(span) = item { Some(*span) } else { None }).collect();
     if let [_, second, ..] = dots.as_slice() {
@@ -99,6 +105,19 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
                 plan.taken.push(Taken::Range(range));
                 plan.result.push(Some(dim));
             }
+            Item::Window { len: 0, .. } => {
+                plan.taken.push(Taken::Range(Range::between(0, 0)));
+                plan.result.push(Some(dim));
+            }
+            Item::Window { start, len, span } => {
+                if *len > shape[dim] {
+                    let message =
+                        format!("a slice of {len} places does not lie within a dimension of size {}", shape[dim]);
+                    return Err(Diagnostic::error(Code::E0401, *span, message));
+                }
+                plan.taken.push(Taken::Window(checked_place(build, *start, (shape[dim], *len), *span)?, *len));
+                plan.result.push(Some(dim));
+            }
             Item::Place(Term::Int(place), span) => {
                 let place = (*place).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
                 let range = Range::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
@@ -109,14 +128,7 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
                 if ty.rank() > 0 || ty.dtype == DType::Bool {
                     return Err(later::not_supported("indexing by an array", *span));
                 }
-                if !ty.dtype.is_integer() {
-                    let message = format!("an index must be an integer, not {}", ty.dtype.name());
-                    return Err(Diagnostic::error(Code::E0203, *span, message));
-                }
-                let outer = std::mem::replace(&mut build.span, *span);
-                let checked = build.emit1(CheckIndex { extent: shape[dim] }, &[*place]);
-                build.span = outer;
-                plan.taken.push(Taken::Dynamic(checked?));
+                plan.taken.push(Taken::Dynamic(checked_place(build, *place, (shape[dim], 1), *span)?));
             }
             Item::Place(other, span) => {
                 let message = format!("an index must be an integer, not {}", other.describe());
@@ -129,34 +141,62 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
     Ok(plan)
 }
 
+/// The place from which on `len` places of a dimension are taken, as an i64; the program stops unless all of them exist.
+fn checked_place(
+    build: &mut Builder,
+    place: Value,
+    (extent, len): (usize, usize),
+    span: Span,
+) -> Result<Value, Diagnostic> {
+    let ty = build.ty(place).array.clone();
+    if ty.rank() > 0 || !ty.dtype.is_integer() {
+        let message = format!("an index must be an integer, not {ty}");
+        return Err(Diagnostic::error(Code::E0203, span, message));
+    }
+    let outer = std::mem::replace(&mut build.span, span);
+    let checked = build.emit1(CheckIndex { extent, len }, &[place]);
+    build.span = outer;
+    checked
+}
+
 /// `x[items]`
 pub fn get(build: &mut Builder, value: Value, items: &[Item], span: Span) -> Result<Value, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     let plan = plan(build, &shape, items, span)?;
     let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
         Taken::Range(range) | Taken::Fixed(range) => *range,
-        Taken::Dynamic(_) => Range::all(size),
+        Taken::Dynamic(_) | Taken::Window(..) => Range::all(size),
     });
     let ranges: Vec<Range> = ranges.collect();
     let mut value = slice(build, value, &ranges)?;
+    // Dimensions with the number of places that stay of each.
     let mut dims = Vec::new();
     let mut args = vec![value];
     for (dim, taken) in plan.taken.iter().enumerate() {
-        if let Taken::Dynamic(place) = taken {
-            dims.push(dim);
-            args.push(*place);
-        }
+        let (place, len) = match taken {
+            Taken::Dynamic(place) => (*place, 1),
+            Taken::Window(place, len) => (*place, *len),
+            Taken::Range(_) | Taken::Fixed(_) => continue,
+        };
+        dims.push((dim, len));
+        args.push(place);
     }
-    if !dims.is_empty() {
+    let has_window = plan.taken.iter().any(|taken| matches!(taken, Taken::Window(..)));
+    if has_window {
+        value = build.emit1(DynamicSlice { dims }, &args)?;
+    } else if !dims.is_empty() {
+        let dims = dims.into_iter().map(|(dim, _)| dim).collect();
         value = build.emit1(Index { dims }, &args)?;
     }
     reshape(build, value, &plan.result_shape())
 }
 
-/// `check_index(i, n)`: the index as i64, counted from the front, or the end of the program.
+/// `check_index(i, n)`: the index as i64, counted from the front, or the end of the program. `check_index(i, n, 4)`: of four places from
+/// there on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckIndex {
     pub extent: usize,
+    pub len: usize,
 }
 
 impl Rules for CheckIndex {
@@ -177,16 +217,18 @@ impl Rules for CheckIndex {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let index = number::to_int(args[0].dtype(), args[0].bits[0]);
-        let place = if index < 0 { index + self.extent as i128 } else { index };
-        if !(0..self.extent as i128).contains(&place) {
-            let message = format!("index {index} is out of bounds for a dimension of {}", self.extent);
-            return Err(Trap { code: Code::E0801, message });
+        let (extent, len) = (self.extent as i128, self.len as i128);
+        match counted_index(index, extent, len) {
+            Some(place) => Ok(vec![Array::scalar(DType::I64, place as u64)]),
+            None => Err(Trap { code: Code::E0801, message: out_of_bounds(index, extent, len) }),
         }
-        Ok(vec![Array::scalar(DType::I64, place as u64)])
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        format!("check_index({}, {})", args[0], self.extent)
+        match self.len {
+            1 => format!("check_index({}, {})", args[0], self.extent),
+            len => format!("check_index({}, {}, {len})", args[0], self.extent),
+        }
     }
 
     fn has_effect(&self) -> bool {
@@ -202,7 +244,7 @@ impl Rules for CheckIndex {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        lowering.check_index(stmt.args[0], self.extent as i64, stmt.results[0]);
+        lowering.check_index(stmt.args[0], (self.extent as i64, self.len as i64), stmt.results[0]);
         Ok(())
     }
 }
@@ -213,7 +255,10 @@ impl Call for CheckIndex {
         let extent = args.int("extent")?;
         let extent = usize::try_from(extent)
             .map_err(|_| Diagnostic::error(Code::E0218, args.span, "the extent of an index cannot be negative"))?;
-        Ok(Term::Array(build.emit1(CheckIndex { extent }, &[index])?))
+        let len = args.optional_int("len")?.unwrap_or(1);
+        let len = usize::try_from(len).ok().filter(|&len| len > 0);
+        let len = len.ok_or_else(|| Diagnostic::error(Code::E0218, args.span, "an index is of one place at least"))?;
+        Ok(Term::Array(build.emit1(CheckIndex { extent, len }, &[index])?))
     }
 }
 
@@ -415,9 +460,9 @@ mod tests {
         let (y, lines) = indexed(at_end, -1).unwrap();
         assert_eq!((y.shape(), y.ints()), (&[1][..], vec![11]));
         assert_eq!(lines, ["check_index(a, 3)", "a[1:2, :, 1:2]", "index(a, b, dims=(1,))", "reshape(a, (1,))"]);
-        let trap = CheckIndex { extent: 3 }.eval(&[&integers(&[], &[3])]).unwrap_err();
+        let trap = CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[3])]).unwrap_err();
         assert_eq!((trap.code, trap.message.as_str()), (Code::E0801, "index 3 is out of bounds for a dimension of 3"));
-        assert!(CheckIndex { extent: 3 }.eval(&[&integers(&[], &[-4])]).is_err());
+        assert!(CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[-4])]).is_err());
     }
 
     #[test]

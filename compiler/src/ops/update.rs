@@ -233,7 +233,7 @@ pub fn set(
     let mut sizes = Vec::new();
     let mut slots = plan.result.iter().rev().zip(from.iter().rev().map(Some).chain(std::iter::repeat(None)));
     for (dim, taken) in plan.taken.iter().enumerate().rev() {
-        if !matches!(taken, Taken::Range(_)) {
+        if matches!(taken, Taken::Fixed(_) | Taken::Dynamic(_)) {
             sizes.push(Some(1));
             continue;
         }
@@ -260,6 +260,10 @@ pub fn set(
             Taken::Dynamic(place) => {
                 args.push(*place);
                 Places::Dynamic(1)
+            }
+            Taken::Window(place, len) => {
+                args.push(*place);
+                Places::Dynamic(*len)
             }
         });
     }

@@ -345,7 +345,7 @@ impl Writer {
             entries[axis] = entry;
             format!("{name}[{}]", entries.join(", "))
         };
-        let expr = match self.draw.below(12) {
+        let expr = match self.draw.below(13) {
             0 | 1 => format!("roll({name}, {}, axis={axis})", self.draw.between(-5, 5)),
             2 | 3 => {
                 let start = self.draw.below(size);
@@ -389,6 +389,11 @@ impl Writer {
             10 => {
                 array.shape.remove(axis);
                 index(self.draw.below(size).to_string())
+            }
+            11 => {
+                let len = 1 + self.draw.below(size);
+                array.shape[axis] = len;
+                index(self.dynamic_range(size, len)?)
             }
             _ => {
                 let rank = self.draw.below(2);

@@ -43,6 +43,7 @@ pub fn program(draw: &mut Draw) -> Failing {
             "flip(x, axis=1)",
             "x - sum(y, axis=1, keepdims=true)",
             "x + y[near]",
+            "x + y[near : near + 1]",
             "x.T.T & y",
         ]);
         let (bad, bad_code) = draw.pick(&[
@@ -50,6 +51,7 @@ pub fn program(draw: &mut Draw) -> Failing {
             ("y % holed", "E0802"),
             ("(x // (y | 1)) % holed + x", "E0802"),
             ("x + y[far]", "E0801"),
+            ("x - y[far - 1 : far]", "E0801"),
             ("x // max(holed * 0, axis=0) - y", "E0802"),
         ]);
         let is_bad = number == fails;

@@ -203,6 +203,10 @@ impl Writer {
         if !name.is_empty() && !self.kept.contains(&name) {
             return name;
         }
+        self.new_name()
+    }
+
+    fn new_name(&mut self) -> String {
         self.next += 1;
         format!("v{}", self.next + 9)
     }
@@ -242,6 +246,25 @@ impl Writer {
         let from = if self.draw.chance(60) { late } else { 0 };
         let number = fitting.len().checked_sub(from).filter(|&count| count > 0)?;
         Some(fitting[from + self.draw.below(number)].clone())
+    }
+
+    /// So many places from a place on that the compiler does not know, written in one of several ways.
+    pub(super) fn dynamic_range(&mut self, size: usize, len: usize) -> Option<String> {
+        let zero = self.any(|v| v.array.dtype == DType::I32)?;
+        let start = self.draw.below(size - len + 1) as i64;
+        let from_end = start - size as i64;
+        let start = if self.draw.chance(20) { from_end } else { start };
+        let hidden = |number: i64| format!("(i32({number}) + 0 * sum({}))", zero.name);
+        Some(match self.draw.below(3) {
+            0 => format!("{k} : {k} + {len}", k = hidden(start)),
+            1 => format!("2 * {k} - {start} : {k} * 2 + {}", len as i64 - start, k = hidden(start)),
+            _ => {
+                // Names that hide none of those in the slice.
+                let (low, high) = (self.new_name(), self.new_name());
+                let _ = writeln!(self.body, "  let {low} = {} - 3;\n  let {high} = {low} + {len};", hidden(start + 3));
+                format!("{low}:{high}")
+            }
+        })
     }
 
     /// A value beside slices of itself, or continued beyond its ends: mostly in another layout than it has.
@@ -430,13 +453,16 @@ impl Writer {
         let (start, len) = (self.draw.below(size), 1 + self.draw.below(size));
         let stop = (start + len).min(size);
         let mut entries = vec![":".to_string(); rank];
-        entries[axis] = format!("{start}:{stop}");
+        let dynamic = if self.draw.chance(25) { self.dynamic_range(size, stop - start) } else { None };
+        let is_dynamic = dynamic.is_some();
+        entries[axis] = dynamic.unwrap_or(format!("{start}:{stop}"));
         let place = entries.join(", ");
         // As long, from another place of the same value or of another.
         let other = self.any(|y| y.array == x.array).unwrap_or_else(|| x.clone());
         let from = self.draw.below(size - (stop - start) + 1);
         entries[axis] = format!("{from}:{}", from + stop - start);
-        let name = self.name();
+        // A bound that is computed in the assignment must not find another value by its name.
+        let name = if is_dynamic { self.new_name() } else { self.name() };
         let value = format!("{}[{}]", other.name, entries.join(", "));
         let _ = writeln!(self.body, "  let mut {name} = {};\n  {name}[{place}] = {value};", x.name);
         self.add(Variable { name, array: x.array.clone(), precision: x.precision.or(other.precision) });

@@ -20,7 +20,18 @@ pub fn not_an_index(found: &str, span: Span) -> Diagnostic {
 }
 
 /// E0207
-pub fn dynamic_slice_bound(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0207, span, "the bounds of a slice must be known when the program is compiled")
-        .help("shapes are static: `dynamic_slice(x, (k,), (4,))` takes 4 elements from a dynamic k on, `x[i]` one; `where(arange(N) < n, x, 0)` masks")
+pub fn dynamic_slice_length(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0207, span, "the length of a slice must be known when the program is compiled")
+        .help("shapes are static: `x[k : k + 4]` takes 4 places from a dynamic k on, `x[k]` one; `where(arange(N) < n, x, 0)` masks")
+}
+
+/// E0207
+pub fn unknown_step(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0207, span, "the step of a slice must be known when the program is compiled")
+}
+
+/// E0207
+pub fn dynamic_step(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0207, span, "a slice with dynamic bounds has the step 1")
+        .help("take its places first, and then every second of them: `x[k : k + 4][::2]`")
 }

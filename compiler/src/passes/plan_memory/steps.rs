@@ -364,10 +364,11 @@ impl<'a> Emitter<'a> {
                 let step = FetchStep { kind: *kind, group: *group, parts: parts.collect(), bytes: *bytes, site };
                 Step::Fetch(step)
             }
-            Work::CheckIndex { index, extent, to, .. } => Step::CheckIndex {
+            Work::CheckIndex { index, extent, len, to, .. } => Step::CheckIndex {
                 index: self.storage.place(*index),
                 dtype: self.schedule.types[index.0 as usize].dtype(),
                 extent: *extent,
+                len: *len,
                 to: self.storage.place(*to),
                 site,
             },
