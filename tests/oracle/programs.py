@@ -633,6 +633,87 @@ class Writer:
             return self.line(f"{head}  let {stack.name} = for {k} in {steps_text} collect {{\n{text}    {u}\n  }};", [value, stack], [x, y])
         self.line(f"{head}  for {k} in {steps_text} {{\n{text}  }}", [value], [x, y])
 
+    def counted(self):
+        """A loop that reads and writes places by its counter."""
+        r, x = self.r, self.any(lambda v: is_int(v.dt) and v.shape and 0 < v.shape[-1] and 0 < v.shape[0] <= 64)
+        y = self.any(lambda v: v.dt == x.dt and v.shape == x.shape)
+        n, u, k = x.shape[0], self.new(), self.new()
+        t = x.a.dtype.type
+        rest = ", :" * (len(x.shape) - 1) if r.random() < 0.5 else ""
+        steps = {f"{u}[{k}{rest}] = {u}[{k} - 1{rest}] + {y.name}[{k}{rest}];": lambda u, y, k: (k, u[k - 1] + y[k]),
+                 f"{u}[{k}{rest}] -= {y.name}[{n - 1} - {k}{rest}];": lambda u, y, k: (k, u[k] - y[n - 1 - k]),
+                 f"{u}[{n - 1} - {k}{rest}] = {u}[{k}{rest}] * 3 ^ {y.name}[0{rest}];": lambda u, y, k: (n - 1 - k, u[k] * t(3) ^ y[0]),
+                 f"{u}[-1 - {k}{rest}] += {u}[{k}{rest}];": lambda u, y, k: (-1 - k, u[-1 - k] + u[k])}
+        body = r.choices(list(steps.items()), k=r.randint(1, 2))
+        first, step = r.randint(0, n - 1), r.choice([1, 1, 2, -1])
+        last = n if step > 0 else -1
+        def f(x, y):
+            a, rows = x.a.copy(), []
+            for trip in range(first, last, step):
+                for _, change in body:
+                    place, row = change(a, y.a, trip)
+                    a[place] = row
+                rows.append(a[trip].copy())
+            return [V(a), V(np.stack(rows))]
+        value, stack = self.run(f, [x, y])
+        value.name, stack.name = u, self.new()
+        text = "".join(f"    {line}\n" for line, _ in body)
+        steps_text = f"{first}..{last}" + (f" step {step}" if step != 1 else "")
+        self.line(f"  let mut {u} = {x.name};\n  let {stack.name} = for {k} in {steps_text} collect {{\n{text}    {u}[{k}]\n  }};", [value, stack], [x, y])
+
+    def statistic(self):
+        """Composites of sums, and extremes with `where=` and `initial=`."""
+        r, x = self.r, self.any(lambda v: v.shape and v.dt != "bool")
+        axis, said = self.axis(x)
+        n = x.shape[axis]
+        keep = r.random() < 0.4
+        tail = f", axis={said}{', keepdims=true' if keep else ''}"
+        kw = dict(axis=axis, keepdims=keep)
+        masks = [v for v in self.vars if v.dt == "bool" and v.shape == x.shape]
+        if not is_float(x.dt) or masks and r.random() < 0.3:
+            m, (name, f) = r.choice(masks) if masks else None, r.choice([("max", np.max), ("min", np.min)])
+            first = r.randint(0, 9)
+            need(m is not None and x.exact)
+            def extreme(x, m):
+                return V(cast(np.asarray(f(wide(x.a), where=m.a, initial=first, **kw)), x.dt))
+            return self.define(f"{name}({x.name}{tail}, where={m.name}, initial={first})", extreme, [x, m])
+        need(n and np.all(np.isfinite(wide(x.a))) and np.all(np.abs(wide(x.a)) < 100))
+        def bounded(name, x):
+            a, e = x.a.astype(F64), np.max(x.err(), initial=0.0)
+            top, eps = np.max(np.abs(a), initial=1.0), EPS["f64" if x.dt == "f64" else "f32"]
+            grown = (8 + 2 * n**0.5) * eps * max(top, 1)
+            if name == "std":
+                y, own = np.std(a, **kw), np.sqrt(8 * n * eps) * top + e
+            elif name == "norm":
+                y = np.sqrt(np.sum(a * a, **kw))
+                own = grown * n**0.5 + e * n**0.5
+            else:
+                high = np.max(a, axis=axis, keepdims=True)
+                z = np.exp(a - high)
+                total = np.sum(z, axis=axis, keepdims=True)
+                y, own = (z / total, grown + 2 * e) if name == "softmax" else (np.squeeze(high + np.log(total), axis) if not keep else high + np.log(total), grown + e)
+            y = cast(np.asarray(y), x.dt)
+            return V(y, np.broadcast_to(own, y.shape) + 6 * ulp(y) + 4 * TINY[x.dt])
+        name = r.choice(["std", "norm", "softmax", "logsumexp"])
+        self.define(f"{name}({x.name}, axis={said})" if name == "softmax" else f"{name}({x.name}{tail})", lambda x: bounded(name, x), [x])
+
+    def updated(self):
+        """`dynamic_update_slice`, whose region is moved until it lies inside."""
+        r, x = self.r, self.any(lambda v: v.shape)
+        i = self.any(lambda v: not v.shape and is_int(v.dt) and 0 <= int(v.a) < 100)
+        y = self.any(lambda v: v.dt == x.dt and len(v.shape) == len(x.shape) and all(m <= n for m, n in zip(v.shape, x.shape)))
+        raw = [r.choice([r.randint(-3, 12), int(i.a)]) for _ in x.shape]
+        starts = [min(max(s + n if s < 0 else s, 0), n - m) for s, n, m in zip(raw, x.shape, y.shape)]
+        texts = [f"i32({i.name})" if s == int(i.a) else str(s) for s in raw]
+        region = tuple(slice(s, s + m) for s, m in zip(starts, y.shape))
+        def put(x, y, i):
+            a, e = x.a.copy(), None if x.exact and y.exact else x.err().copy()
+            a[region] = y.a
+            if e is not None:
+                e[region] = y.err()
+            return V(a, e)
+        self.define(f"dynamic_update_slice({x.name}, {y.name}, ({''.join(f'{t}, ' for t in texts)}))", put, [x, y, i])
+
     def branch(self):
         x = self.any()
         c = self.any(lambda v: v.exact and not v.shape and v.dt != "bool")
@@ -658,7 +739,8 @@ class Writer:
 
 KINDS = ([Writer.unary] * 3 + [Writer.binary] * 6 + [Writer.divide, Writer.casting, Writer.casting, Writer.where] + [Writer.slicing] * 4 + [Writer.pad] * 2
          + [Writer.joined] * 3 + [Writer.shaping] * 5 + [Writer.reduction] * 4 + [Writer.scan] * 2 + [Writer.product] * 2 + [Writer.made]
-         + [Writer.assignment] * 3 + [Writer.dynamic, Writer.loop, Writer.loop, Writer.branch])
+         + [Writer.assignment] * 3 + [Writer.dynamic, Writer.loop, Writer.loop, Writer.counted, Writer.counted,
+            *[Writer.statistic] * 4, Writer.updated, Writer.branch])
 
 
 def factored(r, size):

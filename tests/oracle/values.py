@@ -125,6 +125,6 @@ def grained(*values):
 def summed(total, size, e, name, terms, *values):
     """A sum in f64, of terms whose magnitudes come to `size`, as the type has it."""
     acc = "f64" if name == "f64" else "f32"
-    factor = 2 if grained(*values) and acc == "f32" and np.all(size < 2**16) else 4 + 2 * terms**0.5
+    factor = 2 if values and grained(*values) and acc == "f32" and np.all(size < 2**16) else 4 + 2 * terms**0.5
     a = cast(total, name)
     return V(a, e + factor * EPS[acc] * size + (ulp(a) if name in ("f16", "bf16") else 0) + TINY[name] * 4)
