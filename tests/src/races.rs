@@ -2,8 +2,8 @@
 //!
 //! Each device has a vector clock: up to which step it knows what each other device has done. A meeting joins the clocks of those who
 //! meet, as they were when each of them posted. Every access to memory is noted; of two to the same bytes by different devices,
-//! one of which writes, the later device must know of the earlier one. Loops make two trips; branches are taken all in one way,
-//! then all in the other.
+//! one of which writes, the later device must know of the earlier one. Loops make two trips, but one in the second trip of a loop around
+//! them, where only the meeting of two trips is new; branches are taken all in one way, then all in the other.
 //!
 //! Devices that do one step at the same time divide what it writes, which is not looked at here.
 
@@ -29,6 +29,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             mesh: &mesh,
             sizes: &sizes,
             taken,
+            is_second: false,
             step: 0,
             posted: BTreeMap::new(),
             clocks,
@@ -59,6 +60,8 @@ struct Watch<'a> {
     /// Of what lies at a place at one time or another, the least.
     sizes: &'a BTreeMap<Place, u64>,
     taken: bool,
+    /// Whether this is the second trip of a loop.
+    is_second: bool,
     /// How many steps have been done.
     step: u64,
     /// For each group that has posted, the clocks of all devices then.
@@ -81,6 +84,17 @@ impl Watch<'_> {
                 self.one(step);
             }
         }
+    }
+
+    /// Two trips of a loop, the second of which goes through loops inside once.
+    fn trips(&mut self, trip: impl Fn(&mut Self)) {
+        let is_second = self.is_second;
+        trip(self);
+        if !is_second {
+            self.is_second = true;
+            trip(self);
+        }
+        self.is_second = is_second;
     }
 
     fn one(&mut self, step: &Step) {
@@ -157,19 +171,21 @@ impl Watch<'_> {
                         self.each(*place, dtype.size() as u64, false, *site);
                     }
                 }
-                for _ in 0..2 {
-                    self.each(*counter, 4, true, *site);
-                    self.steps(body);
-                }
+                self.trips(|watch| {
+                    watch.each(*counter, 4, true, *site);
+                    watch.steps(body);
+                });
             }
             Step::While { cond, flag, body, site } => {
-                for trip in 0..3 {
-                    self.steps(cond);
-                    self.each(*flag, 1, false, *site);
-                    if trip < 2 {
-                        self.steps(body);
-                    }
-                }
+                let test = |watch: &mut Self| {
+                    watch.steps(cond);
+                    watch.each(*flag, 1, false, *site);
+                };
+                self.trips(|watch| {
+                    test(watch);
+                    watch.steps(body);
+                });
+                test(self);
             }
             Step::If { flag, then, otherwise, site } => {
                 self.each(*flag, 1, false, *site);

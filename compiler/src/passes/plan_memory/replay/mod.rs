@@ -47,6 +47,12 @@ pub struct Plan<'a> {
 
 /// Units of memory that are followed at most; each takes four bytes, and twenty where it is written.
 const MOST_UNITS: u64 = 1 << 27;
+/// How often loops and branches are replayed at most. Where flags share memory, deep nests still find it in ever new states.
+const MOST_VISITS: u32 = 5_000;
+/// Of the runs that a replay may take, those that a loop or branch stands for.
+const VISIT: u64 = 1_000;
+/// Units of memory that are kept for each loop or branch, besides its latest.
+const MOST_KEPT: usize = 1 << 22;
 
 /// Replays a plan and says whether it came to the end, or what is wrong first. It stops where it would take more than so many runs of
 /// neighbouring elements, and kilobytes.
@@ -66,6 +72,7 @@ pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
         diverged: AxisSet::EMPTY,
         looked: BTreeMap::new(),
         left: most,
+        visits: 0,
         line: 0,
     };
     match replay.program() {
@@ -92,10 +99,12 @@ struct Replay<'a> {
     shadow: Shadow,
     /// Axes along which devices may have taken different ways.
     diverged: AxisSet,
-    /// For each loop or branch, what lay in memory before and after it the last time.
-    looked: BTreeMap<*const Task, (Memory, Memory)>,
+    /// For each loop or branch, what lay in memory before and after it, each time that was another. In loops of loops there is mostly
+    /// one for each loop around, so that nesting costs its square and not two to its power.
+    looked: BTreeMap<*const Task, Vec<(Memory, Memory)>>,
     /// How much may still be looked at.
     left: u64,
+    visits: u32,
     line: u32,
 }
 
@@ -185,15 +194,19 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A loop or a branch. If memory is as it was the last time, so is what comes of it.
+    /// A loop or a branch. If memory is as it was at some time before, so is what comes of it.
     fn enclosed(&mut self, task: &'a Task, step: &'a Step) -> Result<(), Stop> {
         let key = std::ptr::from_ref(task);
         let before = self.shadow.memory.clone();
-        if let Some((seen, after)) = self.looked.get(&key)
-            && *seen == before
-        {
+        let known = self.looked.get(&key).and_then(|known| known.iter().find(|(seen, _)| *seen == before));
+        if let Some((_, after)) = known {
             self.shadow.memory = after.clone();
             return Ok(());
+        }
+        self.count(VISIT)?;
+        self.visits += 1;
+        if self.visits > MOST_VISITS {
+            return Err(Stop::Enough);
         }
         let diverged = self.diverged;
         match (task, step) {
@@ -244,7 +257,12 @@ impl<'a> Replay<'a> {
             _ => return fault("a loop or branch became another step"),
         }
         self.diverged = diverged;
-        self.looked.insert(key, (before, self.shadow.memory.clone()));
+        let after = self.shadow.memory.clone();
+        let most = (MOST_KEPT / after.len().max(1)).max(1);
+        let known = self.looked.entry(key).or_default();
+        // The latest are met again first.
+        known.truncate(most - 1);
+        known.insert(0, (before, after));
         Ok(())
     }
 

@@ -51,6 +51,13 @@ pub struct Spot {
     pub len: u64,
 }
 
+impl Memory {
+    /// How many units there are.
+    pub fn len(&self) -> usize {
+        self.units.iter().flatten().map(Vec::len).sum()
+    }
+}
+
 impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &Mesh, unit: u64) -> Shadow {
         let several = mesh.axes();
