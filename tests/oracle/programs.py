@@ -161,6 +161,8 @@ class Writer:
             def exactly(x):
                 y = np.asarray(f(wide(x.a)))
                 return V(y if y.dtype == bool else cast(y, x.dt))
+            # Which zero is the larger one is not NumPy's concern.
+            need("reciprocal" not in text or np.all(wide(x.a) != 0))
             return self.define(text.format(n), exactly, [x])
         smooth = {"sin({})": (np.sin, 1), "cos({})": (np.cos, 1), "tanh({})": (np.tanh, 1), "atan({})": (np.arctan, 1),
                   "log1p(abs({}))": (lambda a: np.log1p(np.abs(a)), 1), "exp(-abs({}))": (lambda a: np.exp(-np.abs(a)), 1),
@@ -212,6 +214,7 @@ class Writer:
             return self.define(f"({x.name} {op} {y.name})", floored, args)
         def compute(x, y):
             x, y = as_type(x, dt), as_type(y, dt)
+            need(op != "/" or np.all(wide(y.a) != 0))
             a = cast(np.asarray(f(wide(x.a), wide(y.a))), dt)
             if x.exact and y.exact:
                 return V(a)
