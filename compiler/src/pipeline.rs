@@ -230,11 +230,6 @@ impl Way<'_> {
         })
     }
 
-    /// What the device receives that receives most; what runs an unknown number of times counts once.
-    fn bytes(&self) -> u64 {
-        collectives(&self.laid_out().0).iter().map(|step| step.received * step.trips.unwrap_or(1)).sum()
-    }
-
     /// Whether devices meet in a loop.
     fn repeats(&self) -> bool {
         collectives(&self.laid_out().0).iter().any(|step| step.trips != Some(1))
@@ -262,8 +257,7 @@ fn cheapest(m: Module, plans: &Plans) -> Way<'_> {
     }
     if open.small_whole && best.repeats() {
         let way = Way::new(propagate(m, Choices { small_whole: true, ..chosen }, None), plans);
-        // To meet less often is worth no bytes more.
-        if way.cost() < best.cost() && way.bytes() <= best.bytes() {
+        if way.cost() < best.cost() {
             best = way;
         }
     }

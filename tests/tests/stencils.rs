@@ -215,7 +215,9 @@ const NEIGHBOURHOODS: &[Neighbourhood] = &[
     Neighbourhood { reach: 3, shape: &[40], split: &["X"], meshes: &["2x1", "4x1", "8x1"] },
     Neighbourhood { reach: 2, shape: &[13], split: &["X"], meshes: &["4x1", "3x1", "5x1"] },
     Neighbourhood { reach: 1, shape: &[16, 18], split: &["X", "Y"], meshes: &["2x2", "2x4", "3x2"] },
-    Neighbourhood { reach: 4, shape: &[24, 40], split: &["X", "Y"], meshes: &["2x2", "2x4"] },
+    Neighbourhood { reach: 4, shape: &[24, 48], split: &["X", "Y"], meshes: &["2x2", "2x4"] },
+    Neighbourhood { reach: 3, shape: &[1030], split: &["X"], meshes: &["2x1", "4x1", "8x1"] },
+    Neighbourhood { reach: 1, shape: &[34, 35], split: &["X", "Y"], meshes: &["2x4", "3x2"] },
     Neighbourhood { reach: 2, shape: &[13, 14], split: &["X", "Y"], meshes: &["4x2", "2x3"] },
     Neighbourhood { reach: 2, shape: &[6, 30], split: &["", "X"], meshes: &["3x1", "4x1"] },
     Neighbourhood { reach: 1, shape: &[6, 8, 10], split: &["X", "Y", "Z"], meshes: &["2x2x2", "3x2x1"] },
@@ -275,9 +277,10 @@ fn neighbourhood(near: &Neighbourhood, way: &str, dtype: &str) -> String {
         .collect();
     let axes = if rank == 3 { "X = 2, Y = 2, Z = 2" } else { "X = 2, Y = 2" };
     let ty = format!("{dtype}[{}]", dims.join(", "));
-    format!(
-        "mesh ({axes});\nfn step(u) {{ {step} }}\nfn main(u: {ty}) -> {ty} {{\n  let mut u = u;\n  for t in 0..2 {{ u = step(u); }}\n  u\n}}\n"
-    )
+    // What is small would stay whole in a loop, rather than that devices meet in every trip.
+    let is_small = 4 * near.shape.iter().product::<usize>() <= 4096;
+    let body = if is_small { "step(u)" } else { "let mut u = u; for t in 0..2 { u = step(u); } u" };
+    format!("mesh ({axes});\nfn step(u) {{ {step} }}\nfn main(u: {ty}) -> {ty} {{ {body} }}\n")
 }
 
 /// What is wrong with a program that reads a neighbourhood: it has two exchanges at most for each split dimension, in which a device

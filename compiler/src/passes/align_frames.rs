@@ -9,8 +9,8 @@
 //! a neighbour.
 //!
 //! Dimensions that an op needs in equal blocks form a *group*, which has one frame. Groups touch where values are cut out, padded, joined or
-//! put back. Each group in turn takes the frame, among those that its neighbours suggest, with which the fewest bytes move around it,
-//! until none changes. Values that the program shows (parameters, results, layouts asked for) and those of ops that know no frames
+//! put back. Each group in turn takes the frame, among those that its neighbours suggest, with which moving bytes and meeting around it
+//! costs least, until none changes. Values that the program shows (parameters, results, layouts asked for) and those of ops that know no frames
 //! keep their own blocks.
 //!
 //! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for single places
@@ -25,6 +25,7 @@ use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::Projection;
+use crate::passes::reshard::STEP;
 use std::collections::BTreeMap;
 
 /// More suggestions than this are not tried for one group.
@@ -57,6 +58,8 @@ struct Edge {
     map: DimMap,
     /// Bytes that one element of the dimension stands for, more in loops.
     weight: f64,
+    /// What meeting costs for it, in bytes: more in loops.
+    meeting: f64,
     /// The operand lies where this part of the result does; else the result is a window on the operand.
     is_part: bool,
 }
@@ -189,9 +192,9 @@ impl<'a> Graph<'a> {
                 if map.is_identity() {
                     self.join(self.node(from, dim), self.node(to, dim));
                 } else {
-                    let weight = weight * self.cross_section(to, dim);
+                    let (weight, meeting) = (weight * self.cross_section(to, dim), weight * STEP as f64);
                     let (from, to) = (self.node(from, dim), self.node(to, dim));
-                    self.edges.push(Edge { from, to, map, weight, is_part: false });
+                    self.edges.push(Edge { from, to, map, weight, meeting, is_part: false });
                 }
             }
             return;
@@ -235,8 +238,8 @@ impl<'a> Graph<'a> {
                         let size = rule.factors[factor].size;
                         let len = self.func.ty(value).shape()[dim];
                         let map = DimMap { size, before: 0, start: part.start, step: part.step as i64, len, after: 0 };
-                        let weight = weight * self.cross_section(value, dim);
-                        self.edges.push(Edge { from: node, to: whole, map, weight, is_part: true });
+                        let (weight, meeting) = (weight * self.cross_section(value, dim), weight * STEP as f64);
+                        self.edges.push(Edge { from: node, to: whole, map, weight, meeting, is_part: true });
                     }
                     (Some(_), None) => self.fix_dim(value, dim),
                     (None, Some(other)) => self.join(node, other),
@@ -391,7 +394,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Bytes that a device receives around a group if it lies so; of what it gives away, as that must lie in memory.
+    /// Bytes that a device receives around a group if it lies so, and what meeting for them costs; of what it gives away, as that must lie
+    /// in memory.
     fn cost(&self, group: Node, edges: &[usize], layout: &DimSharding) -> (f64, f64) {
         let (mut all, mut given) = (0.0, 0.0);
         for &at in edges {
@@ -405,7 +409,8 @@ impl<'a> Graph<'a> {
             } else {
                 DimReach::new(edge.map, from, to, self.mesh)
             };
-            let cost = reach.average() * edge.weight;
+            let lacking = reach.average();
+            let cost = if lacking > 0.0 { lacking * edge.weight + edge.meeting } else { 0.0 };
             all += cost;
             if edge.from == group {
                 given += cost;

@@ -91,13 +91,16 @@ struct Frame {
     closed: bool,
     /// How often it runs each time that the block around it does.
     trips: f64,
+    /// The layouts to which values are brought once, for several windows on them.
+    shared: BTreeMap<Value, Sharding>,
 }
 
 impl Inserter<'_> {
     /// Rewrites a block whose results must lie as `wanted`, where that is given.
     fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
         let trips = std::mem::replace(&mut self.trips, 1.0);
-        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips });
+        let shared = self.shared_by_windows(&block);
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared });
         let depth = self.frames.len() - 1;
         block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
         for stmt in block.stmts {
@@ -316,13 +319,66 @@ impl Inserter<'_> {
         }
     }
 
+    /// Values of which it costs less to bring them to another layout once than to let several windows of a block fetch what they lack.
+    fn shared_by_windows(&self, block: &Block) -> BTreeMap<Value, Sharding> {
+        let mut windows: BTreeMap<Value, Vec<(WindowMap, Value)>> = BTreeMap::new();
+        for stmt in &block.stmts {
+            if let Some(map) = window_of(&self.func, stmt) {
+                windows.entry(stmt.args[0]).or_default().push((map, stmt.results[0]));
+            }
+        }
+        windows.retain(|_, windows| windows.len() > 1);
+        let shared =
+            windows.into_iter().filter_map(|(value, windows)| Some((value, self.shared_layout(value, &windows)?)));
+        shared.collect()
+    }
+
+    fn shared_layout(&self, value: Value, windows: &[(WindowMap, Value)]) -> Option<Sharding> {
+        let ty = self.func.ty(value);
+        let from = &ty.sharding;
+        let layouts = || windows.iter().map(|(_, result)| &self.func.ty(*result).sharding).chain([from]);
+        if layouts().any(|layout| layout.has_frames() || !layout.unreduced.is_empty()) {
+            return None;
+        }
+        let mut to = from.clone();
+        for (dim, layout) in to.dims.iter_mut().enumerate() {
+            let wanted = &self.func.ty(windows[0].1).sharding.dims[dim];
+            let is_wanted = |(map, result): &(WindowMap, Value)| {
+                map.dims[dim].is_identity() && self.func.ty(*result).sharding.dims[dim] == *wanted
+            };
+            if windows.iter().all(is_wanted) {
+                layout.clone_from(wanted);
+            }
+        }
+        if to == *from || to.repeated_axis().is_some() {
+            return None;
+        }
+        let fetched = |from: &Sharding| -> Option<f64> {
+            windows.iter().map(|(map, result)| self.fetched(map, from, *result)).sum()
+        };
+        (self.planner.cost(&ty.array, from, &to) + fetched(&to)? < fetched(from)?).then_some(to)
+    }
+
+    /// What a window fetches of an operand that lies so: bytes, and the meeting.
+    fn fetched(&self, map: &WindowMap, from: &Sharding, result: Value) -> Option<f64> {
+        let ty = self.func.ty(result);
+        let reaches = Reaches::new(&map.dims, from, &ty.sharding, self.mesh)?;
+        let halos = reaches.halos();
+        let bytes =
+            halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
+        Some(if halos.is_empty() { 0.0 } else { bytes as f64 + STEP as f64 })
+    }
+
     /// Devices fetch what they lack of a window, however operand and result lie.
     fn window(&mut self, mut stmt: Stmt, map: &WindowMap) {
         let (from, to) = (self.sharding(stmt.args[0]), self.sharding(stmt.results[0]));
         let sums = kept_sums(&self.func, &stmt);
         let whole = |layout: &Sharding| layout.clone().with_unreduced(sums, ReduceOp::Sum);
         let (mut wanted, natural) = (whole(&from), whole(&to));
-        if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
+        let shared = self.frames.last().and_then(|frame| frame.shared.get(&stmt.args[0]));
+        if let Some(shared) = shared {
+            wanted.dims.clone_from(&shared.dims);
+        } else if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
             wanted.dims.clone_from(&to.dims);
         }
         let name = called(stmt.op.rules().name());

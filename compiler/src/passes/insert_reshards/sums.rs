@@ -107,7 +107,7 @@ fn depths(block: &Block, depth: usize, of: &mut [usize]) {
 impl Inserter<'_> {
     /// What is asked from here on is asked about a block inside.
     fn enter(&mut self, closed: bool, trips: f64) {
-        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips });
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared: BTreeMap::new() });
     }
 }
 

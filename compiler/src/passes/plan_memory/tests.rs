@@ -182,7 +182,7 @@ fn a_meeting_is_posted_before_work_that_nobody_waits_for() {
 fn a_loop_counter_lies_where_no_one_reads_any_more() {
     // The inner counter takes the place of what is summed in front of it, which other devices may still be reading.
     let source = "mesh (X = 4);
-        fn main(s: f32[6@X], x: f32[100], n: i32) {
+        fn main(s: f32[6000@X], x: f32[100], n: i32) {
           let mut h = 0.0; let mut u = x;
           for i in 0..3 { let a = sum(s * i); for j in 0..n { h = h + a; u = u * j; } }
           (h, u)
