@@ -63,7 +63,7 @@ pub struct Compilation {
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
     pub warnings: Vec<Diagnostic>,
-    /// Whether the plan of memory was to be replayed, but is too large for that.
+    /// Whether the plan of memory was to be replayed, but is too large, or nested too deep, for that.
     pub doubtful: bool,
     /// How long each part took, in order.
     pub timings: Vec<(&'static str, Duration)>,

@@ -39,9 +39,10 @@ fn compile(
     let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {
-        let message = "`--verify` did not look at the plan of memory: it is too large for that";
+        let message =
+            "`--verify` did not look at all of the plan of memory: it is too large, or nested too deep, for that";
         let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
-        reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`")], texts);
+        reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`, or nest fewer loops")], texts);
     }
     // A command that needs less of the compiler than lints do has nothing to communicate about.
     if let Some(module) = compilation.stage(Stage::Partitioned) {
