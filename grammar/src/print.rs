@@ -44,6 +44,25 @@ pub fn expr(expr: &Expr) -> String {
     printer.out
 }
 
+/// As a string literal: what has no escape stands for itself.
+pub fn string(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            '\0' => quoted.push_str("\\0"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 pub fn type_expr(ty: &TypeExpr) -> String {
     let mut printer = Printer::default();
     printer.type_expr(ty);
@@ -171,7 +190,7 @@ impl<'a> Printer<'a> {
             }
             ItemKind::Import { path, path_span: _, alias } => {
                 self.push("import ");
-                self.string(path);
+                self.push(&string(path));
                 if let Some(alias) = alias {
                     self.push(&format!(" as {}", alias.name));
                 }

@@ -15,6 +15,7 @@ use crate::ir::{Stmt, Value};
 use crate::report::layout::{Style, draw};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::print::string;
 use spmdc_grammar::span::Span;
 use spmdc_runtime::abi::{Form, Piece, Spec, pieces};
 
@@ -157,7 +158,7 @@ impl Rules for Print {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        let mut all = vec![format!("{:?}", self.text)];
+        let mut all = vec![string(&self.text)];
         all.extend(args.iter().cloned());
         format!("print({})", all.join(", "))
     }
@@ -221,7 +222,7 @@ impl Rules for Assert {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        let mut all = vec![args[0].clone(), format!("{:?}", self.text)];
+        let mut all = vec![args[0].clone(), string(&self.text)];
         all.extend(args[1..].iter().cloned());
         format!("assert({})", all.join(", "))
     }

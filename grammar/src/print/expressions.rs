@@ -1,7 +1,7 @@
 //! Expressions as text: parentheses where an operand binds less than its place asks for, and where the text would
 //! otherwise read as something else.
 
-use super::Printer;
+use super::{Printer, string};
 use crate::ast::*;
 
 /// How tightly an expression binds, loosest first. An operand that binds less than its place asks for is put in
@@ -87,7 +87,7 @@ impl Printer<'_> {
             ExprKind::Int(value) => self.push(&value.to_string()),
             ExprKind::Float(digits) => self.push(digits),
             ExprKind::Bool(value) => self.push(if *value { "true" } else { "false" }),
-            ExprKind::Str(text) => self.string(text),
+            ExprKind::Str(text) => self.push(&string(text)),
             ExprKind::Name(name) => self.push(name),
             ExprKind::Wildcard => self.push("_"),
             ExprKind::None => self.push("None"),
@@ -282,22 +282,6 @@ impl Printer<'_> {
                 self.push(" }");
             }
         }
-    }
-
-    pub(super) fn string(&mut self, text: &str) {
-        self.push("\"");
-        for character in text.chars() {
-            match character {
-                '"' => self.push("\\\""),
-                '\\' => self.push("\\\\"),
-                '\n' => self.push("\\n"),
-                '\t' => self.push("\\t"),
-                '\r' => self.push("\\r"),
-                '\0' => self.push("\\0"),
-                other => self.out.push(other),
-            }
-        }
-        self.push("\"");
     }
 }
 
