@@ -3,7 +3,7 @@
 //! Along each dimension, indices in the own block are counted from where that begins; an index into a margin follows by a number that
 //! each device knows. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of them.
 
-use super::window::Window;
+use super::window::{Window, from_runs};
 use crate::codegen::builder::{KernelBuilder, table};
 use crate::codegen::loops::{Affine, Elem};
 use crate::ir::margin::{DimSpread, Spread, Stretch};
@@ -91,7 +91,6 @@ impl Reader<'_> {
         elem
     }
 
-    /// All of the operand is here: its elements in one run, or in two where they go round.
     fn whole(
         &self,
         kernel: &mut KernelBuilder<'_>,
@@ -100,20 +99,10 @@ impl Reader<'_> {
         spread: &DimSpread,
     ) -> Elem {
         let dim = known.len();
-        let at = kernel.global_index(self.to, dim, &self.index[dim]).offset(-(spread.map.before as i64));
-        let mut elem = None;
-        for run in spread.map.runs() {
-            let own = self.with(kernel, margin, known, at.times(spread.map.step).offset(run.origin));
-            elem = Some(match elem {
-                None => own,
-                Some(other) => {
-                    let bound = |number: usize| Affine::constant(number as i64);
-                    let inside = kernel.in_range(at.clone(), bound(run.numbers.start), bound(run.numbers.end));
-                    kernel.select(self.to.dtype(), inside, own, other)
-                }
-            });
-        }
-        elem.unwrap_or_else(|| kernel.constant(self.to.dtype(), 0))
+        let number = kernel.global_index(self.to, dim, &self.index[dim]).offset(-(spread.map.before as i64));
+        from_runs(kernel, self.to.dtype(), &spread.map, &number, |kernel, place| {
+            self.with(kernel, margin, known, place)
+        })
     }
 
     fn load(&self, kernel: &mut KernelBuilder<'_>, margin: Option<usize>, known: &[Affine]) -> Elem {

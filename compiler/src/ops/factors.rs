@@ -4,6 +4,7 @@
 //! it consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]`
 //! to `[128]` is `ab->(ab)`. From the rule follow propagation, the types of explicit axes, partitioning, and cost.
 
+use crate::ir::types::ArrayType;
 use spmdc_runtime::abi::ReduceOp;
 
 /// What it means for an op that one of its factors is split over devices.
@@ -63,6 +64,19 @@ impl Factors {
     /// What part of its factor a dimension of an operand is.
     pub fn part(&self, operand: usize, dim: usize) -> Option<Part> {
         self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
+    }
+
+    /// Operands and results of which no dimension has to do with another one; what they hold depends on how blocks lie.
+    pub fn unrelated(operands: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let mut own = |arrays: &[&ArrayType]| -> Vec<Vec<Vec<usize>>> {
+            let dims = |array: &&ArrayType| {
+                array.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect::<Vec<_>>()
+            };
+            arrays.iter().map(dims).collect()
+        };
+        let (operands, results) = (own(operands), own(results));
+        Factors { operands, results, ..rule }
     }
 
     /// Elementwise with NumPy broadcasting: operand dimensions align at the end, those of size 1 stand for themselves.

@@ -20,7 +20,7 @@ use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::window::{DimMap, Flow, Reaches, flow};
 use crate::ir::{Stmt, Value};
-use crate::ops::factors::{FactorKind, Factors};
+use crate::ops::factors::Factors;
 use crate::passes::reshard::Traffic;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -111,15 +111,7 @@ impl Rules for Halo {
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        let mut rule = Factors::new();
-        let mut own = |arrays: &[&ArrayType]| -> Vec<Vec<Vec<usize>>> {
-            let dims = |array: &&ArrayType| {
-                array.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect::<Vec<_>>()
-            };
-            arrays.iter().map(dims).collect()
-        };
-        let (operands, results) = (own(args), own(results));
-        Factors { operands, results, ..rule }
+        Factors::unrelated(args, results)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {

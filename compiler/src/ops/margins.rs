@@ -8,7 +8,7 @@
 //! Each part is a margin (`ir/margin.rs`): its dimension; -1 for what is before the blocks, 1 for what is behind; and for each dimension
 //! and each position along the axes that split it, from which place to which. There is a result for each.
 
-use super::factors::{FactorKind, Factors};
+use super::factors::Factors;
 use super::{Call, Mismatch, Reads, Rules};
 use crate::check::args::Args;
 use crate::check::term::Term;
@@ -57,15 +57,7 @@ impl Rules for Margins {
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        let mut rule = Factors::new();
-        let mut own = |arrays: &[&ArrayType]| -> Vec<Vec<Vec<usize>>> {
-            let dims = |array: &&ArrayType| {
-                array.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect::<Vec<_>>()
-            };
-            arrays.iter().map(dims).collect()
-        };
-        let (operands, results) = (own(args), own(results));
-        Factors { operands, results, ..rule }
+        Factors::unrelated(args, results)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {

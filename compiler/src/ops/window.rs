@@ -18,7 +18,7 @@ use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::margin::Margin;
 use crate::ir::mesh::Mesh;
-use crate::ir::types::{ArrayType, Type};
+use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::ir::{Stmt, Value};
 use crate::ops::Op;
@@ -82,6 +82,32 @@ impl Rules for Window {
     fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
         Some(self.map.clone())
     }
+}
+
+/// The element of this number, where all of the operand is here: its elements lie in one run, or in two where they go round.
+pub(super) fn from_runs(
+    kernel: &mut KernelBuilder<'_>,
+    dtype: DType,
+    map: &DimMap,
+    number: &Affine,
+    mut at: impl FnMut(&mut KernelBuilder<'_>, Affine) -> Elem,
+) -> Elem {
+    let mut runs = map.runs();
+    runs.sort_by_key(|run| run.numbers.len());
+    let mut elem = None;
+    for run in &runs {
+        let own = at(kernel, number.times(map.step).offset(run.origin));
+        elem = Some(match elem {
+            None => own,
+            Some(other) => {
+                let bound = |number: usize| Affine::constant(number as i64);
+                let inside = kernel.in_range(number.clone(), bound(run.numbers.start), bound(run.numbers.end));
+                kernel.select(dtype, inside, own, other)
+            }
+        });
+    }
+    // Of no elements none is ever asked for, but a kernel over none is still written down.
+    elem.unwrap_or_else(|| kernel.constant(dtype, 0))
 }
 
 /// The factor rule of a window on the first operand.
@@ -232,23 +258,7 @@ impl Reader<'_> {
     fn whole(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>, reach: &DimReach) -> Elem {
         let dim = known.len();
         let number = kernel.global_index(self.to, dim, &self.index[dim]).offset(-(reach.map.before as i64));
-        let mut runs = reach.map.runs();
-        runs.sort_by_key(|run| std::cmp::Reverse(run.numbers.len()));
-        let place = |origin: i64| number.times(reach.map.step).offset(origin);
-        let mut elem = None;
-        for run in runs.iter().rev() {
-            let own = self.with(kernel, known, place(run.origin));
-            elem = Some(match elem {
-                None => own,
-                Some(other) => {
-                    let bound = |number: usize| Affine::constant(number as i64);
-                    let inside = kernel.in_range(number.clone(), bound(run.numbers.start), bound(run.numbers.end));
-                    kernel.select(self.to.dtype(), inside, own, other)
-                }
-            });
-        }
-        // Of no elements none is ever asked for, but a kernel over none is still written down.
-        elem.unwrap_or_else(|| kernel.constant(self.to.dtype(), 0))
+        from_runs(kernel, self.to.dtype(), &reach.map, &number, |kernel, place| self.with(kernel, known, place))
     }
 
     fn lacking(&self, kernel: &mut KernelBuilder<'_>, dim: usize, reach: &DimReach, halo: Value) -> Elem {

@@ -3,6 +3,7 @@
 use super::precision::Precision;
 use super::programs::{Made, Variable, Writer};
 use super::{Array, FLOATS, INTS, all};
+use spmdc_compiler::ops::reduce::accumulated;
 use spmdc_runtime::abi::DType;
 
 /// An expression in `x`, how much of an error of `x` comes through, how many roundings it has, and how large it gets at most.
@@ -50,23 +51,6 @@ const OF_TWO_INTEGERS: [&str; 15] = [
     "x ** (y & 3)",
     "x // maximum(y, 1)",
 ];
-
-/// The type of a sum: small integers widen.
-fn accumulated(dtype: DType) -> DType {
-    match dtype {
-        DType::Bool | DType::I8 | DType::I16 => DType::I32,
-        DType::U8 | DType::U16 => DType::U32,
-        DType::I32
-        | DType::I64
-        | DType::U32
-        | DType::U64
-        | DType::F16
-        | DType::Bf16
-        | DType::F32
-        | DType::F64
-        | DType::Key => dtype,
-    }
-}
 
 impl Writer {
     pub(super) fn expression(&mut self) -> Made {
