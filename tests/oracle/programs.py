@@ -495,6 +495,7 @@ class Writer:
     def product(self):
         r, x = self.r, self.any(lambda v: v.shape and v.dt != "bool")
         y = self.any(lambda v: v.shape and v.dt == x.dt)
+        need(max(len(x.shape), len(y.shape)) <= 8)
         letters = r.sample("abcdefgh", len(x.shape))
         right = []
         for n in y.shape:
