@@ -32,7 +32,7 @@ class Writer:
                 shape = [n for n in shape if n < 100_000] if number and r.random() < 0.5 else shape
             else:
                 shape = [r.choice(sizes) for _ in range(r.choice([0, 1, 1, 2, 2, 2, 3, 3] + ([4] if not large else [])))]
-                while np.prod(shape, dtype=float) > self.limit:
+                while room(shape) > self.limit:
                     shape.pop()
             dt = r.choice(INTS + ["i32", "i32", "bool"] + FLOATS + ["f32", "f32"])
             value = V(self.values(dt, tuple(shape)), name=f"p{number}")
@@ -105,7 +105,7 @@ class Writer:
             result = fn(*args)
         results = result if isinstance(result, list) else [result]
         for v in results:
-            need(v.a.size <= self.limit)
+            need(room(v.shape) <= self.limit)
             if not v.exact:
                 size = np.abs(v.a.astype(F64))
                 top = size.max(initial=0.0)
@@ -296,6 +296,7 @@ class Writer:
         wide_ones = [0, 0, 1, 2, 3, self.r.randint(0, 9)]
         need(mode == "constant" or 0 not in x.shape)
         widths = [(self.r.choice(wide_ones), self.r.choice(wide_ones)) for _ in x.shape]
+        need(room([before + n + after for n, (before, after) in zip(x.shape, widths)]) <= self.limit)
         text = f"({', '.join(map(str, widths))},)"
         number = self.r.choice([0, 1, 7])
         if mode == "constant":
@@ -372,6 +373,7 @@ class Writer:
             text, f = f"repeat({n}, [{', '.join(map(str, reps))}], axis={said})", lambda a: np.repeat(a, reps, axis)
         elif choice == 8:
             reps = [r.randint(0 if r.random() < 0.1 else 1, 3) for _ in range(r.randint(1, rank + 1))]
+            need(room(x.shape) * room(reps) <= self.limit)
             text, f = f"tile({n}, ({''.join(f'{d}, ' for d in reps)}))", lambda a: np.tile(a, reps)
         elif choice == 9:
             at = r.randint(-rank - 1, rank)
@@ -505,8 +507,7 @@ class Writer:
         out = [c for c in all_letters if r.random() < (0.4 if c in letters and c in right else 0.85)]
         r.shuffle(out)
         sizes = dict(zip(letters, x.shape)) | dict(zip(right, y.shape))
-        work = np.prod([sizes[c] for c in all_letters], dtype=float)
-        need(work < (4e6 if self.large else 2e5))
+        need(room(sizes.values()) < (4e6 if self.large else 2e5) and room(sizes[c] for c in out) <= self.limit)
         terms = int(np.prod([sizes[c] for c in all_letters if c not in out]))
         spec = f"{''.join(letters)},{''.join(right)}->{''.join(out)}"
         text = f"einsum(\"{spec}\", {x.name}, {y.name})"
@@ -745,6 +746,11 @@ KINDS = ([Writer.unary] * 3 + [Writer.binary] * 6 + [Writer.divide, Writer.casti
          + [Writer.joined] * 3 + [Writer.shaping] * 5 + [Writer.reduction] * 4 + [Writer.scan] * 2 + [Writer.product] * 2 + [Writer.made]
          + [Writer.assignment] * 3 + [Writer.dynamic, Writer.loop, Writer.loop, Writer.counted, Writer.counted,
             *[Writer.statistic] * 4, Writer.updated, Writer.branch])
+
+
+def room(shape):
+    """The elements of an array of this shape. A dimension without any counts as one: it may be summed or padded away, and the others stay."""
+    return np.prod([max(n, 1) for n in shape], dtype=float)
 
 
 def factored(r, size):
