@@ -403,6 +403,43 @@ mod tests {
         assert_eq!(result_types(source), ["f32[2,4,16@Y]"]);
     }
 
+    /// How many ways from layout to layout were searched, and how many steps were priced for them.
+    fn searched(source: &str) -> (usize, usize) {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let options = Options::default();
+        compile(&set, &options).unwrap();
+        (options.plans.count(), options.plans.priced())
+    }
+
+    #[test]
+    fn what_cannot_win_is_not_searched() {
+        let split_differently = "mesh (X = 2, Y = 2, Z = 2, U = 2);
+            fn main(
+                c: bool[4@X, 4@Y, 4, 4@Z, 4, 4, 4@U, 4],
+                a: f32[4, 4@X, 4@Y, 4, 4@Z, 4, 4, 4@U],
+                b: f32[4@U, 4, 4@X, 4, 4@Y, 4@Z, 4, 4],
+            ) { where(c, a, b) }";
+        let (ways, priced) = searched(split_differently);
+        assert!(ways <= 12 && priced <= 64, "{ways} ways, {priced} steps");
+        // One statement after the other, each with three layouts of all axes.
+        let layout = |at: usize| {
+            let mut dims = vec!["4".to_string(); 6];
+            for (axis, name) in ["X", "Y", "Z", "U", "V"].into_iter().enumerate() {
+                let dim = &mut dims[(at * (axis + 2) + axis) % 6];
+                if dim == "4" {
+                    *dim = format!("4@{name}");
+                }
+            }
+            format!("[{}]", dims.join(", "))
+        };
+        let lets: String = (0..8).map(|at| format!("let v{}: f32{} = v{at} + p;", at + 1, layout(at + 1))).collect();
+        let axes = "X = 2, Y = 2, Z = 2, U = 2, V = 2";
+        let (p, v) = (layout(3), layout(0));
+        let (ways, priced) = searched(&format!("mesh ({axes}); fn main(p: f32{p}, v0: f32{v}) {{ {lets} v8 }}"));
+        assert!(ways <= 32 && priced <= 2048, "{ways} ways, {priced} steps");
+    }
+
     #[test]
     fn loops_keep_the_layout_of_what_they_carry() {
         let source = "mesh (X = 2, Y = 4);

@@ -17,9 +17,9 @@
 //!
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
 
+mod costs;
 mod sums;
 
-use crate::ir::blocks::received;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::{ASKED, Origin};
 use crate::ir::partial_sums::commutes_with_sum;
@@ -35,6 +35,7 @@ use crate::ops::{Op, called};
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
 use crate::passes::reshard::{Planner, Plans, STEP};
+use costs::Costs;
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
@@ -468,8 +469,7 @@ impl Inserter<'_> {
         let candidates: Vec<Vec<Vec<u8>>> =
             (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
         let sums = kept_sums(&self.func, stmt);
-        let operations = self.func.flops(stmt);
-        let mut costs = Costs { inserter: self, projection, stmt, operations, sums, known: BTreeMap::new() };
+        let mut costs = Costs::new(self, projection, stmt, sums);
         let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
         if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
             costs.cheapest_of_all(&candidates)
@@ -667,117 +667,4 @@ fn agreed(projection: &Projection, tensors: &[Vec<Option<&[u8]>>], mesh: &Mesh) 
         *agreed = first.to_vec();
     }
     projection.is_valid(&assignment, mesh).then_some(assignment)
-}
-
-/// What assignments cost, each tensor priced once for each layout.
-struct Costs<'a> {
-    inserter: &'a Inserter<'a>,
-    projection: &'a Projection,
-    stmt: &'a Stmt,
-    operations: u64,
-    /// What stays partial.
-    sums: AxisSet,
-    known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), f64>,
-}
-
-impl Costs<'_> {
-    /// What an assignment costs, if that is less than `least`: beyond it nothing more is priced.
-    fn below(&mut self, least: f64, assignment: &Assignment) -> Option<f64> {
-        let rule = &self.projection.rule;
-        let mut reductions = rule.factors.iter().zip(assignment).filter_map(|(factor, axes)| match factor.kind {
-            FactorKind::Reduce(op) if !axes.is_empty() => Some(op),
-            FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
-        });
-        let combine = reductions.next();
-        if assignment.iter().flatten().any(|&axis| self.sums.contains(axis.into())) {
-            return None;
-        }
-        if reductions.any(|op| Some(op) != combine) || !self.projection.is_valid(assignment, self.inserter.mesh) {
-            return None;
-        }
-        let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
-        // An operand is moved where it is defined, however often the op runs.
-        let inserter = self.inserter;
-        let here = inserter.weight(inserter.frames.len() - 1);
-        let mut sum = self.operations as f64 / blocks as f64 * BYTES_PER_OPERATION * here;
-        // What a loop would exchange alike in every trip leaves it (`hoist`).
-        let defined = self.stmt.args.iter().map(|&arg| inserter.reach(arg)).max();
-        let made = defined.filter(|_| !self.stmt.op.rules().has_effect()).map_or(here, |depth| inserter.weight(depth));
-        let frames = frames_of(&inserter.func, self.projection, self.stmt, assignment);
-        for tensor in 0..self.stmt.args.len() + self.stmt.results.len() {
-            let weight = self.stmt.args.get(tensor).map_or(made, |&arg| inserter.weight(inserter.reach(arg)));
-            if sum >= least {
-                return None;
-            }
-            sum += self.tensor(tensor, assignment, &frames) * weight;
-        }
-        (sum < least).then_some(sum)
-    }
-
-    /// Moving an operand to where the op needs it, or a result to where it is wanted.
-    fn tensor(&mut self, tensor: usize, assignment: &Assignment, frames: &Frames) -> f64 {
-        let rule = &self.projection.rule;
-        let (func, mesh, planner) = (&self.inserter.func, self.inserter.mesh, &self.inserter.planner);
-        let (here, there, value) = match tensor.checked_sub(self.stmt.args.len()) {
-            None => {
-                let value = self.stmt.args[tensor];
-                let from = func.ty(value).sharding.clone();
-                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, frames, mesh);
-                let kept = from.unreduced.intersect(self.sums);
-                (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
-            }
-            Some(result) => {
-                let value = self.stmt.results[result];
-                let made = natural(self.projection, &rule.results[result], assignment, frames, self.sums);
-                (made, func.ty(value).sharding.clone(), value)
-            }
-        };
-        let axes = if tensor < self.stmt.args.len() { &there } else { &here };
-        let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
-        let array = &func.ty(value).array;
-        *self.known.entry(key).or_insert_with(|| match here.has_frames() || there.has_frames() {
-            true => match received(&array.shape, &here, &there, mesh) {
-                0.0 => 0.0,
-                elements => elements * array.dtype.size() as f64 + STEP as f64,
-            },
-            false => planner.cost(array, &here, &there),
-        })
-    }
-
-    fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
-        let mut choice = vec![0; candidates.len()];
-        let mut best: Option<(f64, Assignment)> = None;
-        loop {
-            let assignment: Assignment = choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
-            let least = best.as_ref().map_or(f64::INFINITY, |(least, _)| *least);
-            if let Some(cost) = self.below(least, &assignment) {
-                best = Some((cost, assignment));
-            }
-            let Some(next) = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len()) else { break };
-            choice[next] += 1;
-            choice[next + 1..].fill(0);
-        }
-        best.map_or_else(|| vec![Vec::new(); candidates.len()], |(_, assignment)| assignment)
-    }
-
-    /// One factor after the other, until none gets cheaper.
-    fn cheapest_in_turn(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
-        let mut best: Assignment = vec![Vec::new(); candidates.len()];
-        let mut least = self.below(f64::INFINITY, &best).unwrap_or(f64::INFINITY);
-        loop {
-            let before = least;
-            for (factor, lists) in candidates.iter().enumerate() {
-                for axes in lists {
-                    let mut other = best.clone();
-                    other[factor].clone_from(axes);
-                    if let Some(cost) = self.below(least, &other) {
-                        (least, best) = (cost, other);
-                    }
-                }
-            }
-            if least >= before {
-                return best;
-            }
-        }
-    }
 }

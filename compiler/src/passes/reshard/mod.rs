@@ -34,6 +34,8 @@ pub struct Plan {
     pub steps: Vec<Reshard>,
     /// Bytes that the device receives which receives most, and a little for each step.
     pub cost: f64,
+    /// Steps that were priced to find it.
+    pub priced: usize,
 }
 
 /// The ways that have been found: between the same layouts of the same array they are the same in every program on a mesh, so what is
@@ -50,6 +52,11 @@ impl Plans {
     /// How many ways are known, on all meshes.
     pub fn count(&self) -> usize {
         self.0.borrow().values().map(|known| known.borrow().len()).sum()
+    }
+
+    /// How many steps were priced to find them.
+    pub fn priced(&self) -> usize {
+        self.0.borrow().values().map(|known| known.borrow().values().map(|plan| plan.priced).sum::<usize>()).sum()
     }
 }
 
@@ -78,21 +85,38 @@ impl<'a> Planner<'a> {
     pub fn cost(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
         if from == to { 0.0 } else { self.plan(array, from, to).cost }
     }
+
+    /// What no way costs less than: found without a search.
+    pub fn bound(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
+        if from == to { 0.0 } else { bound(array, from, to, self.mesh) }
+    }
 }
 
 /// The cheapest steps from one layout to another.
 pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Plan {
-    let target = to.close();
-    let mut source = from.close();
-    // A sum over one device is whole already.
-    let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
-    let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
-    source = source.with_unreduced(partial, combine);
-    let (mut steps, cost) = Search::new(array, mesh, &source, &target).run();
+    let (source, target) = ends(from, to, mesh);
+    let mut search = Search::new(array, mesh, &source, &target);
+    let (mut steps, cost) = search.run();
+    let priced = search.priced;
     if steps.is_empty() && *from != target {
         steps.push(Reshard { to: target, step: Step::Slice });
     }
-    Plan { steps, cost: cost.bytes as f64 }
+    Plan { steps, cost: cost.bytes as f64, priced }
+}
+
+/// What no steps from one layout to another cost less than.
+pub fn bound(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
+    let (source, target) = ends(from, to, mesh);
+    Search::new(array, mesh, &source, &target).bound().bytes as f64
+}
+
+/// The layouts between which steps are looked for.
+fn ends(from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Sharding, Sharding) {
+    let (source, target) = (from.close(), to.close());
+    // A sum over one device is whole already.
+    let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
+    let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
+    (source.with_unreduced(partial, combine), target)
 }
 
 /// The axes of the groups in which devices exchange data in this step.

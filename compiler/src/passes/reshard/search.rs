@@ -153,6 +153,17 @@ impl<'a> Search<'a> {
         if lacks == 0 { Cost::default() } else { Cost { bytes: self.price(lacks, 0).bytes, ..Cost::default() } }
     }
 
+    /// A lower bound for all ways. Each device receives what it lacks, and of a sum as many elements as its block has: what it does not
+    /// receive while values are combined is combined elsewhere.
+    pub fn bound(&mut self) -> Cost {
+        let (start, goal) = (State::of(self.from), State::of(self.to));
+        if start.unreduced.is_subset_of(goal.unreduced) {
+            return self.least(&start, &goal);
+        }
+        let lacks = self.flow(&start.dims, &goal.dims).worst;
+        Cost { bytes: self.price(lacks.max(self.block(&goal.dims)), 0).bytes, ..Cost::default() }
+    }
+
     /// Whether no more steps are priced.
     fn is_spent(&self) -> bool {
         self.priced >= MAX_PRICED

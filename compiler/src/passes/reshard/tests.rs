@@ -250,6 +250,38 @@ fn plans_move_hardly_more_than_they_must() {
 }
 
 #[test]
+fn no_way_costs_less_than_its_bound() {
+    for (shape, sizes) in [
+        (&[12, 8][..], &[2, 4][..]),
+        (&[13, 7], &[2, 4]),
+        (&[3, 1], &[3, 2]),
+        (&[0, 4], &[2, 4]),
+        (&[5, 6, 8], &[2, 3]),
+        (&[8, 12], &[2, 1, 2]),
+    ] {
+        let (mesh, array) = (mesh_of(sizes), ArrayType::new(DType::F32, shape));
+        let mut all = Vec::new();
+        for layout in shardings(shape.len(), sizes.len()) {
+            for bits in 0..1 << sizes.len() {
+                let sums: AxisSet = (0..sizes.len()).filter(|axis| bits >> axis & 1 == 1).collect();
+                if sums.intersect(layout.used_axes()).is_empty() {
+                    all.push(layout.clone().with_unreduced(sums, ReduceOp::Sum));
+                }
+            }
+        }
+        let (mut pairs, mut tight) = (0, 0);
+        for from in &all {
+            for to in all.iter().filter(|to| *to != from) {
+                let (bound, cost) = (bound(&array, from, to, &mesh), plan(&array, from, to, &mesh).cost);
+                assert!(bound <= cost, "{shape:?} {from:?} {to:?}: {bound} {cost}");
+                (pairs, tight) = (pairs + 1, tight + usize::from(2.0 * bound >= cost));
+            }
+        }
+        assert!(4 * tight >= 3 * pairs, "{shape:?}: half of the cost for {tight} of {pairs}");
+    }
+}
+
+#[test]
 fn large_meshes_cost_no_more() {
     let mesh = mesh_of(&[64, 64]);
     for shape in [[4096, 4096], [4099, 1000]] {
