@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// The place that an index names in a dimension, counted from the end if it is negative; None unless that and the `len - 1` places
 /// behind it exist.
@@ -492,6 +492,9 @@ pub struct KernelStep {
     /// Devices that differ along these axes only share the written buffers: `range` is divided among them, and each calls the
     /// kernel for those units of its share that are the kernel's own. So `range` is equal on all of them; `part` need not be.
     pub split: AxisSet,
+    /// So many units of `range`, from its first one on, are computed by one device and one thread: what they use lies side by side. At
+    /// least 1.
+    pub grain: u32,
     /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
     pub cost: f32,
     pub site: Site,

@@ -98,8 +98,8 @@ impl Checker<'_> {
             Step::Kernel(kernel) => self.kernel(kernel),
             Step::Panels { kernels, panel } => {
                 ensure((1..HUGE).contains(panel), || format!("panels of {panel}"))?;
-                let alike =
-                    |a: &KernelStep, b: &KernelStep| a.range == b.range && a.part == b.part && a.split == b.split;
+                let range = |step: &KernelStep| (step.range.clone(), step.part.clone(), step.split, step.grain);
+                let alike = |a: &KernelStep, b: &KernelStep| range(a) == range(b);
                 ensure(kernels.windows(2).all(|pair| alike(&pair[0], &pair[1])), || "panels of two ranges".into())?;
                 ensure(!kernels.is_empty(), || "panels of nothing".into())?;
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
@@ -157,6 +157,7 @@ impl Checker<'_> {
         step.buffers.iter().try_for_each(|&place| self.place(place, 0, 1))?;
         step.scalars.iter().try_for_each(|scalar| self.scalar(scalar))?;
         self.axis_set(step.split)?;
+        ensure(step.grain > 0, || "a kernel whose range is divided at every 0 units".into())?;
         self.scalar(&step.range)?;
         if let Some(part) = &step.part {
             self.scalar(&part.first)?;

@@ -327,7 +327,7 @@ impl<'a> Loader<'a> {
             let calls: Vec<KernelCall> =
                 steps.iter().map(|step| maker.call(step, functions[step.kernel as usize], device, out)).collect();
             let (begin, end) = (calls[0].begin, calls[0].end);
-            let chunk = chunk(end - begin, cost, maker.team(device));
+            let chunk = chunk(end - begin, i64::from(first.grain), cost, maker.team(device));
             Op::Panels(Box::new(Panels { calls: calls.into(), panel, begin, end, chunk }))
         });
     }
@@ -373,21 +373,22 @@ impl CallMaker<'_> {
         out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
         let units = mesh.units(step, device);
         let (begin, end) = (units.start, units.end);
-        let chunk = chunk(end - begin, step.cost, self.team(device));
+        let chunk = chunk(end - begin, i64::from(step.grain), step.cost, self.team(device));
         KernelCall { function, buffers, scalars, begin, end, chunk, divisions: step.divisions.clone().into() }
     }
 }
 
-/// How much of a kernel's range a thread of the team takes at a time; 0 if the whole is too short to be shared.
-fn chunk(range: i64, cost: f32, team: i64) -> i64 {
+/// How much of a kernel's range a thread of the team takes at a time, in whole grains; 0 if the whole is too short to be shared.
+fn chunk(range: i64, grain: i64, cost: f32, team: i64) -> i64 {
     let cost = if cost.is_finite() { cost.max(1e-3) as f64 } else { 0.0 };
-    if team == 1 || range < 2 || cost * range as f64 <= WORTH_SHARING {
+    if team == 1 || range <= grain || cost * range as f64 <= WORTH_SHARING {
         return 0;
     }
     let worthwhile = (WORTH_SHARING / 2.0 / cost) as i64;
     let chunk = worthwhile.max(range / (8 * team)).clamp(1, (range / team).max(1));
     // Whole cache lines and vectors where the range is one of elements.
-    if chunk >= 256 { (chunk + 63) / 64 * 64 } else { chunk }
+    let grain = if chunk >= 256 { grain.max(64) } else { grain };
+    (chunk + grain - 1) / grain * grain
 }
 
 #[cfg(test)]
@@ -396,12 +397,15 @@ mod tests {
 
     #[test]
     fn only_long_kernels_are_shared() {
-        assert_eq!(chunk(1000, 1.0, 4), 0);
-        assert_eq!(chunk(1_000_000, 1.0, 1), 0);
-        assert_eq!(chunk(1, 1e9, 4), 0);
-        assert_eq!(chunk(1_000_000, f32::NAN, 4), 0);
-        assert_eq!(chunk(4, 1e6, 2), 1);
-        let chunk = chunk(1_000_000, 1.0, 2);
+        assert_eq!(chunk(1000, 1, 1.0, 4), 0);
+        assert_eq!(chunk(1_000_000, 1, 1.0, 1), 0);
+        assert_eq!(chunk(1, 1, 1e9, 4), 0);
+        assert_eq!(chunk(1_000_000, 1, f32::NAN, 4), 0);
+        assert_eq!(chunk(4, 1, 1e6, 2), 1);
+        // What lies side by side stays together.
+        assert_eq!((chunk(64, 32, 1e6, 2), chunk(64, 16, 1e6, 2), chunk(32, 32, 1e6, 2)), (32, 16, 0));
+        assert_eq!((chunk(1000, 16, 1e6, 2), chunk(10_000, 16, 1e6, 2)), (64, 640));
+        let chunk = chunk(1_000_000, 1, 1.0, 2);
         assert!((50_000..=70_000).contains(&chunk), "{chunk}");
     }
 }

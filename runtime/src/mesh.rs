@@ -97,7 +97,9 @@ impl Mesh {
     /// The units of a kernel's own range that are the device's share.
     pub fn units(&self, step: &KernelStep, device: usize) -> Range<i64> {
         let whole = self.resolve(&step.range, device);
-        let share = share(whole, self.linear(device, step.split.iter()), self.count(step.split.iter()));
+        let (grain, ranks) = (i64::from(step.grain), self.count(step.split.iter()));
+        let grains = share((whole + grain - 1) / grain, self.linear(device, step.split.iter()), ranks);
+        let share = (grains.start * grain).min(whole)..(grains.end * grain).min(whole);
         let Some(part) = &step.part else { return share };
         let (first, len) = (self.resolve(&part.first, device), self.resolve(&part.len, device));
         let begin = (share.start - first).max(0);

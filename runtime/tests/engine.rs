@@ -146,6 +146,7 @@ fn kernels_run_by_panels() {
     refused(kernels.to_vec(), 0);
     refused(vec![], 1);
     refused(vec![kernels[0].clone(), KernelStep { range: Scalar::Const(3), ..kernels[1].clone() }], 1);
+    refused(vec![kernels[0].clone(), KernelStep { grain: 2, ..kernels[1].clone() }], 1);
 }
 
 #[test]
@@ -659,6 +660,7 @@ fn damaged_programs_are_errors() {
     let Step::Kernel(good) = kernel else { unreachable!() };
     refused(&with(Step::Kernel(KernelStep { kernel: 1, ..good.clone() })));
     refused(&with(Step::Kernel(KernelStep { range: Scalar::Const(-1), ..good.clone() })));
+    refused(&with(Step::Kernel(KernelStep { grain: 0, ..good.clone() })));
     refused(&with(Step::Kernel(KernelStep { range: Scalar::Coordinate(vec![9]), ..good })));
     let sides = |layout: &Layout, place| Shards { place, layout: layout.clone() };
     let exchange = ExchangeStep {

@@ -289,8 +289,8 @@ impl Watch<'_> {
 fn continues(before: &KernelStep, step: &KernelStep) -> bool {
     before.part.is_some()
         && step.part.is_some()
-        && (&before.buffers, &before.range, before.split, before.site)
-            == (&step.buffers, &step.range, step.split, step.site)
+        && (&before.buffers, &before.range, before.split, before.grain, before.site)
+            == (&step.buffers, &step.range, step.split, step.grain, step.site)
 }
 
 fn set(axes: &[u8]) -> AxisSet {

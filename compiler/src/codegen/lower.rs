@@ -63,6 +63,8 @@ pub struct Cutout {
     /// Whether another part, over the same buffers, is right in front of it. Each device works on the same units of both, so
     /// nobody waits between them.
     pub continues: bool,
+    /// As in [`spmdc_runtime::abi::KernelStep`], of the larger kernel.
+    pub grain: u32,
 }
 
 /// One unit of work, in terms of values; memory and machine code come later.

@@ -12,13 +12,15 @@
 //! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the kernel as it was before
 //! the cuts, so each part says where it lies in that range ([`Cutout`]).
 
+use super::grain::grain;
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use super::lower::Cutout;
 use super::nest::{operands, scalar_bounds};
+use crate::ir::machine::Machine;
 use spmdc_runtime::abi::{DType, Scalar};
 
 /// The kernel, or the kernels of its parts.
-pub fn peel(kernel: Kernel) -> Vec<(Kernel, Option<Cutout>)> {
+pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
     let conditions = conditions(&kernel);
     let mut parts = Vec::new();
     let mut middle = Part { ranges: vec![None; kernel.dims.len()], known: Vec::new() };
@@ -55,7 +57,8 @@ pub fn peel(kernel: Kernel) -> Vec<(Kernel, Option<Cutout>)> {
         parts.push(middle);
     }
     let parts = parts.iter().enumerate();
-    parts.map(|(number, part)| (part.of(&kernel), part.cutout(&kernel, number > 0))).collect()
+    let grain = grain(&kernel, machine) as u32;
+    parts.map(|(number, part)| (part.of(&kernel), part.cutout(&kernel, grain, number > 0))).collect()
 }
 
 /// A condition `low <= index of dim < high`, by the instruction that computes it.
@@ -107,12 +110,12 @@ struct Part {
 
 impl Part {
     /// Where it lies in the range of the whole kernel.
-    fn cutout(&self, kernel: &Kernel, continues: bool) -> Option<Cutout> {
+    fn cutout(&self, kernel: &Kernel, grain: u32, continues: bool) -> Option<Cutout> {
         if !kernel.range_dim {
             return None;
         }
         let first = self.ranges[0].as_ref().map_or(Scalar::Const(0), |(from, _)| from.clone());
-        Some(Cutout { whole: extent(kernel, 0), first, continues })
+        Some(Cutout { whole: extent(kernel, 0), first, continues, grain })
     }
 
     fn of(&self, kernel: &Kernel) -> Kernel {
@@ -346,7 +349,7 @@ mod tests {
             loads.collect()
         };
         let part = |part: &Kernel| (part.dims[0].extent.clone(), part.stores[0].access.address.constant, loads(part));
-        peel(kernel).iter().map(|(kernel, _)| part(kernel)).collect()
+        peel(kernel, &Machine::REAL).iter().map(|(kernel, _)| part(kernel)).collect()
     }
 
     #[test]
@@ -365,11 +368,12 @@ mod tests {
     fn borders_may_differ_between_devices() {
         let table = Scalar::Table { axes: vec![0], values: vec![0, 2] };
         let low = Affine { scalars: vec![(0, 1)], ..Affine::default() };
-        let cut = peel(kernel(Extent::Static(8), vec![table.clone()], low, Affine::constant(8)));
+        let kernel = kernel(Extent::Static(8), vec![table.clone()], low, Affine::constant(8));
+        let cut = peel(kernel, &Machine::REAL);
         assert_eq!(cut.len(), 2);
         let [(front, _), (middle, Some(cutout))] = cut.as_slice() else { panic!("{cut:?}") };
         assert_eq!(front.dims[0].extent, Extent::Scalar { slot: 0, max: 2 });
         assert_eq!(middle.stores[0].access.address.scalars, [(0, 1)]);
-        assert_eq!(*cutout, Cutout { whole: Scalar::Const(8), first: table, continues: true });
+        assert_eq!(*cutout, Cutout { whole: Scalar::Const(8), first: table, continues: true, grain: 1 });
     }
 }

@@ -212,7 +212,7 @@ impl<'a> Scheduler<'a> {
                 Work::Kernel { kernel, buffers, origin, .. } => {
                     split_reduction(&mut lowering, kernel, buffers, origin).into_iter().for_each(|stage| match stage {
                         Work::Kernel { kernel, buffers, origin, .. } => {
-                            let parts = peel(kernel).into_iter();
+                            let parts = peel(kernel, &self.mesh.machine).into_iter();
                             work.extend(parts.map(|(kernel, cutout)| {
                                 let (buffers, origin) = (buffers.clone(), origin.clone());
                                 Work::Kernel { kernel, buffers, cutout, origin }

@@ -6,6 +6,7 @@
 //!
 //! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
 
+use super::grain::grain;
 use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::lower::{Lowering, Work};
 use super::peel::each_affine;
@@ -17,7 +18,7 @@ use crate::ir::types::{ArrayType, DType, Type};
 /// So many parts are enough for all cores.
 const ENOUGH_PARTS: u64 = 64;
 
-/// With more results than this there is enough to share already.
+/// With more grains of results than this there is enough to share already.
 const FEW_RESULTS: u64 = 16;
 
 /// The kernel, or the kernels of both stages if it is a long reduction to few results.
@@ -107,7 +108,9 @@ impl Cut {
         };
         let product = |reduced| kernel.dims.iter().filter(|dim| dim.reduced == reduced).map(most).product::<u64>();
         let elements = product(true);
-        if elements <= machine.long_reduction || product(false) > FEW_RESULTS || product(false) == 0 {
+        let range = kernel.dims.first().filter(|dim| !dim.reduced).map_or(1, most);
+        let results = product(false) / range.max(1) * range.div_ceil(grain(kernel, machine));
+        if elements <= machine.long_reduction || results > FEW_RESULTS || results == 0 {
             return None;
         }
         // The outermost one that is long enough, so that each part reads whole rows; otherwise the longest.
@@ -159,6 +162,20 @@ mod tests {
         assert_eq!(matrix(4096, 2048), Some((0, 8)));
         // A few rows are no work for many cores, and long enough to be cut.
         assert_eq!(matrix(8, 1 << 20), Some((1, 2048)));
+    }
+
+    #[test]
+    fn columns_side_by_side_are_few_results() {
+        let columns = |columns| {
+            let mut kernel = total(1 << 20);
+            kernel.dims.insert(0, LoopDim { extent: Extent::Static(columns), reduced: false });
+            kernel.range_dim = true;
+            let Inst::Load { access, .. } = &mut kernel.insts[0] else { unreachable!() };
+            access.address = Affine::dim(0).plus(&Affine::dim(1).times(columns as i64));
+            kernel.stores[0].access.address = Affine::dim(0);
+            Cut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
+        };
+        assert_eq!((columns(64), columns(512), columns(513)), (Some((1, 16384)), Some((1, 16384)), None));
     }
 
     #[test]

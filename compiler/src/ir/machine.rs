@@ -18,6 +18,10 @@ pub struct Machine {
     /// Blocks of an operand that is not gathered must not be shorter: the other operand is packed anew for each of them, or the
     /// sums are read and written again. At 64 that costs more than the copy that it spares.
     pub ring_block: usize,
+    /// Bytes that are read or written at once.
+    pub line_bytes: usize,
+    /// So many sums whose terms lie side by side are computed at once.
+    pub sums_side_by_side: u64,
     /// Reductions of more elements per result are made in two stages.
     pub long_reduction: u64,
     /// About this many elements are combined into each part of the first stage.
@@ -38,6 +42,8 @@ impl Machine {
         panel_bytes: 128 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
+        line_bytes: 64,
+        sums_side_by_side: 32,
         long_reduction: 64 * 1024,
         reduction_part: 16 * 1024,
         overlapped_operations: 10_000,
@@ -51,6 +57,8 @@ impl Machine {
         panel_bytes: 64,
         ring_bytes: 16,
         ring_block: 2,
+        line_bytes: 8,
+        sums_side_by_side: 2,
         long_reduction: 8,
         reduction_part: 4,
         overlapped_operations: 8,

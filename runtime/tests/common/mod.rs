@@ -99,6 +99,7 @@ impl Maker {
             range,
             part: None,
             split: AxisSet::EMPTY,
+            grain: 1,
             cost: 1.0,
             site: site(40 + self.kernels.len() as u32),
             divisions: vec![site(40 + self.kernels.len() as u32), site(140 + self.kernels.len() as u32)],

@@ -83,6 +83,7 @@ impl Group<'_> {
             other.range == step.range
                 && other.part == step.part
                 && other.split == step.split
+                && other.grain == step.grain
                 && theirs.iter().all(|a| uses.iter().all(|b| !a.disturbs(b)))
         });
         if !fits {

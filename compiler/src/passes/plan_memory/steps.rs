@@ -3,6 +3,7 @@
 use super::cost;
 use super::storage::Storage;
 use super::sync::{Access, Needed, Pending};
+use crate::codegen::grain::grain;
 use crate::codegen::loops::{Extent, Kernel};
 use crate::codegen::lower::{Product, ProductDim, Side, Work, layout_of};
 use crate::codegen::schedule::{Limit, Schedule, Task};
@@ -315,6 +316,9 @@ impl<'a> Emitter<'a> {
                     range: cutout.as_ref().map_or_else(|| range(kernel), |cutout| cutout.whole.clone()),
                     part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
                     split,
+                    grain: cutout
+                        .as_ref()
+                        .map_or_else(|| grain(kernel, &self.mesh.machine) as u32, |cutout| cutout.grain),
                     cost: cost::of_unit(kernel) as f32,
                     site,
                     divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),

@@ -1,0 +1,82 @@
+//! How many units of a kernel's range are computed together, whoever divides the range.
+//!
+//! ```text
+//! for c in 0..64 { for r in 0..rows { s[c] += x[64 * r + c] } }
+//! ```
+//!
+//! A unit alone would read four bytes of every cache line of `x`, and no two of its elements are neighbours. Several side by side
+//! use whole lines and whole registers.
+
+use super::loops::{Access, Extent, Inst, Kernel};
+use super::nest::Nest;
+use crate::ir::machine::Machine;
+use spmdc_runtime::abi::DType;
+
+/// The number of units; 1 where each of them has memory to itself.
+pub fn grain(kernel: &Kernel, machine: &Machine) -> u64 {
+    if !kernel.range_dim {
+        return 1;
+    }
+    let is_long = |dim: usize| match kernel.dims[dim].extent {
+        Extent::Static(extent) | Extent::Scalar { max: extent, .. } => extent > 1,
+    };
+    // Neighbours along the range are neighbours in memory, and what one unit uses lies apart.
+    let side_by_side = |access: &Access| {
+        let stride = |dim| Nest::stride(&access.address, dim).unsigned_abs();
+        stride(0) == 1 && (1..kernel.dims.len()).any(|dim| is_long(dim) && stride(dim) > 1)
+    };
+    let loads = kernel.insts.iter().filter_map(|inst| match inst {
+        Inst::Load { access, dtype } => Some((access, *dtype)),
+        _ => None,
+    });
+    let stores = kernel.stores.iter().map(|store| (&store.access, store.dtype));
+    let has_sums = kernel.stores.iter().any(|store| store.combine.is_some());
+    let together = |dtype: DType| {
+        let line = (machine.line_bytes / dtype.size()).max(1) as u64;
+        if has_sums { line.max(machine.sums_side_by_side) } else { line }
+    };
+    let used = loads.chain(stores).filter(|(access, _)| side_by_side(access));
+    used.map(|(_, dtype)| together(dtype)).max().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codegen::loops::{Affine, BufferSlot, Combine, Elem, LoopDim, Store};
+    use spmdc_runtime::abi::ReduceOp;
+
+    /// `y[address of to] (+)= x[address of from]`, over a range of 64 and 1000 within.
+    fn kernel(from: [i64; 2], to: [i64; 2], dtype: DType) -> Kernel {
+        let sums = to[1] == 0;
+        let at = |[outer, inner]: [i64; 2]| Affine::dim(0).times(outer).plus(&Affine::dim(1).times(inner));
+        let slot = |written| BufferSlot { dtype, written, len: 64_000 };
+        Kernel {
+            dims: [(64, false), (1000, sums)]
+                .map(|(extent, reduced)| LoopDim { extent: Extent::Static(extent), reduced })
+                .to_vec(),
+            range_dim: true,
+            buffers: vec![slot(false), slot(true)],
+            insts: vec![Inst::Load { access: Access { buffer: 0, address: at(from) }, dtype }],
+            stores: vec![Store {
+                access: Access { buffer: 1, address: at(to) },
+                dtype,
+                value: Elem(0),
+                combine: sums.then_some(Combine::Reduce(ReduceOp::Sum)),
+            }],
+            ..Kernel::default()
+        }
+    }
+
+    #[test]
+    fn what_lies_side_by_side_is_computed_together() {
+        let grain = |from, to, dtype| grain(&kernel(from, to, dtype), &Machine::REAL);
+        // The rows of a matrix are apart, its columns side by side.
+        assert_eq!(grain([1000, 1], [1, 0], DType::F32), 1);
+        assert_eq!(grain([1, 64], [1, 0], DType::F32), 32);
+        assert_eq!(grain([1000, 1], [1000, 1], DType::F32), 1);
+        // Transposing, a line of what is read or written.
+        assert_eq!(grain([1, 64], [1000, 1], DType::F32), 16);
+        assert_eq!(grain([1000, 1], [1, 64], DType::F64), 8);
+        assert_eq!(grain([1, 64], [1000, 1], DType::Bool), 64);
+    }
+}
