@@ -107,7 +107,9 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     };
     match term {
         _ if whole_number(term).is_some() => number(term).map(|width| vec![(width, width); rank]),
-        Term::Tuple(items) | Term::List(items) if items.iter().all(|item| whole_number(item).is_some()) => {
+        Term::Tuple(items) | Term::List(items)
+            if !items.is_empty() && items.iter().all(|item| whole_number(item).is_some()) =>
+        {
             pair(items).map(|both| vec![both; rank])
         }
         Term::Tuple(items) | Term::List(items) => {
