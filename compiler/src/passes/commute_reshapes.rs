@@ -22,9 +22,7 @@
 
 use crate::ir::mesh::{AxisKind, Mesh};
 use crate::ir::origin::Origin;
-use crate::ir::sharding::Sharding;
-use crate::ir::types::{ArrayType, Type};
-use crate::ir::typing::{explicit_part, unknown_layout};
+use crate::ir::typing::result_types;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::reshape::Reshape;
@@ -64,14 +62,20 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
             let direct = detour(&makers, func, uses, last, &shape).filter(|_| !is_explicit || keeps_axes)?;
             Some((direct, last, shape))
         });
-        match (direct, &stmt.op) {
-            (Some((direct, last, shape)), Op::Update(_)) => {
-                stmt.args[1] = in_shape(func, last, &shape, mesh);
-                stmts.extend(direct.stmts(func, (stmt.args[1], &shape), mesh));
-                stmts.push(stmt);
+        let shorter = direct.and_then(|(direct, last, shape)| {
+            let is_assigned = matches!(stmt.op, Op::Update(_));
+            let result = if is_assigned { in_shape(func, last, &shape, mesh)? } else { stmt.results[0] };
+            let mut shorter = direct.stmts(func, (result, &shape), mesh)?;
+            if is_assigned {
+                let mut stmt = stmt.clone();
+                stmt.args[1] = result;
+                shorter.push(stmt);
             }
-            (Some((direct, _, shape)), _) => stmts.extend(direct.stmts(func, (stmt.results[0], &shape), mesh)),
-            (None, _) => stmts.push(stmt),
+            Some(shorter)
+        });
+        match shorter {
+            Some(shorter) => stmts.extend(shorter),
+            None => stmts.push(stmt),
         }
         for stmt in &stmts[known..] {
             if matches!(stmt.op, Op::Reshape(_)) || is_elementwise(stmt) {
@@ -103,32 +107,13 @@ fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Val
     found.stmts.iter().all(stays).then_some(found)
 }
 
-/// A new value like another one, in this shape.
-fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Value {
+/// A new value with the type of another one's reshape to this shape.
+fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Option<Value> {
     let info = func.info(value);
-    let array = ArrayType::new(info.ty.dtype(), shape);
-    let ty = Type { sharding: in_other_shape(&info.ty, shape, mesh), array, ..info.ty.clone() };
+    let op = Reshape::new(info.ty.shape(), shape).into();
+    let ty = result_types(&op, &[&info.ty], &[], mesh).ok()?.pop()?;
     let origin = info.origin.clone();
-    func.new_value(ty, origin)
-}
-
-/// What is known of the layout of a value in this shape: on explicit axes that dimensions other than those of size 1 keep theirs.
-fn in_other_shape(ty: &Type, shape: &[usize], mesh: &Mesh) -> Sharding {
-    let mut layout = unknown_layout(shape.len(), mesh);
-    if !mesh.of_kind(AxisKind::Explicit).is_empty() {
-        let own = explicit_part(&ty.sharding, mesh);
-        let known = own.dims.into_iter().zip(ty.shape()).filter(|(_, size)| **size != 1).map(|(dim, _)| dim);
-        layout
-            .dims
-            .iter_mut()
-            .zip(shape)
-            .filter(|(_, size)| **size != 1)
-            .map(|(dim, _)| dim)
-            .zip(known)
-            .for_each(|(dim, known)| *dim = known);
-        layout = layout.with_unreduced(own.unreduced, own.combine);
-    }
-    layout
+    Some(func.new_value(ty, origin))
 }
 
 #[derive(Default)]
@@ -217,12 +202,12 @@ impl Search<'_> {
 }
 
 impl Detour {
-    /// The statements in the shape around; the last of them gives `last`.
-    fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Vec<Stmt> {
+    /// The statements in the shape around, if they have types there; the last of them gives `last`.
+    fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Option<Vec<Stmt>> {
         let mut made = Vec::new();
         for (other, origin) in std::mem::take(&mut self.others) {
             let op = Reshape::new(func.ty(other).shape(), shape).into();
-            let reshaped = in_shape(func, other, shape, mesh);
+            let reshaped = in_shape(func, other, shape, mesh)?;
             made.push(Stmt { op, args: vec![other], results: vec![reshaped], blocks: Vec::new(), origin });
             self.around.insert(other, reshaped);
         }
@@ -230,11 +215,11 @@ impl Detour {
         for (i, mut stmt) in self.stmts.into_iter().enumerate() {
             stmt.args.iter_mut().for_each(|arg| *arg = self.around.get(arg).copied().unwrap_or(*arg));
             let between = stmt.results[0];
-            stmt.results[0] = if i + 1 == count { last } else { in_shape(func, between, shape, mesh) };
+            stmt.results[0] = if i + 1 == count { last } else { in_shape(func, between, shape, mesh)? };
             self.around.insert(between, stmt.results[0]);
             made.push(stmt);
         }
-        made
+        Some(made)
     }
 }
 
