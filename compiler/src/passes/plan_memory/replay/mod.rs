@@ -59,10 +59,8 @@ const MOST_KEPT: usize = 1 << 22;
 pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
     let mesh = Mesh::new(&plan.program.mesh).map_err(|error| error.message)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
-    // A schedule may need more memory than there is anywhere.
-    let bytes = plan.program.arenas.iter().map(|arena| arena.bytes.saturating_mul(mesh.devices() as u64));
-    let bytes = bytes.fold(0, u64::saturating_add);
-    if bytes / unit > MOST_UNITS || bytes / 1024 > most {
+    let units = shadow::units(&plan.program.arenas, &mesh, unit);
+    if units > MOST_UNITS || units.saturating_mul(unit) / 1024 > most {
         return Ok(false);
     }
     let mut replay = Replay {

@@ -2,7 +2,7 @@
 //!
 //! It is kept by units of some bytes: the size of the smallest elements of the program.
 
-use spmdc_runtime::abi::{Arena, Place};
+use spmdc_runtime::abi::{Arena, AxisSet, Place};
 use spmdc_runtime::mesh::Mesh;
 use std::collections::BTreeMap;
 
@@ -51,6 +51,21 @@ pub struct Spot {
     pub len: u64,
 }
 
+/// The axes along which devices have an instance of an arena each.
+fn axes(arena: &Arena, mesh: &Mesh) -> AxisSet {
+    arena.axes.intersect(mesh.axes())
+}
+
+fn count(arena: &Arena, mesh: &Mesh) -> usize {
+    mesh.count(axes(arena, mesh).iter())
+}
+
+/// How many units the memory of all devices has: of a schedule, more than there is anywhere perhaps.
+pub fn units(arenas: &[Arena], mesh: &Mesh, unit: u64) -> u64 {
+    let units = arenas.iter().map(|arena| arena.bytes.div_ceil(unit).saturating_mul(count(arena, mesh) as u64));
+    units.fold(0, u64::saturating_add)
+}
+
 impl Memory {
     /// How many units there are.
     pub fn len(&self) -> usize {
@@ -60,19 +75,15 @@ impl Memory {
 
 impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &Mesh, unit: u64) -> Shadow {
-        let several = mesh.axes();
-        let axes = |arena: &Arena| arena.axes.intersect(several);
-        let counts = arenas.iter().map(|arena| mesh.count(axes(arena).iter()));
-        let sized = || arenas.iter().zip(counts.clone());
-        let units = |arena: &Arena| arena.bytes.div_ceil(unit) as usize;
+        let sizes = arenas.iter().map(|arena| (count(arena, mesh), arena.bytes.div_ceil(unit) as usize));
         Shadow {
-            memory: Memory { units: sized().map(|(arena, count)| vec![vec![0; units(arena)]; count]).collect() },
-            marks: sized().map(|(_, count)| vec![Vec::new(); count]).collect(),
+            memory: Memory { units: sizes.map(|(count, units)| vec![vec![0; units]; count]).collect() },
+            marks: arenas.iter().map(|arena| vec![Vec::new(); count(arena, mesh)]).collect(),
             unit,
             step: 0,
             instances: arenas
                 .iter()
-                .map(|arena| (0..mesh.devices()).map(|device| mesh.linear(device, axes(arena).iter())).collect())
+                .map(|arena| (0..mesh.devices()).map(|device| mesh.linear(device, axes(arena, mesh).iter())).collect())
                 .collect(),
             sets: vec![Vec::new()],
             ids: BTreeMap::from([(Vec::new(), 0)]),

@@ -14,6 +14,11 @@ use spmdc_runtime::abi::{AxisSet, KernelStep, Program, Site, Step};
 
 /// What the replay says of the program's plan after `change`.
 fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
+    replayed(source, u64::MAX, change).map(|whole| assert!(whole))
+}
+
+/// The same, and whether it came to the end.
+fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Result<bool, String> {
     let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let compilation = compile(&set, &Options::default()).unwrap();
@@ -32,7 +37,7 @@ fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String
         program: &program,
         kernels: &kernels,
     };
-    replay(&plan, u64::MAX).map(|whole| assert!(whole))
+    replay(&plan, most)
 }
 
 fn each_kernel(steps: &mut [Step], change: &mut dyn FnMut(&mut KernelStep)) {
@@ -53,6 +58,14 @@ const LOOP: &str =
 fn right_plans_are_right() {
     assert_eq!(changed(WINDOW, |_| ()), Ok(()));
     assert_eq!(changed(LOOP, |_| ()), Ok(()));
+}
+
+#[test]
+fn what_is_stored_once_counts_once() {
+    // An argument of 4 MiB, in one instance for all devices.
+    let whole = |most| replayed("mesh (X = 64); fn main(x: f32[1048576]) { x[5] }", most, |_| ());
+    assert_eq!(whole(8192), Ok(true));
+    assert_eq!(whole(2048), Ok(false));
 }
 
 #[test]
