@@ -25,7 +25,7 @@ use crate::ops::Op;
 use crate::ops::factors::FactorKind;
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::Projection;
-use crate::passes::reshard::STEP;
+use crate::passes::reshard::exchange;
 use std::collections::BTreeMap;
 
 /// More suggestions than this are not tried for one group.
@@ -56,10 +56,10 @@ struct Edge {
     from: Node,
     to: Node,
     map: DimMap,
-    /// Bytes that one element of the dimension stands for, more in loops.
-    weight: f64,
-    /// What meeting costs for it, in bytes: more in loops.
-    meeting: f64,
+    /// Bytes that one element of the dimension stands for.
+    bytes: f64,
+    /// How often they are exchanged.
+    trips: f64,
     /// The operand lies where this part of the result does; else the result is a window on the operand.
     is_part: bool,
 }
@@ -192,9 +192,9 @@ impl<'a> Graph<'a> {
                 if map.is_identity() {
                     self.join(self.node(from, dim), self.node(to, dim));
                 } else {
-                    let (weight, meeting) = (weight * self.cross_section(to, dim), weight * STEP as f64);
+                    let bytes = self.cross_section(to, dim);
                     let (from, to) = (self.node(from, dim), self.node(to, dim));
-                    self.edges.push(Edge { from, to, map, weight, meeting, is_part: false });
+                    self.edges.push(Edge { from, to, map, bytes, trips: weight, is_part: false });
                 }
             }
             return;
@@ -238,8 +238,8 @@ impl<'a> Graph<'a> {
                         let size = rule.factors[factor].size;
                         let len = self.func.ty(value).shape()[dim];
                         let map = DimMap { size, before: 0, start: part.start, step: part.step as i64, len, after: 0 };
-                        let (weight, meeting) = (weight * self.cross_section(value, dim), weight * STEP as f64);
-                        self.edges.push(Edge { from: node, to: whole, map, weight, meeting, is_part: true });
+                        let bytes = self.cross_section(value, dim);
+                        self.edges.push(Edge { from: node, to: whole, map, bytes, trips: weight, is_part: true });
                     }
                     (Some(_), None) => self.fix_dim(value, dim),
                     (None, Some(other)) => self.join(node, other),
@@ -410,7 +410,7 @@ impl<'a> Graph<'a> {
                 DimReach::new(edge.map, from, to, self.mesh)
             };
             let lacking = reach.average();
-            let cost = if lacking > 0.0 { lacking * edge.weight + edge.meeting } else { 0.0 };
+            let cost = if lacking > 0.0 { edge.trips * exchange(lacking * edge.bytes) } else { 0.0 };
             all += cost;
             if edge.from == group {
                 given += cost;

@@ -34,7 +34,7 @@ use crate::ops::slice::Slice;
 use crate::ops::{Op, called};
 use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
-use crate::passes::reshard::{Planner, Plans, STEP};
+use crate::passes::reshard::{Planner, Plans, exchange};
 use costs::Costs;
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
@@ -367,7 +367,7 @@ impl Inserter<'_> {
         let halos = reaches.halos();
         let bytes =
             halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
-        Some(if halos.is_empty() { 0.0 } else { bytes as f64 + STEP as f64 })
+        Some(if halos.is_empty() { 0.0 } else { exchange(bytes as f64) })
     }
 
     /// Devices fetch what they lack of a window, however operand and result lie.

@@ -10,7 +10,7 @@ use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::factors::FactorKind;
 use crate::passes::propagate::{Assignment, Projection};
-use crate::passes::reshard::STEP;
+use crate::passes::reshard::exchange;
 use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
@@ -196,7 +196,7 @@ impl<'a> Costs<'a> {
             let (bound, cost) = match from.has_frames() || to.has_frames() {
                 true => match received(&array.shape, &from, &to, mesh) {
                     0.0 => (0.0, Some(0.0)),
-                    elements => (0.0, Some(elements * array.dtype.size() as f64 + STEP as f64)),
+                    elements => (0.0, Some(exchange(elements * array.dtype.size() as f64))),
                 },
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };

@@ -27,6 +27,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+/// What an exchange costs in which a device receives so many bytes, in bytes: these, and [`STEP`] for the meeting. Devices meet for empty
+/// arrays, too.
+pub fn exchange(bytes: f64) -> f64 {
+    bytes + STEP as f64
+}
+
 /// How a value comes into another layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
