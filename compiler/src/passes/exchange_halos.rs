@@ -123,9 +123,10 @@ fn placed(
         .iter()
         .map(|&dim| func.new_value(part.reaches.halo_type(dim, &from, mesh), stmt.origin.clone()))
         .collect();
-    match results.is_empty() {
-        true => drop(views.insert(stmt.results[0], (operand, map.clone()))),
-        false => drop(fetched.insert(stmt.results[0], (operand, map.clone(), total))),
+    if results.is_empty() {
+        views.insert(stmt.results[0], (operand, map.clone()));
+    } else {
+        fetched.insert(stmt.results[0], (operand, map.clone(), total));
     }
     stmt.args = vec![operand];
     stmt.args.extend(&results);

@@ -79,12 +79,35 @@ fn inst_cost(inst: &Inst) -> f64 {
             UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => 0.1,
             UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => 0.1,
             UnaryOp::Reciprocal | UnaryOp::Sqrt | UnaryOp::Rsqrt => 0.4,
-            _ => 1.0,
+            UnaryOp::Cbrt
+            | UnaryOp::Exp
+            | UnaryOp::Exp2
+            | UnaryOp::Expm1
+            | UnaryOp::Log
+            | UnaryOp::Log2
+            | UnaryOp::Log10
+            | UnaryOp::Log1p
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Asin
+            | UnaryOp::Acos
+            | UnaryOp::Atan
+            | UnaryOp::Sinh
+            | UnaryOp::Cosh
+            | UnaryOp::Tanh
+            | UnaryOp::Asinh
+            | UnaryOp::Acosh
+            | UnaryOp::Atanh
+            | UnaryOp::Erf
+            | UnaryOp::Erfc
+            | UnaryOp::ErfInv => 1.0,
         },
         Inst::Binary { op, .. } => match op {
             BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 2.0,
             BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem => 0.5,
-            _ => 0.05,
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Minimum | BinaryOp::Maximum => 0.05,
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => 0.05,
         },
     }
 }
