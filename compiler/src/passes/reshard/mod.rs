@@ -23,8 +23,8 @@ use crate::ops::reshard::{Reshard, Step};
 pub use search::STEP;
 use search::Search;
 use spmdc_runtime::abi::CollectiveKind;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// What an exchange costs in which a device receives so many bytes, in bytes: these, and [`STEP`] for the meeting. Devices meet for empty
@@ -66,16 +66,24 @@ impl Plans {
     }
 }
 
+/// More steps are not priced to compare ways to run the statements of one program. Then lower bounds decide.
+pub const MAX_COMPARED: usize = 1 << 16;
+
 /// Finds each way once.
 pub struct Planner<'a> {
     mesh: &'a Mesh,
     known: OnMesh,
+    /// What has been compared, whoever found it: what is chosen does not depend on what was compiled before.
+    compared: RefCell<HashSet<Request>>,
+    /// Steps that were priced for it.
+    priced: Cell<usize>,
 }
 
 impl<'a> Planner<'a> {
     pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
         let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
-        Planner { mesh, known: plans.0.borrow_mut().entry(sizes).or_default().clone() }
+        let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
+        Planner { mesh, known, compared: RefCell::default(), priced: Cell::default() }
     }
 
     pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
@@ -88,8 +96,22 @@ impl<'a> Planner<'a> {
         found
     }
 
+    /// What the cheapest way costs, to compare it with others: a lower bound once [`MAX_COMPARED`] steps have been priced.
     pub fn cost(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
-        if from == to { 0.0 } else { self.plan(array, from, to).cost }
+        if from == to {
+            return 0.0;
+        }
+        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        let is_new = !self.compared.borrow().contains(&request);
+        if is_new && self.priced.get() >= MAX_COMPARED {
+            return self.bound(array, from, to);
+        }
+        let plan = self.plan(array, from, to);
+        if is_new {
+            self.priced.set(self.priced.get() + plan.priced);
+            self.compared.borrow_mut().insert(request);
+        }
+        plan.cost
     }
 
     /// What no way costs less than: found without a search.

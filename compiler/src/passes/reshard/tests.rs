@@ -324,3 +324,33 @@ fn a_search_over_many_axes_and_dimensions_ends() {
     search.run();
     assert!(search.priced < MAX_PRICED / 8, "{} steps", search.priced);
 }
+
+#[test]
+fn comparisons_of_one_program_have_a_bound() {
+    let mesh = mesh_of(&[2, 3, 2, 2, 2, 3]);
+    let requests = |count: usize| {
+        (0..count).map(|at| {
+            let mut dims = vec![Vec::new(); 8];
+            (0..6).for_each(|axis| dims[(axis + at) % 8].push(axis as u8));
+            let (from, to) = (partial(&[&[] as &[u8]; 8], &[0, 1, 2, 3, 4, 5]), Sharding::closed(dims));
+            (ArrayType::new(DType::F32, &[12 + at / 8; 8]), from, to)
+        })
+    };
+    let plans = Plans::default();
+    let compared = || -> Vec<f64> {
+        let planner = Planner::new(&mesh, &plans);
+        requests(80).map(|(array, from, to)| planner.cost(&array, &from, &to)).collect()
+    };
+    let costs = compared();
+    let (known, priced) = (plans.count(), plans.priced());
+    assert!((MAX_COMPARED..MAX_COMPARED + MAX_PRICED).contains(&priced), "{priced} steps for {known} ways");
+    for (at, ((array, from, to), cost)) in requests(80).zip(&costs).enumerate() {
+        let bound = bound(&array, &from, &to, &mesh);
+        assert!(bound <= *cost && (at < known || bound == *cost), "{at}: {bound} {cost}");
+    }
+    // What others have found does not count less.
+    for (array, from, to) in requests(80).skip(known) {
+        Planner::new(&mesh, &plans).plan(&array, &from, &to);
+    }
+    assert_eq!(compared(), costs);
+}
