@@ -107,7 +107,7 @@ impl Rules for Reshard {
         let several = |axis: usize| mesh.axes[axis].size > 1;
         let dividing = |ty: &Type| {
             let axes = |dim: &DimSharding| dim.axes.iter().copied().filter(|&axis| several(axis as usize)).collect();
-            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.frame.clone()));
+            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.frame));
             let partial = ty.sharding.unreduced.iter().filter(|&axis| several(axis)).collect::<AxisSet>();
             (dims.collect::<Vec<(Vec<u8>, Option<Frame>)>>(), partial)
         };
