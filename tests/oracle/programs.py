@@ -490,7 +490,7 @@ class Writer:
         def sums(x):
             add = lambda a: turn(np.cumsum(turn(a), axis))
             a = x.a.astype(F64)
-            s = summed(add(a), add(np.abs(a)), add(x.err()), x.dt, x.shape[axis], x)
+            s = summed(add(a), add(np.abs(a)), add(x.err()), x.dt, x.shape[axis], x, in_order=True)
             return V(s.a, s.e + (ulp(cast(add(np.abs(a)), x.dt)) if EPS[x.dt] > 1e-4 else 0))
         self.define(text + ")", sums, [x])
 

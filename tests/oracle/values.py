@@ -122,9 +122,10 @@ def grained(*values):
     return all(v.exact and bool(np.all(np.abs(v.a) <= 64) and np.all(wide(v.a) * 4 == np.round(wide(v.a) * 4))) for v in values)
 
 
-def summed(total, size, e, name, terms, *values):
-    """A sum in f64, of terms whose magnitudes come to `size`, as the type has it."""
+def summed(total, size, e, name, terms, *values, in_order=False):
+    """A sum in f64, of terms whose magnitudes come to `size`, as the type has it. Terms that are added one after the other, as those of
+    running totals, may all be rounded the same way."""
     acc = "f64" if name == "f64" else "f32"
-    factor = 2 if values and grained(*values) and acc == "f32" and np.all(size < 2**16) else 4 + 2 * terms**0.5
+    factor = 2 if values and grained(*values) and acc == "f32" and np.all(size < 2**16) else 4 + (terms / 2 if in_order else 2 * terms**0.5)
     a = cast(total, name)
     return V(a, e + factor * EPS[acc] * size + (ulp(a) if name in ("f16", "bf16") else 0) + TINY[name] * 4)
