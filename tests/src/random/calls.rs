@@ -396,6 +396,11 @@ pub(super) fn padded(draw: &mut Draw, name: &str, array: &Array) -> (String, Arr
         format!("({before}, {after})")
     });
     let widths: Vec<String> = widths.collect();
+    // A scalar has no dimension to be padded.
+    let widths = match widths.as_slice() {
+        [] => draw.below(4).to_string(),
+        widths => format!("({},)", widths.join(", ")),
+    };
     let is_bool = array.dtype == DType::Bool;
     let how = draw.pick(&["", "constant_values=1", "edge", "reflect", "symmetric", "wrap"]);
     let how = match how {
@@ -405,7 +410,7 @@ pub(super) fn padded(draw: &mut Draw, name: &str, array: &Array) -> (String, Arr
         "constant_values=1" => format!(", {how}"),
         mode => format!(", mode=\"{mode}\""),
     };
-    (format!("pad({name}, ({},){how})", widths.join(", ")), result)
+    (format!("pad({name}, {widths}{how})"), result)
 }
 
 fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {

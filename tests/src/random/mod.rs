@@ -181,4 +181,12 @@ impl Mesh {
         };
         dims.into_iter().map(dim).collect()
     }
+
+    /// `{U:Y}` for an axis that no dimension has and types do not decide about, if there is one: sums are then left to be completed.
+    pub fn partial(&self, draw: &mut Draw, dims: &[String]) -> String {
+        let free =
+            |&&(name, _, explicit): &&(&str, usize, bool)| !explicit && dims.iter().all(|dim| !dim.contains(name));
+        let free: Vec<&str> = self.axes.iter().filter(free).map(|&(name, _, _)| name).collect();
+        if free.is_empty() { String::new() } else { format!("{{U:{}}}", draw.pick(&free)) }
+    }
 }

@@ -226,9 +226,13 @@ impl Writer {
     fn define_as(&mut self, annotated: bool, expr: String, array: Array, precision: Precision) {
         let name = self.name();
         let annotated = annotated && !array.shape.is_empty();
-        let ty = match annotated {
-            true => format!(": {}", array.text(&self.mesh.sharding(&mut self.draw, array.shape.len()))),
-            false => String::new(),
+        let ty = if annotated {
+            let dims = self.mesh.sharding(&mut self.draw, array.shape.len());
+            let adds_up = array.dtype != DType::Bool && self.draw.chance(20);
+            let partial = if adds_up { self.mesh.partial(&mut self.draw, &dims) } else { String::new() };
+            format!(": {}{partial}", array.text(&dims))
+        } else {
+            String::new()
         };
         let _ = writeln!(self.body, "  let {name}{ty} = {expr};");
         self.add(Variable { name, array, precision });
@@ -269,10 +273,8 @@ impl Writer {
 
     /// A value beside slices of itself, or continued beyond its ends: mostly in another layout than it has.
     fn ghost_cells(&mut self) {
-        let Some(x) = self.any(|v| v.array.shape.iter().product::<usize>() > 0 && !v.array.shape.is_empty()) else {
-            return;
-        };
-        let (expr, array) = if self.draw.chance(50) {
+        let Some(x) = self.any(|v| v.array.shape.iter().product::<usize>() > 0) else { return };
+        let (expr, array) = if !x.array.shape.is_empty() && self.draw.chance(50) {
             self.joined(&x)
         } else {
             super::calls::padded(&mut self.draw, &x.name, &x.array)
