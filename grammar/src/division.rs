@@ -176,7 +176,7 @@ pub fn ends_operand(lexemes: &[Lexeme]) -> bool {
     }
 }
 
-/// The length of the first line, without its end.
+/// The length of the first line, without its newline.
 pub fn line_length(text: &str) -> usize {
-    text.find(['\n', '\r']).unwrap_or(text.len())
+    text.find('\n').unwrap_or(text.len())
 }

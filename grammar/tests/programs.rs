@@ -278,6 +278,17 @@ fn f(x) {
     );
 }
 
+/// A carriage return alone ends no line, nor the comment that it is in.
+#[test]
+fn only_newlines_end_lines() {
+    let source = "const B = 1;  // one\r// the same\r\n// another\r\nmesh (X = 2);\r\n";
+    let (program, diagnostics) = parse(source, FileId::default());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let printed = print::program(&program);
+    assert_eq!(printed, "const B = 1;  // one\r// the same\n\n// another\nmesh (X = 2);\n");
+    is_canonical(&printed);
+}
+
 #[test]
 fn parts_print_alone() {
     use spmdc_grammar::ast::{ExprKind, ItemKind};
