@@ -7,7 +7,8 @@ use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest};
 use super::strip::Strips;
 use super::tile;
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use super::work::work;
+use crate::ops::elementwise::BinaryOp;
 use spmdc_runtime::abi::DType;
 
 /// An element that is not beside its neighbour costs a scalar access and a move into or out of its lane.
@@ -242,75 +243,5 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => work / 4.0,
-    }
-}
-
-/// Instructions for one element.
-fn work(inst: &Inst) -> f64 {
-    let half = |dtype: DType| if matches!(dtype, DType::F16 | DType::Bf16) { 8.0 } else { 0.0 };
-    match inst {
-        Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
-        Inst::Load { dtype, .. } => 1.0 + half(*dtype),
-        Inst::Index { .. } => 1.0,
-        Inst::Unary { op, dtype, .. } => unary_work(*op) + half(*dtype),
-        Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + half(*dtype),
-        Inst::Compare { .. } | Inst::Select { .. } => 1.0,
-        Inst::Cast { from, to, .. } => 1.0 + half(*from) + half(*to),
-        Inst::InRange { .. } => 3.0,
-    }
-}
-
-fn unary_work(op: UnaryOp) -> f64 {
-    match op {
-        UnaryOp::Neg
-        | UnaryOp::Not
-        | UnaryOp::Abs
-        | UnaryOp::Square
-        | UnaryOp::IsNan
-        | UnaryOp::IsInf
-        | UnaryOp::IsFinite
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Trunc => 1.0,
-        UnaryOp::Sign => 3.0,
-        UnaryOp::Reciprocal | UnaryOp::Sqrt => 6.0,
-        UnaryOp::Rsqrt
-        | UnaryOp::Cbrt
-        | UnaryOp::Exp
-        | UnaryOp::Exp2
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log2
-        | UnaryOp::Log10
-        | UnaryOp::Log1p
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Tanh
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv => 30.0,
-    }
-}
-
-fn binary_work(op: BinaryOp, dtype: DType) -> f64 {
-    match op {
-        BinaryOp::Add | BinaryOp::Sub | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => 1.0,
-        BinaryOp::Mul if dtype.size() == 8 && dtype.is_integer() => 4.0,
-        BinaryOp::Mul => 1.0,
-        BinaryOp::Shl | BinaryOp::Shr => 3.0,
-        BinaryOp::Minimum | BinaryOp::Maximum => 3.0,
-        BinaryOp::Div => 6.0,
-        BinaryOp::FloorDiv | BinaryOp::Rem => 12.0,
-        BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 60.0,
     }
 }
