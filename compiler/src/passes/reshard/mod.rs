@@ -123,6 +123,13 @@ impl<'a> Planner<'a> {
 /// The cheapest steps from one layout to another.
 pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Plan {
     let (source, target) = ends(from, to, mesh);
+    if source.combine != target.combine && !source.unreduced.is_empty() && !target.unreduced.is_empty() {
+        // Partial minima are no partial sums: they are made whole first.
+        let whole = target.clone().with_unreduced(AxisSet::EMPTY, source.combine);
+        let mut found = plan(array, &source, &whole, mesh);
+        found.steps.push(Reshard { to: target, step: Step::Slice });
+        return found;
+    }
     let mut search = Search::new(array, mesh, &source, &target);
     let (mut steps, cost) = search.run();
     let priced = search.priced;
