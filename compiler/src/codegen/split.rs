@@ -22,7 +22,12 @@ const ENOUGH_PARTS: u64 = 64;
 const FEW_RESULTS: u64 = 16;
 
 /// The kernel, or the kernels of both stages if it is a long reduction to few results.
-pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec<Value>, origin: Origin) -> Vec<Work> {
+pub fn split_reduction(
+    lowering: &mut Lowering<'_>,
+    mut kernel: Kernel,
+    buffers: Vec<Value>,
+    origin: Origin,
+) -> Vec<Work> {
     let whole = |kernel, buffers| vec![Work::Kernel { kernel, buffers, cutout: None, origin: origin.clone() }];
     let Some(cut) = Cut::choose(&kernel, &lowering.mesh.machine) else { return whole(kernel, buffers) };
     let store = kernel.stores[0].clone();
@@ -38,6 +43,7 @@ pub fn split_reduction(lowering: &mut Lowering<'_>, kernel: Kernel, buffers: Vec
     // The first stage: the same loops over a part, once for all full parts and once for the rest.
     let mut into = buffers.clone();
     into[store.access.buffer] = partial;
+    kernel.buffers[store.access.buffer].len = parts as usize * elements as usize;
     let mut first = kernel.clone();
     first.dims.insert(0, LoopDim { extent: Extent::Static(cut.full), reduced: false });
     first.dims[cut.dim + 1].extent = Extent::Static(cut.part);

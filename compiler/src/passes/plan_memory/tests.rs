@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::check::sources::{NoSources, SourceSet};
+use crate::codegen::loops::BufferSlot;
 use crate::pipeline::{Options, compile};
 use spmdc_runtime::abi::{AxisSet, Program, Step};
 
@@ -40,6 +41,15 @@ fn a_loop_computes_in_place() {
     // The parameter is kept for the next run; everything else happens in one buffer.
     assert_eq!(shape(&program.body), "copy for[kernel]");
     assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
+}
+
+/// Kernels say how much memory they use: what runs panel by panel beside them depends on that.
+#[test]
+fn the_parts_of_a_long_sum_use_memory_each() {
+    let (set, _) = SourceSet::load("test.spmd", "fn main(x: f32[1048576]) { sum(x) }", &NoSources);
+    let kernels = compile(&set, &Options::default()).unwrap().kernels;
+    let written = |slots: &[BufferSlot]| slots.iter().filter(|slot| slot.written).map(|slot| slot.len).sum::<usize>();
+    assert_eq!(kernels.iter().map(|kernel| written(&kernel.buffers)).collect::<Vec<_>>(), [64, 1]);
 }
 
 #[test]
