@@ -225,6 +225,7 @@ impl Writer {
     /// With a layout of its own if it is annotated.
     fn define_as(&mut self, annotated: bool, expr: String, array: Array, precision: Precision) {
         let name = self.name();
+        let annotated = annotated && !array.shape.is_empty();
         let ty = if annotated {
             let dims = self.mesh.sharding(&mut self.draw, array.shape.len());
             let adds_up = array.dtype != DType::Bool && self.draw.chance(20);
