@@ -7,42 +7,34 @@
 //! A unit alone would read four bytes of every cache line of `x`, and no two of its elements are neighbours. Several side by side
 //! use whole lines and whole registers.
 
-use super::loops::{Access, Extent, Inst, Kernel};
+use super::loops::{Access, Kernel};
 use super::nest::Nest;
 use crate::ir::machine::Machine;
 use spmdc_runtime::abi::DType;
 
 /// The number of units; 1 where each of them has memory to itself.
-pub fn grain(kernel: &Kernel, machine: &Machine) -> u64 {
+pub fn grain(kernel: &Kernel, machine: &Machine) -> u32 {
     if !kernel.range_dim {
         return 1;
     }
-    let is_long = |dim: usize| match kernel.dims[dim].extent {
-        Extent::Static(extent) | Extent::Scalar { max: extent, .. } => extent > 1,
-    };
     // Neighbours along the range are neighbours in memory, and what one unit uses lies apart.
     let side_by_side = |access: &Access| {
         let stride = |dim| Nest::stride(&access.address, dim).unsigned_abs();
-        stride(0) == 1 && (1..kernel.dims.len()).any(|dim| is_long(dim) && stride(dim) > 1)
+        stride(0) == 1 && (1..kernel.dims.len()).any(|dim| kernel.dims[dim].extent.most() > 1 && stride(dim) > 1)
     };
-    let loads = kernel.insts.iter().filter_map(|inst| match inst {
-        Inst::Load { access, dtype } => Some((access, *dtype)),
-        _ => None,
-    });
-    let stores = kernel.stores.iter().map(|store| (&store.access, store.dtype));
     let has_sums = kernel.stores.iter().any(|store| store.combine.is_some());
     let together = |dtype: DType| {
-        let line = (machine.line_bytes / dtype.size()).max(1) as u64;
+        let line = (machine.line_bytes / dtype.size()).max(1) as u32;
         if has_sums { line.max(machine.sums_side_by_side) } else { line }
     };
-    let used = loads.chain(stores).filter(|(access, _)| side_by_side(access));
+    let used = kernel.accesses().filter(|(access, _)| side_by_side(access));
     used.map(|(_, dtype)| together(dtype)).max().unwrap_or(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::loops::{Affine, BufferSlot, Combine, Elem, LoopDim, Store};
+    use crate::codegen::loops::{Affine, BufferSlot, Combine, Elem, Extent, Inst, LoopDim, Store};
     use spmdc_runtime::abi::ReduceOp;
 
     /// `y[address of to] (+)= x[address of from]`, over a range of 64 and 1000 within.

@@ -36,6 +36,16 @@ pub enum Extent {
     },
 }
 
+impl Extent {
+    /// The largest it is on any device.
+    pub fn most(&self) -> u64 {
+        match *self {
+            Extent::Static(extent) => extent,
+            Extent::Scalar { max, .. } => max,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopDim {
     pub extent: Extent,
@@ -195,6 +205,15 @@ impl Inst {
 }
 
 impl Kernel {
+    /// What it loads and stores by index, and of which types.
+    pub fn accesses(&self) -> impl Iterator<Item = (&Access, DType)> {
+        let loads = self.insts.iter().filter_map(|inst| {
+            let Inst::Load { access, dtype } = inst else { return None };
+            Some((access, *dtype))
+        });
+        loads.chain(self.stores.iter().map(|store| (&store.access, store.dtype)))
+    }
+
     /// The places of its divisions, in the order of the source.
     pub fn sites(&self) -> Vec<Option<Span>> {
         let divisions = self.insts.iter().filter(|inst| inst.divides_integers());

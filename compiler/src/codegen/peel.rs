@@ -57,7 +57,7 @@ pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> 
         parts.push(middle);
     }
     let parts = parts.iter().enumerate();
-    let grain = grain(&kernel, machine) as u32;
+    let grain = grain(&kernel, machine);
     parts.map(|(number, part)| (part.of(&kernel), part.cutout(&kernel, grain, number > 0))).collect()
 }
 
@@ -122,10 +122,7 @@ impl Part {
         let mut part = pruned(kernel, &self.known);
         for (dim, range) in self.ranges.iter().enumerate() {
             let Some((from, to)) = range else { continue };
-            let most = match part.dims[dim].extent {
-                Extent::Static(extent) => extent,
-                Extent::Scalar { max, .. } => max,
-            };
+            let most = part.dims[dim].extent.most();
             let len = minus(to.clone(), from.clone());
             part.dims[dim].extent = match len {
                 Scalar::Const(len) => Extent::Static(len.max(0) as u64),

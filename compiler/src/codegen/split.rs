@@ -108,14 +108,11 @@ impl Cut {
         if matches!(dtype, DType::F16 | DType::Bf16) {
             return None;
         }
-        let most = |dim: &LoopDim| match dim.extent {
-            Extent::Static(extent) => extent,
-            Extent::Scalar { max, .. } => max,
-        };
+        let most = |dim: &LoopDim| dim.extent.most();
         let product = |reduced| kernel.dims.iter().filter(|dim| dim.reduced == reduced).map(most).product::<u64>();
         let elements = product(true);
         let range = kernel.dims.first().filter(|dim| !dim.reduced).map_or(1, most);
-        let results = product(false) / range.max(1) * range.div_ceil(grain(kernel, machine));
+        let results = product(false) / range.max(1) * range.div_ceil(u64::from(grain(kernel, machine)));
         if elements <= machine.long_reduction || results > FEW_RESULTS || results == 0 {
             return None;
         }

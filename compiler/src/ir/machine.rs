@@ -21,7 +21,7 @@ pub struct Machine {
     /// Bytes that are read or written at once.
     pub line_bytes: usize,
     /// So many sums whose terms lie side by side are computed at once.
-    pub sums_side_by_side: u64,
+    pub sums_side_by_side: u32,
     /// Reductions of more elements per result are made in two stages.
     pub long_reduction: u64,
     /// About this many elements are combined into each part of the first stage.

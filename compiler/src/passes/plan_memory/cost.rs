@@ -1,6 +1,6 @@
 //! What work costs a device, roughly: enough to tell what is worth being divided.
 
-use crate::codegen::loops::{Combine, Extent, Kernel};
+use crate::codegen::loops::{Combine, Kernel};
 use crate::codegen::lower::{Product, Work};
 use crate::codegen::work::work;
 use crate::ir::mesh::Mesh;
@@ -13,7 +13,7 @@ const NANOSECONDS: f64 = 0.035;
 pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
     match work {
         Work::Kernel { kernel, .. } => {
-            let units = if kernel.range_dim { kernel.dims.first().map_or(1, |dim| most(&dim.extent)) } else { 1 };
+            let units = if kernel.range_dim { kernel.dims.first().map_or(1, |dim| dim.extent.most()) } else { 1 };
             units as f64 * of_unit(kernel)
         }
         Work::Product { product, .. } => of_product(product, mesh),
@@ -55,15 +55,8 @@ fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
 /// Nanoseconds for one unit of the range, roughly.
 pub(super) fn of_unit(kernel: &Kernel) -> f64 {
     let inner = if kernel.range_dim { 1 } else { 0 };
-    let points: f64 = kernel.dims.iter().skip(inner).map(|dim| most(&dim.extent) as f64).product();
+    let points: f64 = kernel.dims.iter().skip(inner).map(|dim| dim.extent.most() as f64).product();
     let point: f64 = NANOSECONDS * kernel.insts.iter().map(work).sum::<f64>()
         + kernel.stores.iter().map(|store| if store.combine == Some(Combine::ArgMax) { 0.4 } else { 0.1 }).sum::<f64>();
     points * point
-}
-
-fn most(extent: &Extent) -> u64 {
-    match extent {
-        Extent::Static(extent) => *extent,
-        Extent::Scalar { max, .. } => *max,
-    }
 }

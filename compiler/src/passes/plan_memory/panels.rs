@@ -8,7 +8,7 @@
 //! so that an array that no cache can hold is read once and not four times. It changes nothing else: each kernel computes the same
 //! for every row, and a row of what one writes is read by the others for the same row only.
 
-use crate::codegen::loops::{Access, Affine, Extent, Inst, Kernel};
+use crate::codegen::loops::{Access, Affine, Inst, Kernel};
 use crate::ops::elementwise::BinaryOp;
 use spmdc_runtime::abi::{KernelStep, Step};
 use std::ops::Range;
@@ -97,10 +97,7 @@ impl Group<'_> {
     fn close(&mut self, steps: &mut Vec<Step>) {
         let (members, posts) = (std::mem::take(&mut self.members), std::mem::take(&mut self.posts));
         let Some((first, _)) = members.first() else { return };
-        let units = match self.kernels[first.kernel as usize].dims[0].extent {
-            Extent::Static(units) => units,
-            Extent::Scalar { max, .. } => max,
-        };
+        let units = self.kernels[first.kernel as usize].dims[0].extent.most();
         let mut rows: Vec<(u16, u64, u64)> = members
             .iter()
             .flat_map(|(_, uses)| uses)
@@ -153,12 +150,8 @@ fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
     slots
         .map(|(number, (slot, place))| {
             let size = slot.dtype.size() as u64;
-            let loads = kernel.insts.iter().filter_map(|inst| match inst {
-                Inst::Load { access, .. } => Some(access),
-                _ => None,
-            });
-            let accesses: Vec<&Access> = loads.chain(kernel.stores.iter().map(|store| &store.access)).collect();
-            let mut rows = accesses.iter().filter(|access| access.buffer == number).map(|access| row(kernel, access));
+            let accesses = kernel.accesses().map(|(access, _)| access);
+            let mut rows = accesses.filter(|access| access.buffer == number).map(|access| row(kernel, access));
             let first = rows.next().flatten();
             let alike = rows.all(|row| row == first);
             let scalar =
@@ -185,9 +178,7 @@ fn row(kernel: &Kernel, access: &Access) -> Option<u64> {
             row = stride;
             continue;
         }
-        let length = match kernel.dims[dim].extent {
-            Extent::Static(length) | Extent::Scalar { max: length, .. } => length,
-        };
+        let length = kernel.dims[dim].extent.most();
         let reach = stride.checked_mul(i64::try_from(length.max(1) - 1).ok()?)?;
         least += reach.min(0);
         most += reach.max(0);

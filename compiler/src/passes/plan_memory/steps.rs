@@ -316,9 +316,7 @@ impl<'a> Emitter<'a> {
                     range: cutout.as_ref().map_or_else(|| range(kernel), |cutout| cutout.whole.clone()),
                     part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
                     split,
-                    grain: cutout
-                        .as_ref()
-                        .map_or_else(|| grain(kernel, &self.mesh.machine) as u32, |cutout| cutout.grain),
+                    grain: cutout.as_ref().map_or_else(|| grain(kernel, &self.mesh.machine), |cutout| cutout.grain),
                     cost: cost::of_unit(kernel) as f32,
                     site,
                     divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
