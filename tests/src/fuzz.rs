@@ -87,9 +87,9 @@ pub fn run(data: &[u8]) {
     let machine = draw.machine();
     let wanted = 1 + draw.below(20);
     let mut writer = Writer::new(draw, mesh.clone(), Scale::Small);
-    let shardings = writer.shardings();
+    let types = writer.param_types();
     (0..wanted).for_each(|_| writer.statement());
-    let text = writer.text(&mesh, &shardings);
+    let text = writer.text(&mesh, &types);
     let compilation = match engine::compiled_on(machine, "fuzz.spmd", &text, "", None) {
         Ok(compilation) => compilation,
         // `manual` code cuts twelve by axes that need not divide it.

@@ -21,9 +21,9 @@ fn dump(draw: &mut Draw) -> Option<String> {
     let mesh = Mesh { axes: vec![("X", 2, false), ("Y", 3, false)] };
     let wanted = 2 + draw.below(6);
     let mut writer = Writer::new(draw.clone(), mesh.clone(), Scale::Small);
-    let shardings = writer.shardings();
+    let types = writer.param_types();
     (0..wanted).for_each(|_| writer.statement());
-    let program = writer.text(&mesh, &shardings);
+    let program = writer.text(&mesh, &types);
     let compilation = engine::compiled("program.spmd", &program, "", None).ok()?;
     let number = draw.below(compilation.stages.len());
     Some(print::module(&compilation.stages[number]))

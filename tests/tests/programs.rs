@@ -35,14 +35,14 @@ fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
         _ => (Scale::Small, 20 + draw.below(41)),
     };
     let mut writer = Writer::new(draw, mesh.clone(), scale);
-    let shardings = writer.shardings();
+    let types = writer.param_types();
     for _ in 0..wanted {
         let before = writer.clone();
         writer.statement();
         if !may_refuse {
             continue;
         }
-        let program = writer.text(&mesh, &shardings);
+        let program = writer.text(&mesh, &types);
         match engine::compiled("program.spmd", &program, "", Some(Stage::Typed)) {
             Ok(_) => {}
             Err(failures) if failures.iter().all(|failure| REFUSALS.contains(&failure.code.as_str())) => {
@@ -52,7 +52,7 @@ fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
             Err(failures) => return Err(format!("{}\n{program}", text(&failures))),
         }
     }
-    Ok((writer.text(&mesh, &shardings), writer.tolerances()))
+    Ok((writer.text(&mesh, &types), writer.tolerances()))
 }
 
 fn holds(number: u64) -> Result<(), String> {

@@ -87,6 +87,12 @@ pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
         verifier.violation("parameters or results and their values differ in number");
     }
     verifier.block(&func.body);
+    let border = func.body.params.iter().chain(&func.body.results);
+    let partial = border.copied().find(|&value| !func.ty(value).sharding.unreduced.is_empty());
+    if let Some(value) = partial.filter(|_| module.stage >= Stage::Partitioned) {
+        let text = format!("{} enters or leaves the program as partial sums", verifier.display(value));
+        verifier.violation(text);
+    }
     if verifier.violations.is_empty() { Ok(()) } else { Err(verifier.violations) }
 }
 
@@ -597,6 +603,12 @@ mod tests {
             module.func.info_mut(value).ty.array.shape = vec![9];
         });
         assert!(shape.contains("is handed on as"), "{shape}");
+        let partial = broken(|module| {
+            module.stage = Stage::Partitioned;
+            let value = module.func.body.params[0];
+            module.func.info_mut(value).ty.sharding.unreduced = AxisSet::of(0);
+        });
+        assert!(partial.contains("enters or leaves the program as partial sums"), "{partial}");
     }
 
     #[test]

@@ -16,6 +16,9 @@
 //! loop that adds to what it carries.
 //!
 //! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
+//!
+//! What enters and leaves the program is whole: nobody outside knows of partial sums. A parameter of partial sums is the argument on
+//! the first devices along their axes and zero on the others; a result is added up.
 
 mod costs;
 mod sums;
@@ -62,12 +65,18 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
         trips: 1.0,
         stretched: BTreeMap::new(),
     };
-    let body = sums::defer(&mut inserter, body);
-    let results = vec![None; body.results.len()];
-    let body = inserter.block(body, results, true, "");
+    let mut body = sums::defer(&mut inserter, body);
+    let results = body.results.iter().map(|&result| Some(without_sums(&inserter.sharding(result)))).collect();
+    inserter.begin(&body, true);
+    inserter.take_whole(&mut body.params);
+    let body = inserter.end(body, results, "a result is whole where it leaves the program");
     let mut func = inserter.func;
     func.body = body;
     Module { stage, mesh, func }
+}
+
+fn without_sums(sharding: &Sharding) -> Sharding {
+    sharding.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum)
 }
 
 struct Inserter<'a> {
@@ -99,11 +108,19 @@ struct Frame {
 impl Inserter<'_> {
     /// Rewrites a block whose results must lie as `wanted`, where that is given.
     fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
+        self.begin(&block, closed);
+        self.end(block, wanted, why)
+    }
+
+    fn begin(&mut self, block: &Block, closed: bool) {
         let trips = std::mem::replace(&mut self.trips, 1.0);
-        let shared = self.shared_by_windows(&block);
+        let shared = self.shared_by_windows(block);
         self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared });
         let depth = self.frames.len() - 1;
         block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
+    }
+
+    fn end(&mut self, block: Block, wanted: Vec<Option<Sharding>>, why: &str) -> Block {
         for stmt in block.stmts {
             self.stmt(stmt);
         }
@@ -118,6 +135,21 @@ impl Inserter<'_> {
         let results = results.collect();
         let frame = self.frames.pop().expect("the frame of this block");
         Block { params: block.params, stmts: frame.stmts, results }
+    }
+
+    /// Makes the parameters of the program, which has begun, whole, and partial sums of them where the body wants such.
+    fn take_whole(&mut self, params: &mut [Value]) {
+        for param in params {
+            let (partial, wanted) = (*param, self.sharding(*param));
+            let whole = without_sums(&wanted);
+            if whole != wanted {
+                let origin = self.func.info(partial).origin.because("an argument is whole where it enters the program");
+                *param = self.new_value(Type { sharding: whole.clone(), ..self.func.ty(partial).clone() }, &origin, 0);
+                let stmts = self.moves(*param, partial, &origin, 0);
+                self.frames[0].stmts.extend(stmts);
+                self.frames[0].made.push((partial, whole, *param));
+            }
+        }
     }
 
     /// The value with another layout.

@@ -182,8 +182,16 @@ impl Mesh {
         dims.into_iter().map(dim).collect()
     }
 
+    /// The type of an array with a random layout, sometimes one of partial sums.
+    pub fn laid_out(&self, draw: &mut Draw, array: &Array) -> String {
+        let dims = self.sharding(draw, array.shape.len());
+        let adds_up = array.dtype != DType::Bool && draw.chance(20);
+        let partial = if adds_up { self.partial(draw, &dims) } else { String::new() };
+        format!("{}{partial}", array.text(&dims))
+    }
+
     /// `{U:Y}` for an axis that no dimension has and types do not decide about, if there is one: sums are then left to be completed.
-    pub fn partial(&self, draw: &mut Draw, dims: &[String]) -> String {
+    fn partial(&self, draw: &mut Draw, dims: &[String]) -> String {
         let free =
             |&&(name, _, explicit): &&(&str, usize, bool)| !explicit && dims.iter().all(|dim| !dim.contains(name));
         let free: Vec<&str> = self.axes.iter().filter(free).map(|&(name, _, _)| name).collect();

@@ -123,19 +123,19 @@ impl Writer {
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
-    pub fn text(&self, mesh: &Mesh, shardings: &[Vec<String>]) -> String {
-        let params = self.params.iter().zip(shardings);
-        let params: Vec<String> = params.map(|(p, dims)| format!("{}: {}", p.name, p.array.text(dims))).collect();
+    pub fn text(&self, mesh: &Mesh, types: &[String]) -> String {
+        let params = self.params.iter().zip(types);
+        let params: Vec<String> = params.map(|(param, ty)| format!("{}: {ty}", param.name)).collect();
         let results = self.results();
         let names: Vec<&str> = results.iter().map(|v| v.name.as_str()).collect();
-        let mut types = String::new();
+        let mut pins = String::new();
         if self.pins_results {
             let mut draw = self.draw.clone();
-            let pinned = results.iter().map(|v| v.array.text(&mesh.sharding(&mut draw, v.array.shape.len())));
-            types = format!(" -> ({})", pinned.collect::<Vec<_>>().join(", "));
+            let pinned = results.iter().map(|v| mesh.laid_out(&mut draw, &v.array));
+            pins = format!(" -> ({})", pinned.collect::<Vec<_>>().join(", "));
         }
         format!(
-            "{}{}fn main({}){types} {{\n{}  ({})\n}}\n",
+            "{}{}fn main({}){pins} {{\n{}  ({})\n}}\n",
             mesh.text(),
             self.items,
             params.join(", "),
@@ -164,13 +164,14 @@ impl Writer {
         self
     }
 
-    /// A random layout for each parameter.
-    pub fn shardings(&mut self) -> Vec<Vec<String>> {
-        let ranks: Vec<usize> = self.params.iter().map(|param| param.array.shape.len()).collect();
-        ranks
-            .into_iter()
-            .map(|rank| if self.draw.chance(20) { Vec::new() } else { self.mesh.sharding(&mut self.draw, rank) })
-            .collect()
+    /// A type for each parameter, with a random layout.
+    pub fn param_types(&mut self) -> Vec<String> {
+        let (draw, mesh) = (&mut self.draw, &self.mesh);
+        let ty = |param: &Variable| match draw.chance(20) {
+            true => param.array.text(&[]),
+            false => mesh.laid_out(draw, &param.array),
+        };
+        self.params.iter().map(ty).collect()
     }
 
     /// Adds one statement, perhaps with others inside.
@@ -225,15 +226,7 @@ impl Writer {
     /// With a layout of its own if it is annotated.
     fn define_as(&mut self, annotated: bool, expr: String, array: Array, precision: Precision) {
         let name = self.name();
-        let annotated = annotated && !array.shape.is_empty();
-        let ty = if annotated {
-            let dims = self.mesh.sharding(&mut self.draw, array.shape.len());
-            let adds_up = array.dtype != DType::Bool && self.draw.chance(20);
-            let partial = if adds_up { self.mesh.partial(&mut self.draw, &dims) } else { String::new() };
-            format!(": {}{partial}", array.text(&dims))
-        } else {
-            String::new()
-        };
+        let ty = if annotated { format!(": {}", self.mesh.laid_out(&mut self.draw, &array)) } else { String::new() };
         let _ = writeln!(self.body, "  let {name}{ty} = {expr};");
         self.add(Variable { name, array, precision });
     }
