@@ -186,6 +186,17 @@ fn explicit_axes_that_disagree_are_errors_with_ways_out() {
 }
 
 #[test]
+fn partial_sums_are_pinned_in_types_that_say_nothing_else() {
+    let text = "
+        mesh (X = 2, Y = 4);
+        fn main(x: f32[8, 8]) { let y: f32[8, 8]{U:Y} = sin(x); let s: f32{U:X} = sum(x); let z: f32[8@?, 8] = x; (y, s, z) }";
+    let printed = typed(text);
+    assert!(printed.contains("pin(v0, P(?,?,unreduced=Y));"), "{printed}");
+    assert!(printed.contains("P(unreduced=X));"), "{printed}");
+    assert_eq!(printed.matches("pin(").count(), 3, "{printed}");
+}
+
+#[test]
 fn annotations_pin_auto_axes() {
     let text = "
         mesh (X = 2, Y = 4);

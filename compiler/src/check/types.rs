@@ -514,7 +514,8 @@ impl Checker<'_> {
             }
             return self.report(error);
         }
-        let is_pinned = layout.dims.iter().any(|dim| !dim.open || !dim.axes.is_empty());
+        let is_pinned = layout.dims.iter().any(|dim| !dim.open || !dim.axes.is_empty())
+            || !layout.unreduced.intersect(auto).is_empty();
         if auto.is_empty() || !is_pinned {
             return Term::Array(value);
         }
