@@ -1,8 +1,8 @@
-//! What the parts of a kernel that devices call read and write.
+//! What the parts of kernels that devices call read and write.
 
 use super::shadow::{Name, Spot};
 use super::{Replay, Stop, collapse, fault, points};
-use crate::codegen::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
+use crate::codegen::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use crate::ir::Value;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_runtime::abi::{DType, KernelStep};
@@ -32,6 +32,53 @@ struct Touch {
     name: Name,
     /// The number of the point of its loops, where that matters.
     point: u64,
+}
+
+/// Into so many parts at most a device's share of a range is cut to see whether they meet.
+const MOST_PARTS: u64 = 256;
+
+/// Whether kernels may run for any part of their range before the next one: what a part writes, no other part touches. The order of
+/// panels, and how far each of the workers has come with them, is then all the same.
+pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stop> {
+    replay.shadow.next_step();
+    let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
+    for kernel in kernels {
+        for (part, call) in kernel.parts(replay) {
+            for store in &kernel.kernel.stores {
+                let ranges = kernel.stored(store, &call);
+                kernel.each_run(replay, &call, &store.access.address, ranges, |replay, at, len| {
+                    let Touch { slot, spot, .. } = kernel.touch(replay, &call, store.access.buffer, (at, len), part);
+                    match replay.shadow.claim(&spot, part) {
+                        true => Ok(()),
+                        false => fault(format!("two panels write byte {} of {}", spot.at, kernel.values[slot])),
+                    }
+                })?;
+            }
+        }
+    }
+    for kernel in kernels {
+        if !kernel.spans(replay, false).any(|read| written.iter().any(|written| meet(&read, written))) {
+            continue;
+        }
+        for (part, call) in kernel.parts(replay) {
+            kernel.loads(replay, &call, false, &mut |replay, Touch { slot, spot, .. }| match replay
+                .shadow
+                .is_undisturbed(&spot, part)
+            {
+                true => Ok(()),
+                false => {
+                    let value = kernel.values[slot];
+                    fault(format!("one panel reads byte {} of {value}, which another one overwrites", spot.at))
+                }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether bytes of arenas have some in common.
+fn meet((arena, a): &(u16, Range<u64>), (other, b): &(u16, Range<u64>)) -> bool {
+    arena == other && a.start < b.end && b.start < a.end
 }
 
 impl Accesses<'_> {
@@ -77,18 +124,32 @@ impl Accesses<'_> {
         if dynamic { vec![call(false), call(true)] } else { vec![call(false)] }
     }
 
+    /// The calls of all devices, each for a part of its share, and the numbers of the parts.
+    fn parts(&self, replay: &Replay<'_>) -> Vec<(u64, Call)> {
+        let calls = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device));
+        let parts = calls.flat_map(|call| {
+            let units = call.ranges[0].clone();
+            let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1);
+            units.clone().step_by(len as usize).zip(0..).map(move |(begin, part)| {
+                let mut ranges = call.ranges.clone();
+                ranges[0] = begin..(begin + len as i64).min(units.end);
+                (part, Call { device: call.device, scalars: call.scalars.clone(), ranges, last: call.last })
+            })
+        });
+        parts.collect()
+    }
+
     /// Whether something is written over what is read.
     fn overlaps(&self, replay: &Replay<'_>) -> bool {
-        let span = |slot: usize| {
+        self.spans(replay, true).any(|written| self.spans(replay, false).any(|read| meet(&written, &read)))
+    }
+
+    /// Where the buffers lie that it writes, or those that it reads.
+    fn spans(&self, replay: &Replay<'_>, written: bool) -> impl Iterator<Item = (u16, Range<u64>)> {
+        let slots = self.kernel.buffers.iter().enumerate().filter(move |(_, slot)| slot.written == written);
+        slots.map(|(slot, _)| {
             let place = self.step.buffers[slot];
             (place.arena, place.offset..place.offset + replay.bytes(self.values[slot]).max(1))
-        };
-        let slots = || self.kernel.buffers.iter().enumerate();
-        slots().filter(|(_, slot)| slot.written).any(|(written, _)| {
-            slots().filter(|(_, slot)| !slot.written).any(|(read, _)| {
-                let ((arena, a), (other, b)) = (span(written), span(read));
-                arena == other && a.start < b.end && b.start < a.end
-            })
         })
     }
 
@@ -102,12 +163,7 @@ impl Accesses<'_> {
     ) -> Result<(), Stop> {
         for store in &self.kernel.stores {
             let address = &store.access.address;
-            let mut ranges = call.ranges.clone();
-            if !store.combine.is_none_or(Combine::is_scan) {
-                // A reduction of nothing stores what it begins with.
-                let reduced = self.kernel.dims.iter().zip(&mut ranges).filter(|(dim, _)| dim.reduced);
-                reduced.for_each(|(_, range)| *range = 0..1);
-            }
+            let ranges = self.stored(store, call);
             let slot = store.access.buffer;
             if !address.dynamic.is_empty() {
                 self.each_run(replay, call, address, ranges, |replay, at, len| {
@@ -130,19 +186,40 @@ impl Accesses<'_> {
         Ok(())
     }
 
+    /// The points of the call's loops at which it stores.
+    fn stored(&self, store: &Store, call: &Call) -> Vec<Range<i64>> {
+        let mut ranges = call.ranges.clone();
+        if !store.combine.is_none_or(Combine::is_scan) {
+            // A reduction of nothing stores what it begins with.
+            let reduced = self.kernel.dims.iter().zip(&mut ranges).filter(|(dim, _)| dim.reduced);
+            reduced.for_each(|(_, range)| *range = 0..1);
+        }
+        ranges
+    }
+
     fn reads(&self, replay: &mut Replay<'_>, call: &Call, in_place: bool) -> Result<(), Stop> {
-        let check = |replay: &mut Replay<'_>, slot: usize, run: (i64, u64), point: u64| {
-            let Touch { spot, name, .. } = self.touch(replay, call, slot, run, point);
+        self.loads(replay, call, in_place, &mut |replay, Touch { slot, spot, name, point }| {
             replay.reads(&spot, name, self.values[slot])?;
             if in_place && !replay.shadow.is_undisturbed(&spot, point) {
                 let (device, at, value) = (spot.device, spot.at, self.values[slot]);
                 return fault(format!("device {device} reads byte {at} of {value}, which the same step overwrites"));
             }
             Ok(())
-        };
+        })
+    }
+
+    /// What a call loads, with the numbers of the points where these are asked for.
+    fn loads(
+        &self,
+        replay: &mut Replay<'_>,
+        call: &Call,
+        numbered: bool,
+        each: &mut dyn FnMut(&mut Replay<'_>, Touch) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         for inst in &self.kernel.insts {
             if let Inst::LoopInvariant { buffer, .. } = inst {
-                check(replay, *buffer, (0, 1), u64::MAX)?;
+                let touch = self.touch(replay, call, *buffer, (0, 1), u64::MAX);
+                each(replay, touch)?;
             }
         }
         // Where conditions on indices choose, an element may be out of reach where it is not chosen.
@@ -150,11 +227,12 @@ impl Accesses<'_> {
             .map(Elem)
             .filter(|elem| matches!(self.kernel.insts[elem.0 as usize], Inst::InRange { .. }))
             .collect();
-        if conditions.is_empty() && !in_place {
+        if conditions.is_empty() && !numbered {
             for inst in &self.kernel.insts {
                 if let Inst::Load { access, .. } = inst {
                     self.each_run(replay, call, &access.address, call.ranges.clone(), |replay, at, len| {
-                        check(replay, access.buffer, (at, len), u64::MAX)
+                        let touch = self.touch(replay, call, access.buffer, (at, len), u64::MAX);
+                        each(replay, touch)
                     })?;
                 }
             }
@@ -168,7 +246,8 @@ impl Accesses<'_> {
             for &load in needed.iter() {
                 if let Inst::Load { access, .. } = &self.kernel.insts[load] {
                     let at = self.address(call, &access.address, &index);
-                    check(replay, access.buffer, (at, 1), self.number(&index, &call.ranges))?;
+                    let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(&index, &call.ranges));
+                    each(replay, touch)?;
                 }
             }
         }

@@ -9,6 +9,7 @@
 //! - a step reads or writes beyond the buffer of its value;
 //! - two devices write one byte in one step, or one reads what another one writes in it;
 //! - a kernel reads, after it has overwritten it, what it should have read before;
+//! - kernels that run by panels touch in one panel what they write in another;
 //! - devices that hold different data of a value share its memory, or may take different ways to where they share what is written.
 //!
 //! What nobody has written has no name, so a value that is stored once for several devices, and that their shares do not cover, is
@@ -161,12 +162,16 @@ impl<'a> Replay<'a> {
         for step in steps {
             match step {
                 Step::Sync { .. } | Step::Post { .. } | Step::Await { .. } => {}
-                Step::Panels { kernels, .. } => flat.extend(kernels.iter().map(Flat::Kernel)),
+                Step::Panels { kernels, .. } => {
+                    let left = (0..kernels.len()).rev();
+                    flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
+                }
                 Step::Kernel(kernel) => flat.push(Flat::Kernel(kernel)),
                 other => flat.push(Flat::Other(other)),
             }
         }
         let mut flat = flat.into_iter();
+        let mut panels = Vec::new();
         for task in tasks {
             match task {
                 Task::Work(Work::Alias { .. } | Work::Constant { .. }) => {}
@@ -179,6 +184,12 @@ impl<'a> Replay<'a> {
                     let Some(step) = flat.next() else { return fault("a task has no step") };
                     self.shadow.next_step();
                     self.work(work, step)?;
+                    if let (Work::Kernel { buffers, .. }, Flat::Panels { kernel, left }) = (work, step) {
+                        panels.push(self.accesses(buffers, kernel));
+                        if left == 0 {
+                            accesses::run_by_panels(&std::mem::take(&mut panels), self)?;
+                        }
+                    }
                 }
                 Task::For { .. } | Task::While { .. } | Task::If { .. } => {
                     let Some(Flat::Other(step)) = flat.next() else { return fault("a loop or branch has no step") };
@@ -375,7 +386,10 @@ impl<'a> Replay<'a> {
 
     fn work(&mut self, work: &'a Work, step: Flat<'a>) -> Result<(), Stop> {
         match (work, step) {
-            (Work::Kernel { buffers, .. }, Flat::Kernel(step)) => self.kernel(buffers, step),
+            (Work::Kernel { buffers, .. }, Flat::Kernel(step) | Flat::Panels { kernel: step, .. }) => {
+                self.line = step.site.line;
+                self.accesses(buffers, step).replay(self)
+            }
             (Work::Product { product, .. }, Flat::Other(Step::Gemm(step))) => {
                 self.line = step.site.line;
                 self.product([product.a, product.b, product.c], step)
@@ -426,10 +440,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn kernel(&mut self, values: &[Value], step: &KernelStep) -> Result<(), Stop> {
-        self.line = step.site.line;
-        let kernel = &self.plan.kernels[step.kernel as usize];
-        Accesses { kernel, values, step }.replay(self)
+    fn accesses(&self, values: &'a [Value], step: &'a KernelStep) -> Accesses<'a> {
+        Accesses { kernel: &self.plan.kernels[step.kernel as usize], values, step }
     }
 
     /// Whole buffers, from another device's or from nobody's, which is zeros.
@@ -568,6 +580,11 @@ impl<'a> Replay<'a> {
 #[derive(Clone, Copy)]
 enum Flat<'a> {
     Kernel(&'a KernelStep),
+    /// A kernel that runs by panels with those next to it, of which so many are left.
+    Panels {
+        kernel: &'a KernelStep,
+        left: usize,
+    },
     Other(&'a Step),
 }
 

@@ -186,6 +186,11 @@ impl Shadow {
         })
     }
 
+    /// The same, but false if this device does so at another point, too.
+    pub fn claim(&mut self, spot: &Spot, point: u64) -> bool {
+        self.is_undisturbed(spot, point) && self.mark(spot, point)
+    }
+
     /// Whether nobody writes there in this step, but for this device at this very point of its loops.
     pub fn is_undisturbed(&self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);

@@ -126,3 +126,17 @@ fn buffers_have_ends() {
     };
     assert!(changed("fn main(x: f32[100]) { exp(x) }", longer).unwrap_err().contains("behind its end"));
 }
+
+#[test]
+fn panels_must_not_meet() {
+    let joined = |program: &mut Program| {
+        let mut kernels = Vec::new();
+        each_kernel(&mut program.body, &mut |kernel| kernels.push(kernel.clone()));
+        program.body.retain(|step| !matches!(step, Step::Kernel(_)));
+        program.body.push(Step::Panels { kernels, panel: 1 });
+    };
+    let by_rows = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); let t = s * s; (t[:, None] + x, t) }";
+    assert_eq!(changed(by_rows, joined), Ok(()));
+    let backwards = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); (s, flip(s)) }";
+    assert!(changed(backwards, joined).unwrap_err().contains("one panel reads byte"));
+}
