@@ -147,8 +147,11 @@ impl<'a> Scheduler<'a> {
     fn lower(&mut self, stmt: &Stmt, tasks: &mut Vec<Task>) {
         let rules = stmt.op.rules();
         let in_memory = |value: Value| self.inlined[value.0 as usize].is_none();
-        if rules.aliases() && in_memory(stmt.args[0]) {
-            return alias(stmt.args[0], stmt.results[0], tasks);
+        if let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice())
+            && rules.aliases(self.func.ty(from), self.func.ty(to), self.mesh)
+            && in_memory(from)
+        {
+            return alias(from, to, tasks);
         }
         let lowered = self.work(&stmt.origin, |lowering| {
             if rules.is_pointwise() {

@@ -17,7 +17,7 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::explicit;
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
-use crate::ir::types::ArrayType;
+use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -159,7 +159,7 @@ impl Rules for Reshape {
         self.trivial
     }
 
-    fn aliases(&self) -> bool {
+    fn aliases(&self, _: &Type, _: &Type, _: &Mesh) -> bool {
         true
     }
 

@@ -15,7 +15,7 @@ use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::parts::Parts;
-use crate::ir::sharding::{DimSharding, Sharding};
+use crate::ir::sharding::{DimSharding, Frame, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
 use crate::passes::reshard::{self, Traffic};
@@ -100,6 +100,18 @@ impl Rules for Reshard {
 
     fn is_pointwise(&self) -> bool {
         self.step == Step::Slice
+    }
+
+    /// An axis of one device divides nothing.
+    fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
+        let several = |axis: usize| mesh.axes[axis].size > 1;
+        let dividing = |ty: &Type| {
+            let axes = |dim: &DimSharding| dim.axes.iter().copied().filter(|&axis| several(axis as usize)).collect();
+            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.frame));
+            let partial = ty.sharding.unreduced.iter().filter(|&axis| several(axis)).collect::<AxisSet>();
+            (dims.collect::<Vec<(Vec<u8>, Option<Frame>)>>(), partial)
+        };
+        self.step == Step::Slice && dividing(from) == dividing(to)
     }
 
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {

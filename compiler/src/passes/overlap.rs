@@ -137,7 +137,7 @@ impl<'a> Order<'a> {
     fn is_worthwhile(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
         let [result] = stmt.results.as_slice() else { return false };
-        if self.placed[at] || stmt.op.rules().is_pointwise() || stmt.op.rules().aliases() {
+        if self.placed[at] || stmt.op.rules().is_pointwise() {
             return false;
         }
         let ty = self.func.ty(*result);

@@ -53,6 +53,14 @@ fn the_parts_of_a_long_sum_use_memory_each() {
 }
 
 #[test]
+fn an_axis_of_one_device_divides_nothing() {
+    let source =
+        |size| format!("mesh (X = {size});\nfn main(x: f32[100@X, 16], y: f32[16@X, 8]) {{ (x @ y, sum(x)) }}");
+    assert_eq!(shape(&program(&source(1)).body), "product kernel");
+    assert!(shape(&program(&source(2)).body).contains("exchange product"));
+}
+
+#[test]
 fn neighbours_are_read_before_they_are_overwritten() {
     let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = u + flip(u); } u }");
     assert_eq!(shape(&program.body), "copy for[kernel copy]");
