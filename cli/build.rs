@@ -23,7 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-check-cfg=cfg(embedded_runtime)");
     let (target, cargo) = (env::var("TARGET")?, env::var("CARGO")?);
     if env::var("PROFILE")? == "release" {
-        for changed in [runtime.join("src"), runtime.join("Cargo.toml"), runtime.join("../Cargo.lock")] {
+        for changed in
+            [runtime.join("src"), runtime.join("abi"), runtime.join("Cargo.toml"), runtime.join("../Cargo.lock")]
+        {
             println!("cargo:rerun-if-changed={}", changed.display());
         }
         let build =

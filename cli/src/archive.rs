@@ -72,11 +72,13 @@ impl ArchiveBuild<'_> {
              crate-type = [\"staticlib\"]\n\
              \n\
              [dependencies]\n\
+             spmdc-abi = {{ path = {:?} }}\n\
              spmdc-runtime = {{ path = {:?} }}\n\
              \n\
              [profile.release]\n\
              {}\n\
              strip = \"debuginfo\"\n",
+            self.runtime.join("abi"),
             self.runtime,
             if self.whole_program { "lto = \"fat\"\ncodegen-units = 1" } else { "lto = false" },
         )

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use spmdc_runtime::abi::{Binding, DType, Program};
+use spmdc_abi::{Binding, DType, Program};
 
 /// What a header speaks of; it is written by `Display`.
 pub struct Header<'a> {

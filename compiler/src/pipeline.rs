@@ -31,10 +31,10 @@ use crate::passes::reshard::{Plans, STEP};
 use crate::passes::share_halos::share_halos;
 use crate::passes::simplify::simplify;
 use crate::report::plan::{collectives, flops_per_device};
+use spmdc_abi::{Program, Site};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_runtime::abi::{Program, Site};
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-use spmdc_runtime::abi::*;
+use spmdc_abi::*;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use spmdc_runtime::abi::*;
-use spmdc_runtime::mesh::Mesh;
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::*;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 

@@ -1,7 +1,7 @@
 //! A whole array in the host's memory: row-major, native byte order. What enters and leaves a program has this form.
 
-use crate::abi::DType;
 use crate::trap::RunError;
+use spmdc_abi::DType;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostArray {
@@ -61,7 +61,7 @@ impl HostArray {
 /// An array that is read in blocks, so that no device needs the parts that other devices hold.
 ///
 /// ```
-/// use spmdc_runtime::abi::DType;
+/// use spmdc_abi::DType;
 /// use spmdc_runtime::array::{BlockSource, HostArray};
 /// let mut array = HostArray { dtype: DType::U8, shape: vec![2, 3], bytes: vec![0, 1, 2, 3, 4, 5] };
 /// let mut block = [0; 4];

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::{Constant, Layout, Place};
 use crate::array::{BlockSource, HostArray};
 use crate::collectives::{Move, Rows};
 use crate::memory::Memory;
-use crate::mesh::split_axes;
 use crate::trap::RunError;
+use spmdc_abi::mesh::split_axes;
+use spmdc_abi::{Constant, Layout, Place};
 
 /// Rows read at a time when a block is not stored as it is read: about this many bytes.
 const SLAB: usize = 1 << 20;

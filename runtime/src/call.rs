@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::abi::{DType, Image, Layout};
 use crate::array::{BlockSource, copy_block};
 use crate::report::RunOptions;
 use crate::session::Session;
 use crate::start::{Failure, decode, without_panic};
 use crate::trap::RunError;
+use spmdc_abi::{DType, Image, Layout};
 
 /// Programs by the address of their image.
 static LOADED: Mutex<BTreeMap<usize, Arc<Mutex<Session>>>> = Mutex::new(BTreeMap::new());

@@ -4,14 +4,14 @@
 //! not in somebody else's memory. What cannot be checked here is what kernels do, and that steps which touch the same memory
 //! are ordered by meetings.
 
-use crate::abi::{
+use crate::gemm;
+use crate::trap::RunError;
+use spmdc_abi::mesh::{Mesh, split_axes};
+use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
     GemmStep, KernelStep, Layout, LayoutDim, PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site,
     Step,
 };
-use crate::gemm;
-use crate::mesh::{Mesh, split_axes};
-use crate::trap::RunError;
 
 /// No size, range or stride of a real program comes near this.
 const HUGE: u64 = 1 << 48;
@@ -23,7 +23,7 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError>
             format!("the program is of version {}, this runtime of version {ABI_VERSION}", program.abi_version);
         return Err(RunError::internal(message));
     }
-    let mesh = Mesh::new(&program.mesh)?;
+    let mesh = Mesh::new(&program.mesh).map_err(RunError::internal)?;
     let checker = Checker { program, mesh, kernels };
     for arena in &program.arenas {
         checker.axis_set(arena.axes)?;

@@ -1,7 +1,7 @@
 //! Whether this processor can execute the code of a program.
 
-use crate::abi::CPU_FEATURES;
 use crate::trap::RunError;
+use spmdc_abi::CPU_FEATURES;
 
 /// Refuses features that this processor lacks, instead of stopping at the first unknown instruction. `needed` has a bit for each
 /// of [`CPU_FEATURES`].

@@ -8,7 +8,6 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 
-use crate::abi::{DType, KernelFn, Site, counted_index, out_of_bounds, trap};
 use crate::collectives::Move;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::Combine;
@@ -16,6 +15,7 @@ use crate::gemm::Product;
 use crate::launch::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
+use spmdc_abi::{DType, KernelFn, Site, counted_index, out_of_bounds, trap};
 
 /// One prepared operation.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use ::gemm::Parallelism;
 
-use crate::abi::{DType, GemmDim, GemmStep};
 use crate::memory::Memory;
-use crate::mesh::{Mesh, share};
 use crate::team::{Team, WORTH_SHARING};
+use spmdc_abi::mesh::{Mesh, share};
+use spmdc_abi::{DType, GemmDim, GemmStep};
 
 /// Nanoseconds that a multiplication and an addition take in f32, on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;

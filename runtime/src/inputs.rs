@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::abi::{Binding, DType};
 use crate::array::BlockSource;
 use crate::io::generated::{GeneratedSource, Pattern};
 use crate::io::npy::NpySource;
@@ -15,6 +14,7 @@ use crate::literal::Literal;
 use crate::random::{self, Distribution, RandomSource};
 use crate::suggest;
 use crate::trap::RunError;
+use spmdc_abi::{Binding, DType};
 
 /// One `--arg`: `path=value`.
 #[derive(Clone, Debug, PartialEq)]
@@ -360,9 +360,9 @@ impl BlockSource for KeySource {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::abi::{Layout, LayoutDim, Place};
     use crate::array::HostArray;
     use crate::io::npz::write_npz;
+    use spmdc_abi::{Layout, LayoutDim, Place};
 
     fn param(name: &str, dtype: DType, shape: &[usize]) -> Binding {
         let dims = shape.iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();

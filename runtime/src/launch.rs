@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::abi::Site;
 use crate::barrier::{Meeting, Parker};
 use crate::crew::{Crew, Tender};
 use crate::device::{Attendance, Context, Device, Position, State};
 use crate::memory::Memory;
-use crate::mesh::share;
 use crate::print::Print;
 use crate::team::Team;
 use crate::trap::{Failures, RunError};
+use spmdc_abi::Site;
+use spmdc_abi::mesh::share;
 
 /// What all workers of a session see.
 pub(crate) struct Shared {

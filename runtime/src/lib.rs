@@ -1,6 +1,5 @@
 //! What a compiled program runs on: devices as threads, collectives, files in and out. It knows no IR.
 
-pub mod abi;
 pub mod args;
 pub mod array;
 mod barrier;
@@ -11,7 +10,6 @@ mod collectives;
 mod cpu;
 mod crew;
 mod device;
-mod format;
 mod gemm;
 pub mod inputs;
 pub mod io;
@@ -19,7 +17,6 @@ mod launch;
 pub mod literal;
 mod load;
 pub mod memory;
-pub mod mesh;
 pub mod outputs;
 mod print;
 pub mod random;

@@ -5,9 +5,9 @@
 
 use half::{bf16, f16};
 
-use crate::abi::DType;
 use crate::array::HostArray;
 use crate::random;
+use spmdc_abi::DType;
 
 /// A literal before its type is known: all elements in row-major order.
 #[derive(Clone, Debug, PartialEq)]

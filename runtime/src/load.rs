@@ -11,20 +11,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::{
-    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program,
-    ReduceStep, Site, Step,
-};
+use crate::barrier::Meeting;
 use crate::check::overlap;
 use crate::collectives::{Move, exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op, Panels};
+use crate::gemm;
 use crate::launch::{Outline, Staff};
 use crate::memory::Memory;
-use crate::mesh::{Mesh, share};
 use crate::print::Print;
 use crate::team::WORTH_SHARING;
 use crate::trap::RunError;
-use crate::{abi::CollectiveKind, barrier::Meeting, gemm};
+use spmdc_abi::CollectiveKind;
+use spmdc_abi::mesh::{Mesh, share};
+use spmdc_abi::{
+    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program,
+    ReduceStep, Site, Step,
+};
 
 /// What a program is made into.
 pub(crate) struct Loaded {
@@ -272,7 +274,7 @@ impl<'a> Loader<'a> {
         let moves: Vec<Vec<Move>> =
             devices.map(|device| exchange::plan(self.memory, step, group, device)).collect::<Result<_, _>>()?;
         let any = moves.iter().any(|moves| !moves.is_empty());
-        let bytes = |shards: &crate::abi::Shards| {
+        let bytes = |shards: &spmdc_abi::Shards| {
             let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
             (elements * shards.layout.dtype.size()) as u64
         };

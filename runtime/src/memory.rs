@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::abi::{Arena, AxisSet, Place, Program};
-use crate::mesh::Mesh;
 use crate::trap::RunError;
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::{Arena, AxisSet, Place, Program};
 
 /// Mappings from this size on are aligned to huge pages and ask for them.
 const HUGE_PAGE: usize = 2 << 20;
@@ -269,7 +269,7 @@ fn group_limit(groups: &str, root: &Path) -> Option<u64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::abi::{BufferInfo, MeshAxis, Site};
+    use spmdc_abi::{BufferInfo, MeshAxis, Site};
 
     fn mesh() -> Mesh {
         Mesh::new(&[MeshAxis { name: "X".into(), size: 2 }, MeshAxis { name: "Y".into(), size: 3 }]).unwrap()
@@ -307,7 +307,7 @@ mod tests {
             site: Site { file: 0, line, column: 1 },
         };
         let program = Program {
-            abi_version: crate::abi::ABI_VERSION,
+            abi_version: spmdc_abi::ABI_VERSION,
             entry: "main".into(),
             files: vec![],
             mesh: vec![],

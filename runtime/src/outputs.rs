@@ -5,7 +5,6 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::abi::Binding;
 use crate::array::HostArray;
 use crate::io::npy::write_npy;
 use crate::io::npz::write_npz;
@@ -13,6 +12,7 @@ use crate::io::{check_writable, resolve};
 use crate::show;
 use crate::suggest;
 use crate::trap::RunError;
+use spmdc_abi::Binding;
 
 /// One file to write, and which results go into it.
 #[derive(Debug, PartialEq)]
@@ -174,8 +174,8 @@ fn extension(path: &Path) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::abi::{DType, Layout, Place};
     use crate::io::npz::NpzArchive;
+    use spmdc_abi::{DType, Layout, Place};
 
     fn results(names: &[&str]) -> Vec<Binding> {
         let layout = Layout { dtype: DType::I32, dims: Vec::new() };

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use crate::abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 use crate::blocks::gather;
 use crate::memory::Memory;
 use crate::show;
 use crate::start::unwritable_output;
 use crate::trap::RunError;
+use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 
 /// A prepared `Print` step.
 #[derive(Debug)]

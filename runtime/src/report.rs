@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::abi::CollectiveKind;
+use spmdc_abi::CollectiveKind;
 
 #[derive(Clone, Debug)]
 pub struct RunOptions {

@@ -1,7 +1,8 @@
 //! A loaded program: give it its parameters, run it as often as you like, read its results.
 //!
 //! ```no_run
-//! # use spmdc_runtime::{abi::{Kernels, Program}, array::HostArray, report::RunOptions, session::Session, trap::RunError};
+//! # use spmdc_abi::{Kernels, Program};
+//! # use spmdc_runtime::{array::HostArray, report::RunOptions, session::Session, trap::RunError};
 //! # fn example(program: Program, kernels: Kernels, mut x: HostArray) -> Result<HostArray, RunError> {
 //! let mut session = Session::load(program, kernels, RunOptions::default())?;
 //! session.write_param(0, &mut x)?;
@@ -15,7 +16,6 @@ use std::io::Write;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use crate::abi::{Binding, CollectiveKind, Kernels, Program};
 use crate::array::{BlockSource, HostArray};
 use crate::blocks;
 use crate::check::check;
@@ -24,6 +24,7 @@ use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::trap::RunError;
+use spmdc_abi::{Binding, CollectiveKind, Kernels, Program};
 
 /// A program in memory, with its threads. Buffers and threads are kept from run to run.
 pub struct Session {

@@ -1,7 +1,8 @@
 //! Arrays as text, exactly as `str(numpy.array(...))` writes them.
 //!
 //! ```
-//! use spmdc_runtime::{abi::DType, array::HostArray, show};
+//! use spmdc_abi::DType;
+//! use spmdc_runtime::{array::HostArray, show};
 //! let bytes = [1.5f32, 2.0, -0.25].iter().flat_map(|x| x.to_ne_bytes()).collect();
 //! let array = HostArray { dtype: DType::F32, shape: vec![3], bytes };
 //! assert_eq!(show::format(&array), "[ 1.5   2.   -0.25]");
@@ -17,8 +18,8 @@ use std::fmt::Write;
 
 use half::{bf16, f16};
 
-use crate::abi::{DType, Form, Spec};
 use crate::array::HostArray;
+use spmdc_abi::{DType, Form, Spec};
 
 const LINE_WIDTH: usize = 75;
 /// Arrays of more elements show only the edges of each dimension.

@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::abi::{Binding, Image, Kernels, Program};
 use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
 use crate::cpu;
@@ -28,6 +27,7 @@ use crate::outputs::{self, Outputs};
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::trap::RunError;
+use spmdc_abi::{Binding, Image, Kernels, Program};
 
 /// What went wrong, as the user is told.
 #[derive(Clone, Debug, PartialEq)]

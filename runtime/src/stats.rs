@@ -70,8 +70,8 @@ fn round(ms: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::CollectiveKind;
     use crate::report::CollectiveTotal;
+    use spmdc_abi::CollectiveKind;
 
     fn report(run_ms: f64) -> RunReport {
         let total = CollectiveTotal { kind: CollectiveKind::AllReduce, count: 3, bytes: 96 };

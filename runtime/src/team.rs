@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::abi::trap;
 use crate::barrier::Parker;
 use crate::trap::RunError;
+use spmdc_abi::trap;
 
 /// Work below this many nanoseconds is not worth telling others about.
 pub(crate) const WORTH_SHARING: f64 = 20_000.0;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::abi::{Program, Site};
+use spmdc_abi::{Program, Site};
 
 /// Why a program could not be loaded, or stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]

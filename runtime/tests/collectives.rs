@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use spmdc_runtime::abi::*;
+use spmdc_abi::*;
 use spmdc_runtime::array::HostArray;
 
 /// A layout change: from which arena axes to which.

@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::*;
-use spmdc_runtime::abi::*;
+use spmdc_abi::*;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::report::RunOptions;
 

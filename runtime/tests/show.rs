@@ -1,7 +1,7 @@
 //! Arrays print as NumPy prints them: `golden/show.txt` holds arrays and their text, written by `golden/make_show.py`.
 #![allow(clippy::unwrap_used)]
 
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::show;
 

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-use spmdc_runtime::abi::{
+use spmdc_abi::{
     ABI_VERSION, Arena, AxisSet, Binding, DType, Image, Kernels, Layout, LayoutDim, MeshAxis, Place, Program, Site,
     Step,
 };

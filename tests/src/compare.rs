@@ -1,7 +1,7 @@
 //! Comparing arrays: integers and bools exactly, floats within a tolerance that fits how they were computed.
 
 use half::{bf16, f16};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 use spmdc_runtime::array::HostArray;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

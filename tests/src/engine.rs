@@ -1,6 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
+use spmdc_abi::Kernels;
 use spmdc_compiler::check::sources::{NoSources, SourceSet};
 use spmdc_compiler::check::{CheckOptions, MeshOverride};
 use spmdc_compiler::codegen::jit;
@@ -11,7 +12,6 @@ use spmdc_compiler::ir::{Module, Stage};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
-use spmdc_runtime::abi::Kernels;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
 use spmdc_runtime::report::RunOptions;

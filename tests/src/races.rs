@@ -7,9 +7,9 @@
 //!
 //! Devices that do one step at the same time divide what it writes, which is not looked at here.
 
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
 use spmdc_compiler::codegen::loops::Kernel;
-use spmdc_runtime::abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
-use spmdc_runtime::mesh::Mesh;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -135,7 +135,7 @@ impl Watch<'_> {
             }
             Step::Fetch(step) => {
                 for part in &step.parts {
-                    let len = |len: fn(&spmdc_runtime::abi::FetchDim) -> usize| {
+                    let len = |len: fn(&spmdc_abi::FetchDim) -> usize| {
                         part.dims.iter().map(|dim| len(dim) as u64).product::<u64>() * part.dtype.size() as u64
                     };
                     self.all(part.from, len(|dim| dim.from_len), self.with_sharers(step.group, part.to), step.site);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Whole inputs of an entry point, to be damaged.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
-    let array = HostArray::zeros(spmdc_runtime::abi::DType::F32, &[3, 4]);
+    let array = HostArray::zeros(spmdc_abi::DType::F32, &[3, 4]);
     match target {
         "npy" => {
             let path = folder.path().join("a.npy");

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use spmdc_abi::CollectiveKind;
 use spmdc_compiler::check::sources::SourceSet;
 use spmdc_compiler::ir::mesh::Mesh;
 use spmdc_compiler::ir::types::Type;
@@ -10,7 +11,6 @@ use spmdc_compiler::ir::{Module, Stage};
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::layout::{Style, draw_split, remarks};
 use spmdc_compiler::report::plan::{Collective, plan};
-use spmdc_runtime::abi::CollectiveKind;
 
 use super::plan::{Total, total};
 use super::viz::named_values;

@@ -20,10 +20,10 @@ use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Block, Stmt, Value, walk};
 use crate::ops::control::ManualRegion;
 use crate::ops::reshard::Reshard;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 
 /// A leaf of an argument or result, with its declared type if there is one.
 struct Leaf<'t> {

@@ -14,11 +14,11 @@ use crate::ir::types::Type;
 use crate::ir::{Block, Stage, Value};
 use crate::ops::Op;
 use crate::ops::factors::FactorKind;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 
 /// The stage that a header names. `ast` is the source itself.
 pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {

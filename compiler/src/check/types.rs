@@ -17,12 +17,12 @@ use crate::ir::sharding::{self, DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
 use crate::ops::shape::{self, MAX_RANK};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::{
     self, BinaryOp, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr,
 };
 use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
 /// A type whose names are resolved; its sizes may mention size parameters.

@@ -8,7 +8,7 @@ use super::tile;
 use super::vector::{Bundle, memory};
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Type, Value};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// How the elements of the lanes lie in memory.
 #[derive(PartialEq)]

@@ -7,8 +7,8 @@ use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ops::number;
+use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{LayoutDim, Scalar};
 use std::ops::Range;
 
 /// What a kernel needs to know of the program around it.

@@ -9,7 +9,7 @@ use super::strip::Strips;
 use super::tile;
 use super::work::work;
 use crate::ops::elementwise::BinaryOp;
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// An element that is not beside its neighbour costs a scalar access and a move into or out of its lane.
 const STRIDED: f64 = 2.0;

@@ -10,7 +10,7 @@
 use super::loops::{Access, Kernel};
 use super::nest::Nest;
 use crate::ir::machine::Machine;
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// The number of units; 1 where each of them has memory to itself.
 pub fn grain(kernel: &Kernel, machine: &Machine) -> u32 {
@@ -35,7 +35,7 @@ pub fn grain(kernel: &Kernel, machine: &Machine) -> u32 {
 mod tests {
     use super::*;
     use crate::codegen::loops::{Affine, BufferSlot, Combine, Elem, Extent, Inst, LoopDim, Store};
-    use spmdc_runtime::abi::ReduceOp;
+    use spmdc_abi::ReduceOp;
 
     /// `y[address of to] (+)= x[address of from]`, over a range of 64 and 1000 within.
     fn kernel(from: [i64; 2], to: [i64; 2], dtype: DType) -> Kernel {

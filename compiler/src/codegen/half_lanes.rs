@@ -6,7 +6,7 @@
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, I32};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 const F32_INFINITY: i64 = 0x7f80_0000;
 /// 2^-14, the smallest `f16` that is not subnormal.

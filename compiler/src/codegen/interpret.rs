@@ -6,8 +6,8 @@
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use crate::ops::elementwise::{BinaryOp, CompareOp};
 use crate::ops::number;
+use spmdc_abi::{DType, ReduceOp, trap};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{DType, ReduceOp, trap};
 
 /// As a `KernelFn` would: runs a part of the range over whole buffers, and returns 0 or a trap code.
 pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {

@@ -3,13 +3,13 @@
 use super::loops::Kernel;
 use super::machine::{self, Code, CodegenError, Destination, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
-use crate::math::{self, MathFn, MathFn2, Rare, Scalar};
+use spmdc_math::{self, MathFn, MathFn2, Rare, Scalar};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
-use spmdc_runtime::abi::{KernelFn, Kernels};
+use spmdc_abi::{KernelFn, Kernels};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {

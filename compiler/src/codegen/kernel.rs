@@ -29,8 +29,8 @@ use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use spmdc_abi::{DType, trap};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{DType, trap};
 
 /// What a kernel's code depends on besides the kernel.
 #[derive(Clone, Copy)]

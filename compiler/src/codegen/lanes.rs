@@ -5,7 +5,7 @@
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector};
-use crate::math::{self, Lanes, MathFn, MathFn2, Rare};
+use spmdc_math::{self, Lanes, MathFn, MathFn2, Rare};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I32, I64};
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value};

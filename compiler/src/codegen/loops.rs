@@ -7,8 +7,8 @@
 //! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
 
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_abi::{DType, ReduceOp, Scalar, trap};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{DType, ReduceOp, Scalar, trap};
 
 /// A value of the body: the index of its instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

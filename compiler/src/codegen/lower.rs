@@ -6,7 +6,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Func, Stmt, Value};
-use spmdc_runtime::abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
@@ -63,7 +63,7 @@ pub struct Cutout {
     /// Whether another part, over the same buffers, is right in front of it. Each device works on the same units of both, so
     /// nobody waits between them.
     pub continues: bool,
-    /// As in [`spmdc_runtime::abi::KernelStep`], of the larger kernel.
+    /// As in [`spmdc_abi::KernelStep`], of the larger kernel.
     pub grain: u32,
 }
 
@@ -96,7 +96,7 @@ pub enum Work {
         to: Value,
         bytes: Vec<u8>,
     },
-    /// As [`spmdc_runtime::abi::ExchangeStep`].
+    /// As [`spmdc_abi::ExchangeStep`].
     Exchange {
         kind: CollectiveKind,
         group: AxisSet,
@@ -105,7 +105,7 @@ pub enum Work {
         counts: bool,
         origin: Origin,
     },
-    /// As [`spmdc_runtime::abi::ReduceStep`].
+    /// As [`spmdc_abi::ReduceStep`].
     Reduce {
         kind: CollectiveKind,
         op: ReduceOp,
@@ -116,7 +116,7 @@ pub enum Work {
         counts: bool,
         origin: Origin,
     },
-    /// As [`spmdc_runtime::abi::PermuteStep`].
+    /// As [`spmdc_abi::PermuteStep`].
     Permute {
         axes: Vec<u8>,
         source: Vec<Option<u32>>,
@@ -124,7 +124,7 @@ pub enum Work {
         to: Value,
         origin: Origin,
     },
-    /// As [`spmdc_runtime::abi::FetchStep`].
+    /// As [`spmdc_abi::FetchStep`].
     Fetch {
         kind: CollectiveKind,
         group: AxisSet,
@@ -132,7 +132,7 @@ pub enum Work {
         bytes: u64,
         origin: Origin,
     },
-    /// As [`spmdc_runtime::abi::Step::CheckIndex`].
+    /// As [`spmdc_abi::Step::CheckIndex`].
     CheckIndex {
         index: Value,
         extent: i64,

@@ -5,7 +5,7 @@
 //! register, so that the loop around the call keeps its own ones. A bulk function is a loop of scalar calls.
 
 use super::vector::{Bundle, Vector, memory};
-use crate::math::{MathFn, MathFn2, Rare};
+use spmdc_math::{MathFn, MathFn2, Rare};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{

@@ -10,7 +10,7 @@
 use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, Store};
 use super::strip::Strips;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
-use spmdc_runtime::abi::{DType, Scalar};
+use spmdc_abi::{DType, Scalar};
 
 /// The number of iterations of a loop.
 #[derive(Clone, Debug, PartialEq)]

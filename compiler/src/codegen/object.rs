@@ -6,7 +6,7 @@
 //! | the name of a library | a function of the arrays that the program takes and fills: gives them to `spmd_call` |
 //!
 //! Everything else in the object is local, so that several libraries can be linked into one program. The program itself, encoded,
-//! and the table of its kernels are found through an [`Image`](spmdc_runtime::abi::Image), which both functions pass on.
+//! and the table of its kernels are found through an [`Image`](spmdc_abi::Image), which both functions pass on.
 
 use super::jit::define;
 use super::loops::Kernel;
@@ -66,7 +66,7 @@ pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Resul
     module.finish().emit().map_err(internal)
 }
 
-/// The data of `spmdc_runtime::abi::Image`: five words, in its order.
+/// The data of `spmdc_abi::Image`: five words, in its order.
 fn image(module: &mut ObjectModule, program: &[u8], kernels: &[FuncId], features: u64) -> Result<DataId, CodegenError> {
     let mut table = DataDescription::new();
     table.define(vec![0; 8 * kernels.len().max(1)].into_boxed_slice());
@@ -161,7 +161,7 @@ mod tests {
     use super::super::tests::{bytes, elements, elementwise};
     use super::*;
     use crate::ops::elementwise::{BinaryOp, UnaryOp};
-    use spmdc_runtime::abi::DType;
+    use spmdc_abi::DType;
 
     /// A C program in the runtime's place: what it sees of an image, and kernels that compute what the interpreter does.
     const MAIN: &str = r#"

@@ -17,7 +17,7 @@ use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use super::lower::Cutout;
 use super::nest::{operands, scalar_bounds};
 use crate::ir::machine::Machine;
-use spmdc_runtime::abi::{DType, Scalar};
+use spmdc_abi::{DType, Scalar};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {

@@ -12,7 +12,7 @@ use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
-use spmdc_runtime::abi::{DType, ReduceOp};
+use spmdc_abi::{DType, ReduceOp};
 
 /// The partial results of one store.
 #[derive(Clone, Debug)]

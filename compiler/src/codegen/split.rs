@@ -148,7 +148,7 @@ mod tests {
                 access: Access { buffer: 1, address: Affine::default() },
                 dtype: DType::F32,
                 value: Elem(0),
-                combine: Some(Combine::Reduce(spmdc_runtime::abi::ReduceOp::Sum)),
+                combine: Some(Combine::Reduce(spmdc_abi::ReduceOp::Sum)),
             }],
             ..Kernel::default()
         }

@@ -24,7 +24,7 @@ use super::nest::{Cut, Nest};
 use super::vector::Bundle;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// Room on the stack for partial results; more would need its pages probed.
 const ROOM: u32 = 2048;
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::ops::elementwise::CompareOp;
     use crate::ops::number;
-    use spmdc_runtime::abi::ReduceOp;
+    use spmdc_abi::ReduceOp;
 
     const ROWS: i64 = 1003;
     const COLUMNS: i64 = 293;

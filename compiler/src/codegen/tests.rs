@@ -9,7 +9,7 @@ use super::machine::Destination;
 use super::machine::{Cpu, isa_of};
 use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ops::number;
-use spmdc_runtime::abi::{DType, KernelFn, LayoutDim, ReduceOp, Scalar, trap};
+use spmdc_abi::{DType, KernelFn, LayoutDim, ReduceOp, Scalar, trap};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::__m128i;
 

@@ -5,7 +5,7 @@ use super::jit;
 use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use crate::ops::number;
-use spmdc_runtime::abi::{DType, ReduceOp};
+use spmdc_abi::{DType, ReduceOp};
 use std::time::Instant;
 
 fn dim(extent: u64, reduced: bool) -> LoopDim {

@@ -2,7 +2,7 @@
 
 use super::loops::Inst;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// Instructions for one element.
 pub fn work(inst: &Inst) -> f64 {

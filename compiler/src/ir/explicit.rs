@@ -17,8 +17,8 @@ use crate::ops::reshape::Reshape;
 use crate::ops::reshard::Step;
 use crate::ops::{Mismatch, Op, called};
 use crate::passes::reshard;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
-use spmdc_runtime::abi::ReduceOp;
 
 /// One way to make a layout unambiguous.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use super::mesh::Mesh;
 use super::sharding::{DimSharding, Sharding};
 use super::types::{ArrayType, Type};
 use super::window::{DimMap, overlap};
-use spmdc_runtime::abi::FetchDim;
+use spmdc_abi::FetchDim;
 use std::ops::Range;
 
 /// What lies on one side of each block.

@@ -28,8 +28,8 @@ use crate::ops::Op;
 use crate::ops::factors::Factors;
 use mesh::Mesh;
 use origin::Origin;
+use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::CollectiveKind;
 use std::fmt;
 use types::{ArrayType, AxisSet, Type};
 

@@ -10,7 +10,7 @@ use crate::ir::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
 use crate::ops::number::to_float;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 
 /// What is known at compile time of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

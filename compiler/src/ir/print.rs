@@ -21,9 +21,9 @@ use crate::ir::{Block, Func, Module, Stage, Stmt, Value};
 use crate::ops::control::{ForLoop, ManualRegion};
 use crate::ops::reshard::Reshard;
 use crate::ops::{Op, Rules};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a span is, as `line:column`; None leaves the comment out.

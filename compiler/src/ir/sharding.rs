@@ -6,7 +6,7 @@
 
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

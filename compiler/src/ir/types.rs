@@ -2,7 +2,7 @@
 
 use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
-pub use spmdc_runtime::abi::{AxisSet, DType};
+pub use spmdc_abi::{AxisSet, DType};
 
 /// An element type and a shape: what an op computes from its operands, whatever their layout.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::ir::partial_sums::Factor;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::{Mismatch, Op};
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 
 /// The types of the results; `factors` says what is known of the operands' elements.
 pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {

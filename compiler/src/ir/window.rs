@@ -14,7 +14,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::shape::MAX_ELEMENTS;
-use spmdc_runtime::abi::{FetchDim, FetchRun, Scalar};
+use spmdc_abi::{FetchDim, FetchRun, Scalar};
 use std::ops::Range;
 
 /// One dimension of a window: `before` places without an element, then `len` elements, then `after` places without one. Element

@@ -9,7 +9,7 @@ use crate::codegen::loops::{Affine, Elem};
 use crate::ir::margin::{DimSpread, Spread, Stretch};
 use crate::ir::types::Type;
 use crate::ir::{Stmt, Value};
-use spmdc_runtime::abi::Scalar;
+use spmdc_abi::Scalar;
 
 /// The element of a window at an index of this device's block.
 pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index: &[Affine]) -> Elem {

@@ -15,9 +15,9 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::passes::reshard::{self, Traffic};
+use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{CollectiveKind, ReduceOp};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {

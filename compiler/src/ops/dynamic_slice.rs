@@ -21,10 +21,10 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 
 /// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: so many places of dimensions 0 and 2, from i and j on. All of them exist.
 #[derive(Clone, Debug, PartialEq)]

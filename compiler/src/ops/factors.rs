@@ -5,7 +5,7 @@
 //! to `[128]` is `ab->(ab)`. From the rule follow propagation, the types of explicit axes, partitioning, and cost.
 
 use crate::ir::types::ArrayType;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 
 /// What it means for an op that one of its factors is split over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

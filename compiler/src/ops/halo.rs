@@ -22,9 +22,9 @@ use crate::ir::window::{DimMap, Flow, Reaches, flow};
 use crate::ir::{Stmt, Value};
 use crate::ops::factors::Factors;
 use crate::passes::reshard::Traffic;
+use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{CollectiveKind, FetchDim};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Halo {

@@ -19,10 +19,10 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
+use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{ReduceOp, counted_index, out_of_bounds};
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]

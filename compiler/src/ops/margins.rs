@@ -21,9 +21,9 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::window::{Flow, flow};
 use crate::passes::reshard::Traffic;
+use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{CollectiveKind, FetchDim};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -60,9 +60,9 @@ use crate::ir::window::WindowMap;
 use crate::ir::{Func, Stmt};
 use crate::passes::reshard::Traffic;
 use factors::Factors;
+use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::CollectiveKind;
 
 /// Operands that an op does not take; the place is added by who asked.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,8 @@ use crate::check::term::Term;
 use crate::ir::Value;
 use crate::ir::build::Builder;
 use crate::ir::types::DType;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::ReduceOp;
 
 pub struct Neural;
 

@@ -7,16 +7,16 @@
 //!
 //! ```
 //! use spmdc_compiler::ops::{elementwise::BinaryOp, number};
-//! use spmdc_runtime::abi::DType;
+//! use spmdc_abi::DType;
 //! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 0xf9, 2), Some(0xfc)); // -7 // 2 is -4
 //! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 7, 0), None);
 //! ```
 
 use super::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ir::types::DType;
-use crate::math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
+use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use half::{bf16, f16};
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 use std::cmp::Ordering;
 
 /// The value of a bool or integer element.

@@ -13,11 +13,11 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
 use crate::report::layout::{Style, draw};
+use spmdc_abi::{Form, Piece, Spec, pieces};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{Form, Piece, Spec, pieces};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {

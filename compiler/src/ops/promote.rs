@@ -25,7 +25,7 @@ pub type Operand<'a> = (&'a Term, Span);
 ///
 /// ```
 /// use spmdc_compiler::ops::promote::join;
-/// use spmdc_runtime::abi::DType;
+/// use spmdc_abi::DType;
 /// assert_eq!(join(DType::U32, DType::I32), Some(DType::I64));
 /// assert_eq!(join(DType::I64, DType::Bf16), Some(DType::Bf16));
 /// ```

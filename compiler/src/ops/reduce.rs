@@ -20,9 +20,9 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::ReduceOp;
 
 /// The name of a reduction in the language.
 pub fn reduction_name(op: ReduceOp) -> &'static str {

@@ -19,10 +19,10 @@ use crate::ir::sharding::{DimSharding, Frame, Sharding};
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Stmt, Value};
 use crate::passes::reshard::{self, Traffic};
+use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{CollectiveKind, Scalar};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

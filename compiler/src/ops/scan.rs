@@ -20,9 +20,9 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, block_range};
 use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Stmt, Value};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::ReduceOp;
 
 /// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the blocks before it.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,9 +14,9 @@ use crate::ir::Value;
 use crate::ir::build::Builder;
 use crate::ir::types::DType;
 use crate::ops::constant::Constant;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::ReduceOp;
 
 pub struct Statistics;
 

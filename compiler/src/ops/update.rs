@@ -19,10 +19,10 @@ use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Stmt, Value};
+use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::Scalar;
 
 /// Which places of a dimension are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::ir::{Block, Func, Stmt, Value};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::reshard::Step;
 use crate::ops::{Op, Reads};
-use spmdc_runtime::abi::CollectiveKind;
+use spmdc_abi::CollectiveKind;
 
 /// A loop nest of more operations than this spills more than it saves.
 const MAX_BODY: usize = 48;

@@ -39,7 +39,7 @@ use crate::passes::exchange_halos::window_of;
 use crate::passes::propagate::{Assignment, Projection};
 use crate::passes::reshard::{Planner, Plans, exchange};
 use costs::Costs;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 use std::collections::BTreeMap;
 
 /// Bytes that a device might receive in the time of one operation.

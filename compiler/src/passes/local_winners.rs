@@ -22,7 +22,7 @@ use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{ArgReduce, Reduce};
 use crate::ops::reshape::Reshape;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 
 /// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
 pub fn local_winners(mut module: Module) -> Module {

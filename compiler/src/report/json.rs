@@ -6,8 +6,8 @@ use crate::ir::mesh::AxisKind;
 use crate::ir::types::Type;
 use crate::ir::{Module, Value};
 use serde::Serialize;
+use spmdc_abi::Program;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::Program;
 
 /// What is known of a module and the program that was made of it, in the order in which it prints.
 #[derive(Serialize)]

@@ -5,10 +5,10 @@
 use super::plan::{Collective, collectives};
 use crate::ir::Module;
 use crate::ir::types::Type;
+use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::CollectiveKind;
 
 /// An array of at least this many bytes on every device is a large one.
 pub const LARGE: u64 = 16 << 20;

@@ -6,8 +6,8 @@ use crate::ir::types::{AxisSet, DType};
 use crate::ir::{Block, Func, Module, Stmt};
 use crate::ops::Op;
 use crate::passes::reshard::Traffic;
+use spmdc_abi::{CollectiveKind, Program};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{CollectiveKind, Program};
 
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,9 @@
 //! writes only what it holds itself: an all_gather into shared memory copies every byte once in all.
 
 use super::{Move, Sides};
-use crate::abi::{AxisSet, ExchangeStep};
 use crate::memory::Memory;
 use crate::trap::RunError;
+use spmdc_abi::{AxisSet, ExchangeStep};
 
 /// What the device copies, given all the devices that take part (`group`). What already is in place is left out.
 pub(crate) fn plan(memory: &Memory, step: &ExchangeStep, group: AxisSet, device: usize) -> Result<Vec<Move>, RunError> {
@@ -24,8 +24,8 @@ pub(crate) fn plan(memory: &Memory, step: &ExchangeStep, group: AxisSet, device:
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
-    use crate::mesh::Mesh;
+    use spmdc_abi::mesh::Mesh;
+    use spmdc_abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
 
     /// X = 2, Y = 4.
     fn mesh() -> Mesh {

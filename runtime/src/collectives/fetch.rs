@@ -3,9 +3,9 @@
 //! Cost: each device reads exactly the elements that it lacks. Which these are the compiler has listed.
 
 use super::{Move, Rows, Stride};
-use crate::abi::{AxisSet, FetchPart, FetchRun, FetchStep};
 use crate::memory::Memory;
 use crate::trap::RunError;
+use spmdc_abi::{AxisSet, FetchPart, FetchRun, FetchStep};
 
 /// What the device copies, given all the devices that take part (`group`).
 pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<Move>, RunError> {

@@ -14,10 +14,10 @@ pub(crate) mod reduce;
 
 use std::ops::Range;
 
-use crate::abi::{AxisSet, Layout, Shards, Site};
 use crate::memory::Memory;
-use crate::mesh::{Mesh, share, split_axes};
 use crate::trap::RunError;
+use spmdc_abi::mesh::{Mesh, share, split_axes};
+use spmdc_abi::{AxisSet, Layout, Shards, Site};
 
 /// One dimension of a walk over two arrays in step: how often, and how many bytes each goes on every time.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 //! Cost: one copy per device. A device that nobody sends to fills its buffer with zeros.
 
 use super::{Move, Rows};
-use crate::abi::{AxisSet, PermuteStep};
 use crate::memory::Memory;
-use crate::mesh::share;
 use crate::trap::RunError;
+use spmdc_abi::mesh::share;
+use spmdc_abi::{AxisSet, PermuteStep};
 
 /// What one device does in a permutation.
 #[derive(Clone, Debug)]

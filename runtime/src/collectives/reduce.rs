@@ -10,9 +10,9 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::{Piece, Rows, Sides};
-use crate::abi::{AxisSet, DType, ReduceOp, ReduceStep};
 use crate::memory::Memory;
 use crate::trap::RunError;
+use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
 
 /// Elements that are carried through all partial values at a time: they stay in registers or at least in the fastest cache.
 const TILE: usize = 64;

@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 
-use crate::abi::DType;
 use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
+use spmdc_abi::DType;
 
 /// An array whose elements follow from their places.
 pub struct GeneratedSource {

@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::abi::DType;
 use crate::array::{BlockSource, HostArray, for_each_row};
 use crate::io::zip::Packed;
 use crate::io::{Bytes, Input, RowReader, next_of_pipe, unreadable, write_file};
 use crate::trap::RunError;
+use spmdc_abi::DType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 

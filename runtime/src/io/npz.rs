@@ -57,8 +57,8 @@ pub fn write_npz(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunEr
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::abi::DType;
     use crate::array::BlockSource;
+    use spmdc_abi::DType;
 
     /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` alike.
     const STORED: &[u8] = include_bytes!("../../tests/golden/stored.npz");

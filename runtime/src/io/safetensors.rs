@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use crate::abi::DType;
 use crate::io::npy::NpySource;
 use crate::io::{Bytes, unreadable};
 use crate::trap::RunError;
+use spmdc_abi::DType;
 
 /// No header is longer: it is read whole, and takes several times as much memory as it has bytes.
 const MOST_HEADER_BYTES: u64 = 16 << 20;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use spmdc_runtime::abi::*;
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::*;
 use spmdc_runtime::array::HostArray;
-use spmdc_runtime::mesh::Mesh;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;

@@ -6,7 +6,7 @@
 //! of the reference is known as well.
 //!
 //! ```no_run
-//! use spmdc_runtime::abi::DType;
+//! use spmdc_abi::DType;
 //! use spmdc_tests::accuracy::{Function, Sweep};
 //! let sweep = Sweep { samples: Some(1 << 20), threads: 2 };
 //! let errors = sweep.run(Function::from_name("exp").ok_or("no such function")?, DType::F32)?;
@@ -19,8 +19,8 @@ pub mod samples;
 pub mod subject;
 
 use reference::{Format, Tally};
-use spmdc_compiler::math::{MathFn, MathFn2};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
+use spmdc_math::{MathFn, MathFn2};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use subject::{CHUNK, Subject};

@@ -4,9 +4,9 @@
 //! over the interval where the function is interesting, and some crowd around the points where it, or the way it is computed,
 //! changes: limits of the range, zeros, and where one formula hands over to another.
 
-use spmdc_compiler::math::{MathFn, MathFn2};
+use spmdc_abi::DType;
+use spmdc_math::{MathFn, MathFn2};
 use spmdc_compiler::ops::number;
-use spmdc_runtime::abi::DType;
 use std::f64::consts::{FRAC_PI_2, LN_2, SQRT_2};
 
 /// A random number that depends on `i` and `stream` only.

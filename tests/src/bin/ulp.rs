@@ -11,7 +11,7 @@
 //! are wrong in kind (NaN or not, infinite or not, the sign of a zero), how many the evaluator gives other bits for, and how
 //! many arguments were tried in how many seconds. The exit status is 1 if a bound is exceeded.
 
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 use spmdc_tests::accuracy::{Errors, Function, Sweep, bound, reference};
 use std::io::Write;
 use std::process::ExitCode;

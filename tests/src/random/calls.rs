@@ -1,7 +1,7 @@
 //! A random call of each function and operator of the language.
 
 use super::{Array, Draw, FLOATS, INTS, all, numbers};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// An expression over parameters `a`, `b`, ...
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Random programs with one collective of `manual` code.
 
 use super::{Array, Draw, FLOATS, Mesh, all, numbers};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 pub const NAMES: &[&str] = &[
     "psum",

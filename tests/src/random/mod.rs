@@ -10,8 +10,8 @@ pub mod nesting;
 pub mod precision;
 pub mod programs;
 
+use spmdc_abi::DType;
 use spmdc_compiler::ir::machine::Machine;
-use spmdc_runtime::abi::DType;
 use std::sync::Arc;
 
 /// A reproducible source of choices: the bytes of a tape, and then SplitMix64.

@@ -3,7 +3,7 @@
 use super::precision::Precision;
 use super::programs::Variable;
 use super::{Array, Draw};
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// How far a window of a neighbourhood may reach.
 const MOST: usize = 4;

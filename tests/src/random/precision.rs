@@ -1,6 +1,6 @@
 //! How far a value of a random program may be off: sums may be taken in another order, and what is computed of them follows.
 
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 
 /// What is known of the elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]

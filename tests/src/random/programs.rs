@@ -7,7 +7,7 @@
 use super::precision::Precision;
 use super::{Array, Draw, Mesh};
 use crate::compare::Tolerance;
-use spmdc_runtime::abi::DType;
+use spmdc_abi::DType;
 use std::fmt::Write;
 
 /// A variable of the program.

@@ -13,8 +13,8 @@ use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::factors::Factors;
 use crate::ops::reshard::{Reshard, is_step};
 use crate::ops::{Call, Mismatch, Rules};
+use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::CollectiveKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllGather {

@@ -17,9 +17,9 @@ use crate::ops::elementwise::{Binary, BinaryOp};
 use crate::ops::factors::Factors;
 use crate::ops::number;
 use crate::ops::{Call, Mismatch, Rules};
+use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{CollectiveKind, ReduceOp};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllReduce {

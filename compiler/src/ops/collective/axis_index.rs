@@ -13,8 +13,8 @@ use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, DType};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
+use spmdc_abi::Scalar;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::Scalar;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisIndex {

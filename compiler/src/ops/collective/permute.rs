@@ -14,9 +14,9 @@ use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
+use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::CollectiveKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PPermute {

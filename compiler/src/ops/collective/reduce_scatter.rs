@@ -13,9 +13,9 @@ use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
+use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{CollectiveKind, ReduceOp};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PSumScatter {

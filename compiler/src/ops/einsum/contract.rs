@@ -19,10 +19,10 @@ use crate::ops::reshape::reshape;
 use crate::ops::reshard::{Reshard, complete};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, shape};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::ReduceOp;
 use std::collections::BTreeMap;
 
 /// An operand on its way: its dimensions by their letters.

@@ -24,9 +24,9 @@ use crate::ops::reduce::{Reduce, accumulated, summed_in};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, Mismatch, Rules, promote, shape};
+use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{ReduceOp, Scalar};
 
 /// Takes the elements where dimensions of one number have equal indices, and sums some of the dimensions that are left.
 #[derive(Clone, Debug, PartialEq)]

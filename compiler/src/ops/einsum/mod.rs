@@ -25,9 +25,9 @@ use crate::ir::parts;
 use crate::ir::sharding::Sharding;
 use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Func, Stmt};
+use spmdc_abi::{GemmRing, ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_runtime::abi::{GemmRing, ReduceOp, Scalar};
 use std::collections::BTreeMap;
 
 /// Each operand has each of its letters once; letters that are not in the result are in both operands.

@@ -11,7 +11,7 @@ use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::factors::FactorKind;
 use crate::passes::propagate::{Assignment, Projection};
 use crate::passes::reshard::exchange;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 use std::collections::BTreeMap;
 
 /// What assignments cost, each tensor priced once for each layout.

@@ -44,7 +44,7 @@ use crate::ops::factors::FactorKind;
 use crate::ops::reshard::Reshard;
 use crate::ops::{Op, called};
 use crate::passes::propagate::{Assignment, Projection};
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Partial layouts of a value that are looked at.

@@ -4,7 +4,7 @@ use crate::codegen::loops::{Combine, Kernel};
 use crate::codegen::lower::{Product, Work};
 use crate::codegen::work::work;
 use crate::ir::mesh::Mesh;
-use spmdc_runtime::abi::Scalar;
+use spmdc_abi::Scalar;
 
 /// For each instruction on one element, where four elements share one.
 const NANOSECONDS: f64 = 0.035;

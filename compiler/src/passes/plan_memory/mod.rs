@@ -40,8 +40,8 @@ use crate::codegen::schedule::Schedule;
 use crate::ir::{Module, Value};
 use lifetimes::Lifetimes;
 use replay::{Plan, replay};
+use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use steps::Emitter;
 use storage::Storage;
 

@@ -10,7 +10,7 @@
 
 use crate::codegen::loops::{Access, Affine, Inst, Kernel};
 use crate::ops::elementwise::BinaryOp;
-use spmdc_runtime::abi::{KernelStep, Step};
+use spmdc_abi::{KernelStep, Step};
 use std::ops::Range;
 
 /// Puts neighbouring kernels into panels of so many bytes, in loops and branches too.

@@ -11,11 +11,11 @@ use crate::ir::Value;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use crate::passes::reshard::operand;
-use spmdc_grammar::span::Span;
-use spmdc_runtime::abi::{
+use spmdc_abi::{
     Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
     RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
+use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
 /// Emits steps and collects kernels, each once.

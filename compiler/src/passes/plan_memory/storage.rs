@@ -8,7 +8,7 @@ use crate::codegen::schedule::Schedule;
 use crate::ir::Value;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
-use spmdc_runtime::abi::{Arena, Place};
+use spmdc_abi::{Arena, Place};
 
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;

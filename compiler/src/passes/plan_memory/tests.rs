@@ -4,7 +4,7 @@
 use crate::check::sources::{NoSources, SourceSet};
 use crate::codegen::loops::BufferSlot;
 use crate::pipeline::{Options, compile};
-use spmdc_runtime::abi::{AxisSet, Program, Step};
+use spmdc_abi::{AxisSet, Program, Step};
 
 fn program(source: &str) -> Program {
     let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);

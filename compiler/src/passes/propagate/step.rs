@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::ir::mesh::{Axis, AxisKind};
     use crate::ops::factors::Factors;
-    use spmdc_runtime::abi::ReduceOp;
+    use spmdc_abi::ReduceOp;
 
     const X: u8 = 0;
     const Y: u8 = 1;

@@ -22,7 +22,7 @@ use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::reshard::{Reshard, Step};
 pub use search::STEP;
 use search::Search;
-use spmdc_runtime::abi::CollectiveKind;
+use spmdc_abi::CollectiveKind;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;

@@ -26,7 +26,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::sharding::{DimSharding, Sharding};
 use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::reshard::{Reshard, Step};
-use spmdc_runtime::abi::CollectiveKind;
+use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

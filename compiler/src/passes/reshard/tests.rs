@@ -7,7 +7,7 @@ use super::search::{MAX_PRICED, Search};
 use super::*;
 use crate::ir::mesh::{Axis, AxisKind};
 use crate::ir::types::DType;
-use spmdc_runtime::abi::ReduceOp;
+use spmdc_abi::ReduceOp;
 
 fn mesh_of(sizes: &[usize]) -> Mesh {
     let axes = sizes.iter().zip(["X", "Y", "Z", "U", "V", "W"]);

@@ -5,7 +5,7 @@ use super::{Replay, Stop, collapse, fault, points};
 use crate::codegen::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use crate::ir::Value;
 use crate::ops::elementwise::{BinaryOp, UnaryOp};
-use spmdc_runtime::abi::{DType, KernelStep};
+use spmdc_abi::{DType, KernelStep};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

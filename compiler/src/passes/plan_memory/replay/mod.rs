@@ -31,8 +31,8 @@ use crate::ir::types::AxisSet;
 use crate::ir::{Func, Value};
 use accesses::Accesses;
 use shadow::{Memory, Name, Shadow, Spot};
-use spmdc_runtime::abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
-use spmdc_runtime::mesh::Mesh;
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ const MOST_KEPT: usize = 1 << 22;
 /// Replays a plan and says whether it came to the end, or what is wrong first. It stops where it would take more than so many runs of
 /// neighbouring elements, and kilobytes.
 pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
-    let mesh = Mesh::new(&plan.program.mesh).map_err(|error| error.message)?;
+    let mesh = Mesh::new(&plan.program.mesh)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
     let units = shadow::units(&plan.program.arenas, &mesh, unit);
     if units > MOST_UNITS || units.saturating_mul(unit) / 1024 > most {
@@ -485,7 +485,7 @@ impl<'a> Replay<'a> {
     fn fetch(&mut self, (from, to): (Value, Value), part: &FetchPart) -> Result<(), Stop> {
         let (name, other) = (self.name(from), self.name(to));
         let size = part.dtype.size() as u64;
-        let lens = |len: fn(&spmdc_runtime::abi::FetchDim) -> usize| part.dims.iter().map(len).collect::<Vec<_>>();
+        let lens = |len: fn(&spmdc_abi::FetchDim) -> usize| part.dims.iter().map(len).collect::<Vec<_>>();
         let (from_strides, to_strides) = (strides(&lens(|dim| dim.from_len)), strides(&lens(|dim| dim.to_len)));
         for device in 0..self.mesh.devices() {
             let runs: Vec<&Vec<FetchRun>> = part

@@ -2,8 +2,8 @@
 //!
 //! It is kept by units of some bytes: the size of the smallest elements of the program.
 
-use spmdc_runtime::abi::{Arena, AxisSet, Place};
-use spmdc_runtime::mesh::Mesh;
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::{Arena, AxisSet, Place};
 use std::collections::BTreeMap;
 
 /// A name: a class of values that are the same bytes.

@@ -10,7 +10,7 @@ use crate::passes::plan_memory::lifetimes::Lifetimes;
 use crate::passes::plan_memory::plan_memory;
 use crate::passes::plan_memory::storage::Storage;
 use crate::pipeline::{Options, compile};
-use spmdc_runtime::abi::{AxisSet, KernelStep, Program, Site, Step};
+use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
 
 /// What the replay says of the program's plan after `change`.
 fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
@@ -121,7 +121,7 @@ fn what_is_needed_must_not_be_overwritten() {
 fn buffers_have_ends() {
     let longer = |program: &mut Program| {
         each_kernel(&mut program.body, &mut |kernel| {
-            kernel.range = spmdc_runtime::abi::Scalar::Const(101);
+            kernel.range = spmdc_abi::Scalar::Const(101);
         });
     };
     assert!(changed("fn main(x: f32[100]) { exp(x) }", longer).unwrap_err().contains("behind its end"));

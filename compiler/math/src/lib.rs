@@ -6,7 +6,7 @@
 //! infinities, NaN and signed zeros as in C99's annex F.
 //!
 //! ```
-//! use spmdc_compiler::math::{MathFn, eval_f32};
+//! use spmdc_math::{MathFn, eval_f32};
 //! assert_eq!(eval_f32(MathFn::Exp, 0.0), 1.0);
 //! assert_eq!(eval_f32(MathFn::Log, -0.0), f32::NEG_INFINITY);
 //! ```

@@ -14,9 +14,12 @@
 //! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
 //! constants; how much of it is valid on a device is a [`Scalar`] that the loader resolves once per device.
 
+mod format;
+pub mod mesh;
+
 use serde::{Deserialize, Serialize};
 
-pub use crate::format::{Align, Form, Piece, Spec, pieces};
+pub use format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
 pub const ABI_VERSION: u32 = 10;

@@ -143,7 +143,7 @@ impl Spec {
 /// Takes a text apart: `{}` and `{:8.3}` are places, `{{` and `}}` are braces, and everything else stands for itself.
 ///
 /// ```
-/// use spmdc_runtime::abi::{Piece, Spec, pieces};
+/// use spmdc_abi::{Piece, Spec, pieces};
 /// let text = |text: &str| Piece::Text(text.to_string());
 /// let value = |spec: &str| Piece::Value(Spec::parse(spec).unwrap());
 /// assert_eq!(pieces("a {} b"), [text("a "), value(""), text(" b")]);

@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use crate::abi::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
-use crate::trap::RunError;
+use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
 
 /// More devices than this are taken for a mistake.
 const MAX_DEVICES: usize = 1 << 16;
@@ -20,7 +19,8 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    pub fn new(axes: &[MeshAxis]) -> Result<Mesh, RunError> {
+    /// An error for a mesh without devices, or with more than there can be.
+    pub fn new(axes: &[MeshAxis]) -> Result<Mesh, String> {
         let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
         let devices = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         match devices {
@@ -31,7 +31,7 @@ impl Mesh {
                 }
                 Ok(Mesh { sizes, strides, devices })
             }
-            _ => Err(RunError::internal(format!("a mesh with the sizes {sizes:?} cannot be run"))),
+            _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
         }
     }
 
