@@ -3,7 +3,6 @@
 pub mod check;
 pub mod codegen;
 pub mod ir;
-pub mod math;
 pub mod ops;
 pub mod passes;
 pub mod pipeline;

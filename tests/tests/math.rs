@@ -5,9 +5,9 @@
 
 use half::{bf16, f16};
 use spmdc_abi::DType;
-use spmdc_math::{MathFn, MathFn2};
 use spmdc_compiler::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_compiler::ops::number;
+use spmdc_math::{MathFn, MathFn2};
 use spmdc_tests::accuracy::subject::{CHUNK, Subject};
 use spmdc_tests::accuracy::{Function, Sweep, bound};
 use spmdc_tests::{engine, root};

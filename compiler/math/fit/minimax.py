@@ -121,7 +121,7 @@ def definitions(wanted):
 
 def write(name, value, error):
     """Puts the value in the place of the one that some Rust file has, and the error into the comment before it."""
-    for path in pathlib.Path(__file__).parent.parent.glob("*.rs"):
+    for path in (pathlib.Path(__file__).parent.parent / "src").glob("*.rs"):
         text = path.read_text()
         found = re.search(rf"(?:const|static) {name}: [^=]*=\s*([^;]*);", text)
         if found:

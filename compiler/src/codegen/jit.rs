@@ -3,13 +3,13 @@
 use super::loops::Kernel;
 use super::machine::{self, Code, CodegenError, Destination, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
-use spmdc_math::{self, MathFn, MathFn2, Rare, Scalar};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_abi::{KernelFn, Kernels};
+use spmdc_math::{MathFn, MathFn2, Rare, Scalar};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -133,10 +133,10 @@ macro_rules! addresses {
     };
     (@one $enum:ident $variant:ident $single:ident $double:ident ($($arg:ident)*) $lane:ident) => {{
         extern "C" fn single($($arg: f32),*) -> f32 {
-            math::$single($enum::$variant, $($arg),*)
+            spmdc_math::$single($enum::$variant, $($arg),*)
         }
         extern "C" fn double($($arg: f64),*) -> f64 {
-            math::$double($enum::$variant, $($arg),*)
+            spmdc_math::$double($enum::$variant, $($arg),*)
         }
         if $lane == F32 { single as *const u8 } else { double as *const u8 }
     }};
@@ -151,10 +151,10 @@ fn address_of_rare(rare: Rare, lane: Type) -> *const u8 {
     macro_rules! address {
         ($rare:ident) => {{
             extern "C" fn single(x: f32) -> f32 {
-                math::rare_f32(&mut Scalar, Rare::$rare, x)
+                spmdc_math::rare_f32(&mut Scalar, Rare::$rare, x)
             }
             extern "C" fn double(x: f64) -> f64 {
-                math::rare_f64(&mut Scalar, Rare::$rare, x)
+                spmdc_math::rare_f64(&mut Scalar, Rare::$rare, x)
             }
             if lane == F32 { single as *const u8 } else { double as *const u8 }
         }};

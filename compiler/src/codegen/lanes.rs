@@ -1,15 +1,15 @@
-//! Math functions as machine code: [`math::Lanes`] recorded into Cranelift's IR.
+//! Math functions as machine code: [`spmdc_math::Lanes`] recorded into Cranelift's IR.
 //!
 //! One register at a time: four lanes of `f32` (their `f64` then are two registers), two of `f64`, or one lane as scalars. A
 //! bundle of several registers runs the function on each of them, which keeps long polynomials within the machine's registers.
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector};
-use spmdc_math::{self, Lanes, MathFn, MathFn2, Rare};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F64, I32, I64};
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value};
 use cranelift_frontend::FuncInstBuilder;
+use spmdc_math::{Lanes, MathFn, MathFn2, Rare};
 
 impl<'f> Vector<'_, 'f> {
     /// `f(x)` for `f32` or `f64` lanes.
@@ -20,9 +20,9 @@ impl<'f> Vector<'_, 'f> {
         self.map(x, |v, part| {
             let mut lanes = v.register_lanes(x.lane, style);
             if x.lane == F32 {
-                math::unary_f32(&mut lanes, f, part)
+                spmdc_math::unary_f32(&mut lanes, f, part)
             } else {
-                math::unary_f64(&mut lanes, f, [part; 2])[0]
+                spmdc_math::unary_f64(&mut lanes, f, [part; 2])[0]
             }
         })
     }
@@ -35,9 +35,9 @@ impl<'f> Vector<'_, 'f> {
         self.zip(x, y, |v, a, b| {
             let mut lanes = v.register_lanes(x.lane, style);
             if x.lane == F32 {
-                math::binary_f32(&mut lanes, f, a, b)
+                spmdc_math::binary_f32(&mut lanes, f, a, b)
             } else {
-                math::binary_f64(&mut lanes, f, [a; 2], [b; 2])[0]
+                spmdc_math::binary_f64(&mut lanes, f, [a; 2], [b; 2])[0]
             }
         })
     }
@@ -50,10 +50,10 @@ impl<'f> Vector<'_, 'f> {
             MathCall::One(f) => self.math(f, args[0], inline),
             MathCall::Two(f) => self.math2(f, args[0], args[1], inline),
             MathCall::Rare(rare) if lane == F32 => {
-                Bundle::new(lane, &[math::rare_f32(&mut self.register_lanes(lane, inline), rare, x)])
+                Bundle::new(lane, &[spmdc_math::rare_f32(&mut self.register_lanes(lane, inline), rare, x)])
             }
             MathCall::Rare(rare) => {
-                Bundle::new(lane, &math::rare_f64(&mut self.register_lanes(lane, inline), rare, [x; 2])[..1])
+                Bundle::new(lane, &spmdc_math::rare_f64(&mut self.register_lanes(lane, inline), rare, [x; 2])[..1])
             }
             MathCall::Remainder => self.call_scalar(call, args, inline),
         }

@@ -5,7 +5,6 @@
 //! register, so that the loop around the call keeps its own ones. A bulk function is a loop of scalar calls.
 
 use super::vector::{Bundle, Vector, memory};
-use spmdc_math::{MathFn, MathFn2, Rare};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F64, I64};
 use cranelift_codegen::ir::{
@@ -13,6 +12,7 @@ use cranelift_codegen::ir::{
     UserExternalName, Value,
 };
 use cranelift_codegen::isa::CallConv;
+use spmdc_math::{MathFn, MathFn2, Rare};
 
 /// A function of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,9 +14,9 @@
 
 use super::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use crate::ir::types::DType;
-use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use half::{bf16, f16};
 use spmdc_abi::ReduceOp;
+use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use std::cmp::Ordering;
 
 /// The value of a bool or integer element.

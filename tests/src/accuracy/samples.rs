@@ -5,8 +5,8 @@
 //! changes: limits of the range, zeros, and where one formula hands over to another.
 
 use spmdc_abi::DType;
-use spmdc_math::{MathFn, MathFn2};
 use spmdc_compiler::ops::number;
+use spmdc_math::{MathFn, MathFn2};
 use std::f64::consts::{FRAC_PI_2, LN_2, SQRT_2};
 
 /// A random number that depends on `i` and `stream` only.
