@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_compiler::check::MeshOverride;
 use spmdc_compiler::codegen::machine::Cpu;
-use spmdc_compiler::ir::machine::Machine;
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
+use spmdc_kernel::machine::Machine;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 

@@ -7,7 +7,6 @@
 pub use crate::check::CheckOptions;
 use crate::check::check;
 use crate::check::sources::SourceSet;
-use crate::codegen::loops::Kernel;
 use crate::codegen::schedule::schedule;
 use crate::ir::verify::{Violation, verify, verify_layouts};
 use crate::ir::{Module, Stage};
@@ -35,6 +34,7 @@ use spmdc_abi::{Program, Site};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_kernel::loops::Kernel;
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@
 
 use spmdc_abi::mesh::Mesh;
 use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
-use spmdc_compiler::codegen::loops::Kernel;
+use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_compiler::ir::Stage;
-use spmdc_compiler::ir::machine::Machine;
 use spmdc_compiler::report::plan;
+use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, files, programs};
 use spmdc_tests::compare::{Tolerance, difference};

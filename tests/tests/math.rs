@@ -5,8 +5,8 @@
 
 use half::{bf16, f16};
 use spmdc_abi::DType;
-use spmdc_compiler::ops::elementwise::{BinaryOp, UnaryOp};
-use spmdc_compiler::ops::number;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use spmdc_math::{MathFn, MathFn2};
 use spmdc_tests::accuracy::subject::{CHUNK, Subject};
 use spmdc_tests::accuracy::{Function, Sweep, bound};

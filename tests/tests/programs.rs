@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_compiler::ir::Stage;
-use spmdc_compiler::ir::machine::Machine;
+use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};

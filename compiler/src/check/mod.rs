@@ -41,7 +41,6 @@ pub use meshes::MeshOverride;
 pub use names::is_builtin;
 
 use crate::ir::build::Builder;
-use crate::ir::machine::Machine;
 use crate::ir::mesh::Mesh;
 use crate::ir::{Func, Module, Stage};
 use names::{ItemId, Names};
@@ -50,6 +49,7 @@ use sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
+use spmdc_kernel::machine::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 use term::Term;
 

@@ -6,8 +6,9 @@
 use super::Checker;
 use crate::ir::{Stmt, Value};
 use crate::ops::Op;
-use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
-use crate::ops::number::to_int;
+use crate::ops::elementwise::{Binary, Unary};
+use spmdc_kernel::number::to_int;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
 /// Statements that are looked through for the one that makes a value, and steps from a bound to where it comes from: a bound is
 /// computed near the slice, and programs are large.

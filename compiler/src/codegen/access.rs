@@ -2,13 +2,12 @@
 
 use super::arithmetic::memory_type;
 use super::kernel::{Emitter, arguments};
-use super::loops::{Access, Affine, Store};
-use super::nest::{Cut, Nest};
-use super::tile;
 use super::vector::{Bundle, memory};
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Type, Value};
 use spmdc_abi::DType;
+use spmdc_kernel::loops::{Access, Affine, Store};
+use spmdc_kernel::nest::{Cut, Nest, SIDE};
 
 /// How the elements of the lanes lie in memory.
 #[derive(PartialEq)]
@@ -35,10 +34,10 @@ impl Pattern {
         }
         if steps.len() == 16 {
             let (row, column) = (steps[4], steps[1]);
-            if all(&|i| i % tile::SIDE + i / tile::SIDE * row) {
+            if all(&|i| i % SIDE + i / SIDE * row) {
                 return Pattern::Rows(row);
             }
-            if all(&|i| i % tile::SIDE * column + i / tile::SIDE) {
+            if all(&|i| i % SIDE * column + i / SIDE) {
                 return Pattern::Columns(column);
             }
         }
@@ -53,7 +52,7 @@ impl Emitter<'_, '_> {
         match &self.nest.cut {
             Some(Cut { dim, rows: Some(row), .. }) if lanes.end > 1 => {
                 let (column, row) = (Nest::stride(affine, *dim), Nest::stride(affine, *row));
-                lanes.map(|i| i % tile::SIDE * column + i / tile::SIDE * row).collect()
+                lanes.map(|i| i % SIDE * column + i / SIDE * row).collect()
             }
             Some(cut) => lanes.map(|i| i * Nest::stride(affine, cut.dim)).collect(),
             None => vec![0; lanes.end as usize],

@@ -4,11 +4,11 @@
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
-use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use spmdc_abi::DType;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_math::{MathFn, MathFn2};
 
 /// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.

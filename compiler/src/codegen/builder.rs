@@ -1,14 +1,14 @@
 //! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
 
-use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::lower::Temporaries;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::{DType, Type};
 use crate::ir::{Func, Stmt, Value};
-use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
-use crate::ops::number;
 use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use std::ops::Range;
 
 /// What a kernel needs to know of the program around it.
@@ -94,64 +94,6 @@ pub struct KernelBuilder<'a> {
     computed: Vec<(Value, Vec<Affine>, Elem)>,
     /// The statement that is being expanded.
     span: Span,
-}
-
-impl Affine {
-    pub fn constant(constant: i64) -> Affine {
-        Affine { constant, ..Affine::default() }
-    }
-
-    pub fn dim(dim: usize) -> Affine {
-        Affine { terms: vec![(dim, 1)], ..Affine::default() }
-    }
-
-    pub fn is_constant(&self) -> bool {
-        self.terms.is_empty() && self.scalars.is_empty() && self.dynamic.is_empty()
-    }
-
-    pub fn plus(&self, other: &Affine) -> Affine {
-        let mut sum = self.clone();
-        sum.constant += other.constant;
-        for &(dim, stride) in &other.terms {
-            add_term(&mut sum.terms, dim, stride);
-        }
-        for &(slot, stride) in &other.scalars {
-            add_term(&mut sum.scalars, slot, stride);
-        }
-        for &(elem, stride) in &other.dynamic {
-            add_term(&mut sum.dynamic, elem, stride);
-        }
-        sum
-    }
-
-    pub fn offset(&self, constant: i64) -> Affine {
-        Affine { constant: self.constant + constant, ..self.clone() }
-    }
-
-    pub fn times(&self, factor: i64) -> Affine {
-        if factor == 0 {
-            return Affine::default();
-        }
-        let mut product = self.clone();
-        product.constant *= factor;
-        product.terms.iter_mut().for_each(|(_, stride)| *stride *= factor);
-        product.scalars.iter_mut().for_each(|(_, stride)| *stride *= factor);
-        product.dynamic.iter_mut().for_each(|(_, stride)| *stride *= factor);
-        product
-    }
-}
-
-fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
-    match terms.binary_search_by_key(&key, |&(k, _)| k) {
-        Ok(at) => {
-            terms[at].1 += stride;
-            if terms[at].1 == 0 {
-                terms.remove(at);
-            }
-        }
-        Err(at) if stride != 0 => terms.insert(at, (key, stride)),
-        Err(_) => {}
-    }
 }
 
 impl<'a> KernelBuilder<'a> {

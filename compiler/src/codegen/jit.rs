@@ -1,6 +1,5 @@
 //! Kernels as functions in this process.
 
-use super::loops::Kernel;
 use super::machine::{self, Code, CodegenError, Destination, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
 use cranelift_codegen::ir::Type;
@@ -9,6 +8,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_abi::{KernelFn, Kernels};
+use spmdc_kernel::loops::Kernel;
 use spmdc_math::{MathFn, MathFn2, Rare, Scalar};
 
 /// Compiled kernels; their memory is freed with this value.

@@ -17,9 +17,7 @@
 //! come before all stores, and no load moves over a store.
 
 use super::arithmetic::register_type;
-use super::loops::{Affine, Elem, Inst, Kernel};
 use super::math_calls::MathStyle;
-use super::nest::{Cut, Nest};
 use super::reduction::Accumulator;
 use super::vector::{Bundle, Vector, int_of, memory};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -31,6 +29,8 @@ use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::{DType, trap};
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel};
+use spmdc_kernel::nest::{Cut, Nest};
 
 /// What a kernel's code depends on besides the kernel.
 #[derive(Clone, Copy)]

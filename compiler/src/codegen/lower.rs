@@ -1,12 +1,12 @@
 //! From the partitioned program to the schedule: which kernels run in which order, over which buffers.
 
 use super::builder::{KernelBuilder, KernelContext};
-use super::loops::Kernel;
 use crate::ir::mesh::Mesh;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, AxisSet, Type};
 use crate::ir::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_kernel::loops::Kernel;
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.

@@ -9,7 +9,6 @@
 //! so that sums have the same partial sums.
 
 use super::kernel::{self, EmitOptions};
-use super::loops::Kernel;
 use super::math_calls::{MathStyle, MathSymbol};
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::binemit::{Addend, CodeOffset, Reloc};
@@ -20,6 +19,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::CPU_FEATURES;
+use spmdc_kernel::loops::Kernel;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,7 +9,6 @@
 //! and the table of its kernels are found through an [`Image`](spmdc_abi::Image), which both functions pass on.
 
 use super::jit::define;
-use super::loops::Kernel;
 use super::machine::{self, CodegenError, Cpu, Destination};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -19,6 +18,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleRelocTarget};
 use cranelift_object::{ObjectBuilder, ObjectModule};
+use spmdc_kernel::loops::Kernel;
 
 /// How the program in an object is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,12 +156,12 @@ fn internal(error: impl std::fmt::Display) -> CodegenError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::interpret;
-    use super::super::loops::{Elem, Inst};
     use super::super::tests::{bytes, elements, elementwise};
     use super::*;
-    use crate::ops::elementwise::{BinaryOp, UnaryOp};
     use spmdc_abi::DType;
+    use spmdc_kernel::interpret;
+    use spmdc_kernel::loops::{Elem, Inst};
+    use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
     /// A C program in the runtime's place: what it sees of an image, and kernels that compute what the interpreter does.
     const MAIN: &str = r#"

@@ -12,12 +12,12 @@
 //! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the kernel as it was before
 //! the cuts, so each part says where it lies in that range ([`Cutout`]).
 
-use super::grain::grain;
-use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use super::lower::Cutout;
-use super::nest::{operands, scalar_bounds};
-use crate::ir::machine::Machine;
 use spmdc_abi::{DType, Scalar};
+use spmdc_kernel::grain::grain;
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
+use spmdc_kernel::machine::Machine;
+use spmdc_kernel::nest::{operands, scalar_bounds};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
@@ -318,7 +318,7 @@ fn max(a: Scalar, b: Scalar) -> Scalar {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::codegen::loops::{Access, BufferSlot, LoopDim, Store};
+    use spmdc_kernel::loops::{Access, BufferSlot, LoopDim, Store};
 
     /// `y[i] = if low <= i < high { x[i] } else { h[i] }` for `i` below `extent`.
     fn kernel(extent: Extent, scalars: Vec<Scalar>, low: Affine, high: Affine) -> Kernel {

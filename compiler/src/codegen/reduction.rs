@@ -7,12 +7,12 @@
 
 use super::arithmetic::register_type;
 use super::kernel::Emitter;
-use super::loops::{Combine, Store};
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, ReduceOp};
+use spmdc_kernel::loops::{Combine, Store};
 
 /// The partial results of one store.
 #[derive(Clone, Debug)]

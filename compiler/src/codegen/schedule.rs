@@ -8,7 +8,6 @@
 //! costs nothing where the planner can have them computed in place. Everything else is in SSA form: each value is written by one
 //! statement's work. Values that are fused into others do not occur.
 
-use super::loops::Affine;
 use super::lower::{Lowering, Temporaries, Work};
 use super::peel::peel;
 use super::split::split_reduction;
@@ -18,8 +17,9 @@ use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::control::ForLoop;
-use crate::ops::elementwise::BinaryOp;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::Affine;
+use spmdc_kernel::scalar::BinaryOp;
 
 /// One entry of the schedule.
 // Tasks are made once and then only looked at.

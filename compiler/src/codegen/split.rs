@@ -6,14 +6,14 @@
 //!
 //! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
 
-use super::grain::grain;
-use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::lower::{Lowering, Work};
 use super::peel::each_affine;
 use crate::ir::Value;
-use crate::ir::machine::Machine;
 use crate::ir::origin::Origin;
 use crate::ir::types::{ArrayType, DType, Type};
+use spmdc_kernel::grain::grain;
+use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::machine::Machine;
 
 /// So many parts are enough for all cores.
 const ENOUGH_PARTS: u64 = 64;

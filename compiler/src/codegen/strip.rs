@@ -19,68 +19,11 @@
 //! Each result is combined in the order of the rows, as it would be in a register.
 
 use super::kernel::Emitter;
-use super::loops::{Combine, Inst, Store};
-use super::nest::{Cut, Nest};
 use super::vector::Bundle;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value};
-use spmdc_abi::DType;
-
-/// Room on the stack for partial results; more would need its pages probed.
-const ROOM: u32 = 2048;
-
-/// Less than this is fast in any order.
-const NEAR: u64 = 128 * 1024;
-
-/// Rows closer than this share pages and what is fetched ahead.
-const FAR_APART: u64 = 512;
-
-/// How a nest is cut into strips.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Strips {
-    /// Columns of a strip; a multiple of every bundle's lanes.
-    pub columns: u32,
-    /// Rows that are combined between loading and storing a partial result.
-    pub rows: u32,
-}
-
-impl Strips {
-    /// For a nest whose results lie side by side along `columns`, which bundles are cut along; `work` is that of one point.
-    pub fn choose(nest: &Nest, columns: usize, long_body: bool) -> Option<Strips> {
-        let row = nest.dims.iter().rposition(|dim| dim.reduced)?;
-        // A scan that goes on from something else needs that beside its partial results.
-        let begins_anew = |combine: Combine| combine.operand().is_none_or(|first| nest.levels[first.0 as usize] == 0);
-        if nest.dims[columns].reduced || !nest.stores.iter().all(|store| store.combine.is_some_and(begins_anew)) {
-            return None;
-        }
-        let is_far = nest.order.iter().any(|elem| match &nest.insts[elem.0 as usize] {
-            Inst::Load { access, dtype } => {
-                let stride = |dim: usize| Nest::stride(&access.address, dim).unsigned_abs();
-                let size = dtype.size() as u64;
-                let moves = |dim: &usize| stride(*dim) != 0;
-                let elements: u64 = (0..nest.dims.len()).filter(moves).map(|dim| nest.dims[dim].length.max).product();
-                stride(columns) == 1 && stride(row) * size >= FAR_APART && elements * size > NEAR
-            }
-            _ => false,
-        });
-        let (long, wide) = (nest.dims[row].length.max >= 16, nest.dims[columns].length.max >= 128);
-        let room: u32 = nest.stores.iter().map(|store| value_bytes(store) + position_bytes(store)).sum();
-        let columns = ROOM / room.max(1) / 32 * 32;
-        (is_far && long && wide && columns > 0).then_some(Strips { columns, rows: if long_body { 1 } else { 4 } })
-    }
-}
-
-/// Bytes of a partial result. Truths are as wide as what was compared.
-fn value_bytes(store: &Store) -> u32 {
-    match store.dtype {
-        DType::Bool => 8,
-        dtype => dtype.size().max(4) as u32,
-    }
-}
-
-fn position_bytes(store: &Store) -> u32 {
-    if matches!(store.combine, Some(Combine::ArgMax | Combine::ArgMin)) { 4 } else { 0 }
-}
+use spmdc_kernel::nest::Cut;
+use spmdc_kernel::strips::{ROOM, Strips, position_bytes, value_bytes};
 
 /// The strip at hand.
 #[derive(Clone, Copy)]
@@ -213,13 +156,13 @@ impl Emitter<'_, '_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::loops::{Access, Affine, BufferSlot, Elem, Extent, Kernel, LoopDim};
+    use super::super::jit;
     use super::super::tests::{bytes, check};
-    use super::super::{jit, nest::Nest};
-    use super::*;
-    use crate::ops::elementwise::CompareOp;
-    use crate::ops::number;
-    use spmdc_abi::ReduceOp;
+    use spmdc_abi::{DType, ReduceOp};
+    use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+    use spmdc_kernel::nest::Nest;
+    use spmdc_kernel::number;
+    use spmdc_kernel::scalar::CompareOp;
 
     const ROWS: i64 = 1003;
     const COLUMNS: i64 = 293;

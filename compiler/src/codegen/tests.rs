@@ -1,15 +1,15 @@
 //! Generated code against the interpreter.
 #![allow(clippy::unwrap_used)]
 
-use super::interpret;
 use super::jit;
-use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::machine::Destination;
 #[cfg(target_arch = "x86_64")]
 use super::machine::{Cpu, isa_of};
-use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
-use crate::ops::number;
 use spmdc_abi::{DType, KernelFn, LayoutDim, ReduceOp, Scalar, trap};
+use spmdc_kernel::interpret;
+use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::__m128i;
 
@@ -612,7 +612,7 @@ fn transpositions_move_every_element() {
     let kernels: Vec<Kernel> = cases.iter().map(|(kernel, ..)| kernel.clone()).collect();
     let jit = jit::compile(&kernels).unwrap();
     for ((kernel, buffers, range), &function) in cases.iter().zip(jit.functions()) {
-        let cut = super::nest::Nest::new(kernel).cut;
+        let cut = spmdc_kernel::nest::Nest::new(kernel).cut;
         assert!(*range < 30 || cut.clone().is_some_and(|cut| cut.rows.is_some()), "{cut:?} {kernel:#?}");
         check(kernel, function, buffers, &[], 0, *range);
         check(kernel, function, buffers, &[], 3, range - 1);

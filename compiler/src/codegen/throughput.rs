@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::jit;
-use super::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
-use crate::ops::number;
 use spmdc_abi::{DType, ReduceOp};
+use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::time::Instant;
 
 fn dim(extent: u64, reduced: bool) -> LoopDim {

@@ -6,14 +6,11 @@
 //! cache where the rows of an array are a power of two apart.
 
 use super::kernel::Emitter;
-use super::loops::{Access, Inst};
-use super::nest::Nest;
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
-
-/// Points along each side of a tile.
-pub const SIDE: i64 = 4;
+use spmdc_kernel::loops::{Access, Inst};
+use spmdc_kernel::nest::{Nest, SIDE};
 
 /// Bytes of a cache line.
 const LINE: u32 = 64;

@@ -10,10 +10,11 @@ use crate::ir::sharding::{Sharding, block_range};
 use crate::ir::types::{ArrayType, AxisSet, DType};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::control::{ForLoop, ManualRegion};
-use crate::ops::elementwise::BinaryOp;
-use crate::ops::{Op, number, shape};
+use crate::ops::{Op, shape};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
 use std::rc::Rc;
 
 /// What a run gives.

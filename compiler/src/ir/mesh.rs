@@ -1,8 +1,8 @@
 //! The mesh: named axes over the devices.
 
-use crate::ir::machine::Machine;
 use crate::ir::types::AxisSet;
 pub use spmdc_grammar::ast::AxisKind;
+use spmdc_kernel::machine::Machine;
 
 /// A named axis, and who decides shardings along it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,6 @@ pub mod blocks;
 pub mod build;
 pub mod eval;
 pub mod explicit;
-pub mod machine;
 pub mod margin;
 pub mod mesh;
 pub mod origin;

@@ -8,9 +8,10 @@
 
 use crate::ir::types::{AxisSet, Type};
 use crate::ops::Op;
-use crate::ops::elementwise::{Binary, BinaryOp, Unary, UnaryOp};
-use crate::ops::number::to_float;
+use crate::ops::elementwise::{Binary, Unary};
 use spmdc_abi::ReduceOp;
+use spmdc_kernel::number::to_float;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
 /// What is known at compile time of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

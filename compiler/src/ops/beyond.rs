@@ -5,11 +5,11 @@
 
 use super::window::{Window, from_runs};
 use crate::codegen::builder::{KernelBuilder, table};
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::margin::{DimSpread, Spread, Stretch};
 use crate::ir::types::Type;
 use crate::ir::{Stmt, Value};
 use spmdc_abi::Scalar;
+use spmdc_kernel::loops::{Affine, Elem};
 
 /// The element of a window at an index of this device's block.
 pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index: &[Affine]) -> Elem {

@@ -6,11 +6,10 @@
 use super::constant::Constant;
 use super::factors::Factors;
 use super::promote::{self, Operand};
-use super::{Call, Mismatch, Rules, number};
+use super::{Call, Mismatch, Rules};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -18,6 +17,8 @@ use crate::ir::types::{ArrayType, DType};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cast {

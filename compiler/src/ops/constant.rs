@@ -4,7 +4,6 @@ use super::factors::{FactorKind, Factors};
 use super::{Mismatch, Rules};
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::Stmt;
 use crate::ir::eval::{Array, Trap};
@@ -13,6 +12,7 @@ use crate::ir::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
 
 /// An array known at compile time: a scalar, or the elements of a list.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! program. Along a split dimension the devices contribute what they have of the region to a sum, as for a single index. A region that
 //! is replaced is written where it lies: see `update`.
 
-use super::elementwise::{BinaryOp, binary};
+use super::elementwise::binary;
 use super::factors::{FactorKind, Factors};
 use super::index::{are_checked, beginnings, checked};
 use super::promote::cast;
@@ -15,7 +15,6 @@ use super::{Call, Mismatch, Reads, Rules, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -25,6 +24,8 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::scalar::BinaryOp;
 
 /// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: so many places of dimensions 0 and 2, from i and j on. All of them exist.
 #[derive(Clone, Debug, PartialEq)]

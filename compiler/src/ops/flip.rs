@@ -5,7 +5,6 @@ use super::{Call, Mismatch, Rules, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -13,6 +12,7 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::ArrayType;
 use crate::ir::window::{DimMap, WindowMap};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flip {

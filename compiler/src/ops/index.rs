@@ -8,11 +8,10 @@ use super::dynamic_slice::DynamicSlice;
 use super::factors::{FactorKind, Factors};
 use super::reshape::reshape;
 use super::slice::{Range, slice};
-use super::{Call, Mismatch, Reads, Rules, later, number, shape};
+use super::{Call, Mismatch, Reads, Rules, later, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -23,6 +22,8 @@ use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]

@@ -1,13 +1,11 @@
 //! `iota(f32[4, 8], axis=1)`: indices as values. Every device computes its own block from its global indices, so nothing moves.
 
 use super::factors::{FactorKind, Factors};
-use super::number;
 use super::reshard::with_layout;
 use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -15,6 +13,8 @@ use crate::ir::mesh::Mesh;
 use crate::ir::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iota {

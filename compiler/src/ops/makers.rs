@@ -5,10 +5,11 @@
 use super::broadcast::{broadcast, filled};
 use super::cast::Cast;
 use super::constant::{Constant, filling_bits, float_bits, number_bits};
-use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
+use super::elementwise::{Binary, Compare, Select};
 use super::iota::Iota;
 use super::reshape::reshape;
 use super::reshard::with_layout;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 use super::{Call, promote, shape};
 use crate::check::args::{Arg, Args};

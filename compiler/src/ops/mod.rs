@@ -24,7 +24,6 @@ pub mod later;
 pub mod makers;
 pub mod margins;
 pub mod nn;
-pub mod number;
 pub mod pad;
 pub mod print;
 pub mod promote;
@@ -47,7 +46,6 @@ pub mod window;
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -63,6 +61,8 @@ use factors::Factors;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::scalar::symbol_of;
 
 /// Operands that an op does not take; the place is added by who asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,7 +223,7 @@ type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
 pub fn called(op: &str) -> String {
     match op {
         "einsum" => "the product".to_string(),
-        _ => format!("`{}`", elementwise::symbol_of(op).unwrap_or(op)),
+        _ => format!("`{}`", symbol_of(op).unwrap_or(op)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Only the two softmaxes reduce: where their dimension is split, the maximum and the sum are combined over devices.
 
 use super::constant::Constant;
-use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, UnaryOp};
+use super::elementwise::{Binary, Compare, Select, Unary};
 use super::promote::{cast, inexact};
 use super::reduce::reduce;
 use super::statistics::computed;
@@ -15,6 +15,7 @@ use crate::ir::build::Builder;
 use crate::ir::types::DType;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
 pub struct Neural;
 

@@ -12,7 +12,6 @@ use crate::check::sizes::whole_number;
 use crate::check::term::Term;
 use crate::check::too_large;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -22,6 +21,7 @@ use crate::ir::{Stmt, Value};
 use crate::ops::constant::filling_bits;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {

@@ -6,7 +6,7 @@
 
 use super::cast::Cast;
 use super::concatenate::concatenate;
-use super::elementwise::{self, BinaryOp, CompareOp, UnaryOp};
+use super::elementwise;
 use super::reshape::reshape;
 use super::{Mismatch, einsum};
 use crate::check::term::Term;
@@ -17,6 +17,7 @@ use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
 /// An operand and where it stands in the source.
 pub type Operand<'a> = (&'a Term, Span);
@@ -352,7 +353,7 @@ fn fold_floats(op: ast::BinaryOp, a: f64, b: f64) -> Option<Result<Term, Mismatc
     use ast::BinaryOp as Ast;
     let float = |value: f64| Some(Ok(Term::Float(value)));
     let divided = |op: BinaryOp| {
-        let bits = super::number::eval_binary(op, DType::F64, a.to_bits(), b.to_bits())?;
+        let bits = spmdc_kernel::number::eval_binary(op, DType::F64, a.to_bits(), b.to_bits())?;
         float(f64::from_bits(bits))
     };
     match op {

@@ -6,14 +6,13 @@
 
 use super::broadcast::broadcast;
 use super::constant::Constant;
-use super::elementwise::{self, BinaryOp, CompareOp, Select};
+use super::elementwise::{self, Select};
 use super::factors::{FactorKind, Factors};
 use super::promote;
 use super::reshape::reshape;
-use super::{Call, Mismatch, Rules, number, shape};
+use super::{Call, Mismatch, Rules, shape};
 use crate::check::args::{Arg, Args};
 use crate::check::term::Term;
-use crate::codegen::loops::{Affine, Combine};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -23,6 +22,9 @@ use crate::ir::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// The name of a reduction in the language.
 pub fn reduction_name(op: ReduceOp) -> &'static str {

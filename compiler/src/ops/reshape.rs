@@ -10,7 +10,6 @@ use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::check::too_large;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -21,6 +20,7 @@ use crate::ir::types::{ArrayType, Type};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reshape {

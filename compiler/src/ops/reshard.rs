@@ -9,7 +9,6 @@ use crate::check::args::Args;
 use crate::check::only_in_dumps;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::codegen::lower::{Lowering, Side, layout_of};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -23,6 +22,7 @@ use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

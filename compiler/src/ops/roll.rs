@@ -7,7 +7,6 @@ use super::{Call, Mismatch, Rules, reshape, shape, window};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -16,6 +15,7 @@ use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roll {

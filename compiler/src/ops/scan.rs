@@ -4,15 +4,13 @@
 //! the blocks before it come to. Of each block only one number per row travels, its total: the pass `exchange_totals` puts
 //! [`BlockTotals`] and a gather in front, and makes the result an operand of the scan.
 
-use super::elementwise::BinaryOp;
 use super::factors::{FactorKind, Factors};
 use super::reduce::{accumulated, dtype_of, summed_in};
 use super::reshape::reshape;
-use super::{Call, Mismatch, Reads, Rules, number, promote, shape};
+use super::{Call, Mismatch, Reads, Rules, promote, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::{KernelBuilder, table};
-use crate::codegen::loops::{Affine, Combine};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -23,6 +21,9 @@ use crate::ir::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
 
 /// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the blocks before it.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,6 @@
 use super::factors::Factors;
 use super::{Mismatch, Rules, shape, window};
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -15,6 +14,7 @@ use crate::ir::window::{DimMap, WindowMap};
 use crate::ir::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 /// The places `start`, `start + step`, ... of a dimension, `len` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

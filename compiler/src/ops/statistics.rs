@@ -4,7 +4,7 @@
 //! sharding and their collectives are those of `sum` and `max`. Those of f16 and bf16 are computed in f32: what lies between the elements and
 //! the result, such as a sum of squares, may be too large for them.
 
-use super::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select, Unary, UnaryOp, unary};
+use super::elementwise::{Binary, Compare, Select, Unary, unary};
 use super::promote::{cast, inexact};
 use super::reduce::{axes_of, dtype_of, mask_of, reduce};
 use super::{Call, later};
@@ -17,6 +17,7 @@ use crate::ops::constant::Constant;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
 pub struct Statistics;
 

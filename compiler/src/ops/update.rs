@@ -12,7 +12,6 @@ use super::{Call, Mismatch, Reads, Rules, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::{KernelBuilder, table};
-use crate::codegen::loops::Affine;
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -23,6 +22,7 @@ use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::Affine;
 
 /// Which places of a dimension are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

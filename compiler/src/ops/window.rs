@@ -13,7 +13,6 @@ use super::{Call, Mismatch, Rules, beyond, shape};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
 use crate::ir::margin::Margin;
@@ -25,6 +24,7 @@ use crate::ops::Op;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]

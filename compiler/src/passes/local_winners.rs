@@ -18,11 +18,12 @@ use crate::ir::types::{ArrayType, DType, Type};
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::constant::Constant;
-use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
+use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{ArgReduce, Reduce};
 use crate::ops::reshape::Reshape;
 use spmdc_abi::ReduceOp;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
 pub fn local_winners(mut module: Module) -> Module {

@@ -10,7 +10,7 @@ use crate::ir::eval::Array;
 use crate::ir::{Block, Func, Module, Stmt, Value};
 use crate::ops::Op;
 use crate::ops::constant::{Constant, float_bits};
-use crate::ops::elementwise::BinaryOp;
+use spmdc_kernel::scalar::BinaryOp;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.
 pub fn simplify(mut module: Module) -> Module {

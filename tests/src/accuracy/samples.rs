@@ -5,7 +5,7 @@
 //! changes: limits of the range, zeros, and where one formula hands over to another.
 
 use spmdc_abi::DType;
-use spmdc_compiler::ops::number;
+use spmdc_kernel::number;
 use spmdc_math::{MathFn, MathFn2};
 use std::f64::consts::{FRAC_PI_2, LN_2, SQRT_2};
 

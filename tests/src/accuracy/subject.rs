@@ -4,8 +4,8 @@ use super::Function;
 use crate::engine;
 use spmdc_abi::{DType, KernelFn, trap};
 use spmdc_compiler::codegen::jit;
-use spmdc_compiler::ops::elementwise::{BinaryOp, UnaryOp};
-use spmdc_compiler::ops::number;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::ptr;
 
 /// How many numbers a compiled function takes at once.

@@ -11,7 +11,7 @@ pub mod precision;
 pub mod programs;
 
 use spmdc_abi::DType;
-use spmdc_compiler::ir::machine::Machine;
+use spmdc_kernel::machine::Machine;
 use std::sync::Arc;
 
 /// A reproducible source of choices: the bytes of a tape, and then SplitMix64.

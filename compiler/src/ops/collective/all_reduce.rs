@@ -13,13 +13,14 @@ use crate::ir::mesh::Mesh;
 use crate::ir::parts::Parts;
 use crate::ir::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::constant::{Constant, float_bits};
-use crate::ops::elementwise::{Binary, BinaryOp};
+use crate::ops::elementwise::Binary;
 use crate::ops::factors::Factors;
-use crate::ops::number;
 use crate::ops::{Call, Mismatch, Rules};
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllReduce {

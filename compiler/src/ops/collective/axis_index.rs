@@ -4,7 +4,6 @@ use super::{Collective, axis_set, manual_axes};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -15,6 +14,7 @@ use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
 use spmdc_abi::Scalar;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisIndex {

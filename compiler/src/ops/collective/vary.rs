@@ -4,7 +4,6 @@ use super::{axis_set, factors, manual_axes};
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::KernelBuilder;
-use crate::codegen::loops::{Affine, Elem};
 use crate::ir::Stmt;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -14,6 +13,7 @@ use crate::ir::types::{ArrayType, AxisSet};
 use crate::ops::factors::Factors;
 use crate::ops::{Call, Mismatch, Rules};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PVary {

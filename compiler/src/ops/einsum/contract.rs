@@ -12,7 +12,7 @@ use crate::ir::Value;
 use crate::ir::build::Builder;
 use crate::ir::mesh::AxisKind;
 use crate::ir::sharding::{DimSharding, Sharding};
-use crate::ops::elementwise::{Binary, BinaryOp};
+use crate::ops::elementwise::Binary;
 use crate::ops::promote::{self, Operand};
 use crate::ops::reduce::{reduce, summed_in};
 use crate::ops::reshape::reshape;
@@ -23,6 +23,7 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::scalar::BinaryOp;
 use std::collections::BTreeMap;
 
 /// An operand on its way: its dimensions by their letters.

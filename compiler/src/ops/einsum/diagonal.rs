@@ -7,7 +7,6 @@
 use crate::check::args::Args;
 use crate::check::term::Term;
 use crate::codegen::builder::{KernelBuilder, table};
-use crate::codegen::loops::{Affine, Combine, Elem};
 use crate::codegen::lower::Lowering;
 use crate::ir::build::Builder;
 use crate::ir::eval::{Array, Trap};
@@ -17,7 +16,7 @@ use crate::ir::{Stmt, Value};
 use crate::ops::broadcast::broadcast;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
-use crate::ops::elementwise::{Binary, BinaryOp, Compare, CompareOp, Select};
+use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::factors::{FactorKind, Factors};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated, summed_in};
@@ -27,6 +26,8 @@ use crate::ops::{Call, Mismatch, Rules, promote, shape};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine, Elem};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// Takes the elements where dimensions of one number have equal indices, and sums some of the dimensions that are left.
 #[derive(Clone, Debug, PartialEq)]

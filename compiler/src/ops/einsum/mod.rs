@@ -13,11 +13,9 @@ pub mod diagonal;
 mod ring;
 pub mod spec;
 
-use super::elementwise::BinaryOp;
 use super::factors::{FactorKind, Factors};
 use super::reshard::{Reshard, Step};
-use super::{Mismatch, Op, Reads, Rules, number};
-use crate::codegen::loops::{Affine, Combine};
+use super::{Mismatch, Op, Reads, Rules};
 use crate::codegen::lower::{Lowering, Product, ProductDim};
 use crate::ir::eval::{Array, Trap};
 use crate::ir::mesh::Mesh;
@@ -28,6 +26,9 @@ use crate::ir::{Func, Stmt};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
 use std::collections::BTreeMap;
 
 /// Each operand has each of its letters once; letters that are not in the result are in both operands.

@@ -1,10 +1,10 @@
 //! What work costs a device, roughly: enough to tell what is worth being divided.
 
-use crate::codegen::loops::{Combine, Kernel};
 use crate::codegen::lower::{Product, Work};
-use crate::codegen::work::work;
 use crate::ir::mesh::Mesh;
 use spmdc_abi::Scalar;
+use spmdc_kernel::loops::{Combine, Kernel};
+use spmdc_kernel::work::work;
 
 /// For each instruction on one element, where four elements share one.
 const NANOSECONDS: f64 = 0.035;

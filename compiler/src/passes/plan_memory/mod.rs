@@ -34,7 +34,6 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-use crate::codegen::loops::Kernel;
 use crate::codegen::lower::layout_of;
 use crate::codegen::schedule::Schedule;
 use crate::ir::{Module, Value};
@@ -42,6 +41,7 @@ use lifetimes::Lifetimes;
 use replay::{Plan, replay};
 use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::Kernel;
 use steps::Emitter;
 use storage::Storage;
 

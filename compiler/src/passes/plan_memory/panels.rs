@@ -8,9 +8,9 @@
 //! so that an array that no cache can hold is read once and not four times. It changes nothing else: each kernel computes the same
 //! for every row, and a row of what one writes is read by the others for the same row only.
 
-use crate::codegen::loops::{Access, Affine, Inst, Kernel};
-use crate::ops::elementwise::BinaryOp;
 use spmdc_abi::{KernelStep, Step};
+use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
+use spmdc_kernel::scalar::BinaryOp;
 use std::ops::Range;
 
 /// Puts neighbouring kernels into panels of so many bytes, in loops and branches too.

@@ -3,8 +3,6 @@
 use super::cost;
 use super::storage::Storage;
 use super::sync::{Access, Needed, Pending};
-use crate::codegen::grain::grain;
-use crate::codegen::loops::{Extent, Kernel};
 use crate::codegen::lower::{Product, ProductDim, Side, Work, layout_of};
 use crate::codegen::schedule::{Limit, Schedule, Task};
 use crate::ir::Value;
@@ -16,6 +14,8 @@ use spmdc_abi::{
     RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
+use spmdc_kernel::grain::grain;
+use spmdc_kernel::loops::{Extent, Kernel};
 use std::collections::BTreeMap;
 
 /// Emits steps and collects kernels, each once.

@@ -2,13 +2,13 @@
 
 use super::cost;
 use super::lifetimes::{Lifetimes, Span, common, find, join, meet};
-use crate::codegen::loops::{Affine, Extent, Inst, Kernel};
 use crate::codegen::lower::Work;
 use crate::codegen::schedule::Schedule;
 use crate::ir::Value;
 use crate::ir::mesh::Mesh;
 use crate::ir::types::AxisSet;
 use spmdc_abi::{Arena, Place};
+use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
 
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;

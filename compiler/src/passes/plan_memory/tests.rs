@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::check::sources::{NoSources, SourceSet};
-use crate::codegen::loops::BufferSlot;
 use crate::pipeline::{Options, compile};
 use spmdc_abi::{AxisSet, Program, Step};
+use spmdc_kernel::loops::BufferSlot;
 
 fn program(source: &str) -> Program {
     let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);

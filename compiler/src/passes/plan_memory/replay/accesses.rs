@@ -2,10 +2,10 @@
 
 use super::shadow::{Name, Spot};
 use super::{Replay, Stop, collapse, fault, points};
-use crate::codegen::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use crate::ir::Value;
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, KernelStep};
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -113,7 +113,7 @@ impl Accesses<'_> {
             return Vec::new();
         }
         let dims = self.kernel.dims.iter().enumerate();
-        let range = |(dim, of): (usize, &crate::codegen::loops::LoopDim)| match of.extent {
+        let range = |(dim, of): (usize, &spmdc_kernel::loops::LoopDim)| match of.extent {
             _ if dim == 0 && self.kernel.range_dim => units.clone(),
             Extent::Static(extent) => 0..extent as i64,
             Extent::Scalar { slot, .. } => 0..scalars[slot],

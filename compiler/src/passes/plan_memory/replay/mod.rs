@@ -24,7 +24,6 @@ mod tests;
 
 use super::lifetimes::Lifetimes;
 use super::storage::Storage;
-use crate::codegen::loops::Kernel;
 use crate::codegen::lower::Work;
 use crate::codegen::schedule::{Limit, Schedule, Task};
 use crate::ir::types::AxisSet;
@@ -33,6 +32,7 @@ use accesses::Accesses;
 use shadow::{Memory, Name, Shadow, Spot};
 use spmdc_abi::mesh::Mesh;
 use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
+use spmdc_kernel::loops::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! What the instructions of a loop nest cost: machine instructions for one element, roughly.
 
 use super::loops::Inst;
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::DType;
 
 /// Instructions for one element.

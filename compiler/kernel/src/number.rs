@@ -6,15 +6,15 @@
 //! program with one NaN only (`HostArray::with_one_nan`).
 //!
 //! ```
-//! use spmdc_compiler::ops::{elementwise::BinaryOp, number};
+//! use spmdc_kernel::{number, scalar::BinaryOp};
 //! use spmdc_abi::DType;
 //! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 0xf9, 2), Some(0xfc)); // -7 // 2 is -4
 //! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 7, 0), None);
 //! ```
 
-use super::elementwise::{BinaryOp, CompareOp, UnaryOp};
-use crate::ir::types::DType;
+use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use half::{bf16, f16};
+use spmdc_abi::DType;
 use spmdc_abi::ReduceOp;
 use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use std::cmp::Ordering;

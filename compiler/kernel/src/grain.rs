@@ -9,7 +9,7 @@
 
 use super::loops::{Access, Kernel};
 use super::nest::Nest;
-use crate::ir::machine::Machine;
+use crate::machine::Machine;
 use spmdc_abi::DType;
 
 /// The number of units; 1 where each of them has memory to itself.
@@ -34,7 +34,7 @@ pub fn grain(kernel: &Kernel, machine: &Machine) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::loops::{Affine, BufferSlot, Combine, Elem, Extent, Inst, LoopDim, Store};
+    use crate::loops::{Affine, BufferSlot, Combine, Elem, Extent, Inst, LoopDim, Store};
     use spmdc_abi::ReduceOp;
 
     /// `y[address of to] (+)= x[address of from]`, over a range of 64 and 1000 within.

@@ -8,9 +8,12 @@
 //! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
 
 use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, Store};
-use super::strip::Strips;
-use crate::ops::elementwise::{BinaryOp, UnaryOp};
+use super::strips::Strips;
+use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, Scalar};
+
+/// Points along each side of a tile.
+pub const SIDE: i64 = 4;
 
 /// The number of iterations of a loop.
 #[derive(Clone, Debug, PartialEq)]

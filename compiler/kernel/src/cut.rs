@@ -4,11 +4,10 @@
 //! over. Costs are in machine instructions, roughly; only their order matters.
 
 use super::loops::{Access, Combine, Inst};
-use super::nest::{Cut, Nest};
-use super::strip::Strips;
-use super::tile;
+use super::nest::{Cut, Nest, SIDE};
+use super::strips::Strips;
 use super::work::work;
-use crate::ops::elementwise::BinaryOp;
+use crate::scalar::BinaryOp;
 use spmdc_abi::DType;
 
 /// An element that is not beside its neighbour costs a scalar access and a move into or out of its lane.
@@ -36,7 +35,7 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
             }
         }
         for rows in (0..nest.dims.len()).filter(|&rows| rows != dim && is_tile(nest, rows, dim)) {
-            let lanes = (tile::SIDE * tile::SIDE) as u32;
+            let lanes = (SIDE * SIDE) as u32;
             let cut = Cut { dim, rows: Some(rows), lanes: vec![lanes, 1], strips: None };
             let cost = cost(nest, Some(&cut), lanes);
             if cost < best.0 {
@@ -57,7 +56,7 @@ pub fn choose(nest: &Nest) -> Option<Cut> {
 
 /// Whether tiles pay: some accesses are contiguous along the columns, others along the rows.
 fn is_tile(nest: &Nest, rows: usize, columns: usize) -> bool {
-    let is_long = |dim: usize| nest.dims[dim].length.max >= 2 * tile::SIDE as u64;
+    let is_long = |dim: usize| nest.dims[dim].length.max >= 2 * SIDE as u64;
     if nest.dims.iter().any(|dim| dim.reduced) || !is_long(rows) || !is_long(columns) {
         return false;
     }
@@ -148,7 +147,7 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
     }
     // Points in bundles share their cost; the rest are scalars.
     let in_bundles = cut.map_or(0.0, |cut| {
-        let side = if cut.rows.is_some() { tile::SIDE as u64 } else { u64::from(lanes) };
+        let side = if cut.rows.is_some() { SIDE as u64 } else { u64::from(lanes) };
         cut.dims().map(|dim| whole_part(nest, dim, side)).product()
     });
     let left_over = 1.0 - in_bundles;

@@ -4,8 +4,8 @@
 //! `select` is no error. Any other panics.
 
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
-use crate::ops::elementwise::{BinaryOp, CompareOp};
-use crate::ops::number;
+use crate::number;
+use crate::scalar::{BinaryOp, CompareOp};
 use spmdc_abi::{DType, ReduceOp, trap};
 use spmdc_grammar::span::Span;
 

@@ -6,7 +6,7 @@
 //!
 //! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
 
-use crate::ops::elementwise::{BinaryOp, CompareOp, UnaryOp};
+use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_abi::{DType, ReduceOp, Scalar, trap};
 use spmdc_grammar::span::Span;
 
@@ -24,6 +24,64 @@ pub struct Affine {
     /// (index of a [`Inst::LoopInvariant`] i64 value, stride): dynamic indices.
     pub dynamic: Vec<(Elem, i64)>,
     pub constant: i64,
+}
+
+impl Affine {
+    pub fn constant(constant: i64) -> Affine {
+        Affine { constant, ..Affine::default() }
+    }
+
+    pub fn dim(dim: usize) -> Affine {
+        Affine { terms: vec![(dim, 1)], ..Affine::default() }
+    }
+
+    pub fn is_constant(&self) -> bool {
+        self.terms.is_empty() && self.scalars.is_empty() && self.dynamic.is_empty()
+    }
+
+    pub fn plus(&self, other: &Affine) -> Affine {
+        let mut sum = self.clone();
+        sum.constant += other.constant;
+        for &(dim, stride) in &other.terms {
+            add_term(&mut sum.terms, dim, stride);
+        }
+        for &(slot, stride) in &other.scalars {
+            add_term(&mut sum.scalars, slot, stride);
+        }
+        for &(elem, stride) in &other.dynamic {
+            add_term(&mut sum.dynamic, elem, stride);
+        }
+        sum
+    }
+
+    pub fn offset(&self, constant: i64) -> Affine {
+        Affine { constant: self.constant + constant, ..self.clone() }
+    }
+
+    pub fn times(&self, factor: i64) -> Affine {
+        if factor == 0 {
+            return Affine::default();
+        }
+        let mut product = self.clone();
+        product.constant *= factor;
+        product.terms.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product.scalars.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product.dynamic.iter_mut().for_each(|(_, stride)| *stride *= factor);
+        product
+    }
+}
+
+fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
+    match terms.binary_search_by_key(&key, |&(k, _)| k) {
+        Ok(at) => {
+            terms[at].1 += stride;
+            if terms[at].1 == 0 {
+                terms.remove(at);
+            }
+        }
+        Err(at) if stride != 0 => terms.insert(at, (key, stride)),
+        Err(_) => {}
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
