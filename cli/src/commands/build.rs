@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use spmdc_compiler::codegen::machine::Destination;
-use spmdc_compiler::codegen::object::{self, Entry};
+use spmdc_cranelift::machine::Destination;
+use spmdc_cranelift::object::{self, Entry};
 use spmdc_runtime::start::encode;
 use spmdc_runtime::trap::RunError;
 

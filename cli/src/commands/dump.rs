@@ -2,11 +2,11 @@
 
 use clap::ValueEnum;
 use spmdc_compiler::check::sources::SourceSet;
-use spmdc_compiler::codegen::machine::{CodegenError, Destination, asm_text, clif_text};
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::ir::print::module_with_places;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::json::module_json;
+use spmdc_cranelift::machine::{CodegenError, Destination, asm_text, clif_text};
 use spmdc_kernel::loops::Kernel;
 use spmdc_runtime::trap::RunError;
 

@@ -10,10 +10,10 @@ pub mod run;
 pub mod viz;
 pub mod why;
 
-use spmdc_compiler::codegen::machine::CodegenError;
 use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::findings;
+use spmdc_cranelift::machine::CodegenError;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;

@@ -232,6 +232,9 @@ impl Store {
     }
 }
 
+/// Where in the source the divisions of integers stand that a kernel makes.
+pub type Sites = Vec<Option<Span>>;
+
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernel {
@@ -273,9 +276,9 @@ impl Kernel {
     }
 
     /// The places of its divisions, in the order of the source.
-    pub fn sites(&self) -> Vec<Option<Span>> {
+    pub fn sites(&self) -> Sites {
         let divisions = self.insts.iter().filter(|inst| inst.divides_integers());
-        let mut sites: Vec<Option<Span>> = divisions.map(Inst::site).collect();
+        let mut sites: Sites = divisions.map(Inst::site).collect();
         sites.sort_by_key(|site| site.map(|span| (span.file, span.start, span.end)));
         sites.dedup();
         sites

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use spmdc_compiler::check::sources::{NoSources, SourceSet};
-use spmdc_compiler::codegen::jit;
-use spmdc_compiler::codegen::machine::Cpu;
-use spmdc_compiler::codegen::object::{self, Entry};
 use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_cranelift::jit;
+use spmdc_cranelift::machine::Cpu;
+use spmdc_cranelift::object::{self, Entry};
 use spmdc_runtime::start::encode;
 
 use crate::measure::{Clock, fastest};

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use spmdc_compiler::codegen::jit;
+use spmdc_cranelift::jit;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;

@@ -3,7 +3,7 @@
 use super::Function;
 use crate::engine;
 use spmdc_abi::{DType, KernelFn, trap};
-use spmdc_compiler::codegen::jit;
+use spmdc_cranelift::jit;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::ptr;

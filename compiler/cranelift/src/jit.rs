@@ -30,7 +30,7 @@ pub(super) fn compile_with(
 ) -> Result<Jit, CodegenError> {
     let compiled = machine::compile(&*isa, kernels)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
-    for &(name, address) in library {
+    for &(name, address) in missing_instructions().iter().chain(library) {
         builder.symbol(name, address);
     }
     for symbol in compiled.scalar_functions() {
@@ -66,6 +66,32 @@ pub(super) fn compile_with(
     let functions: Vec<KernelFn> = functions.collect();
     jit.functions = compiled.of_kernel.iter().map(|&at| functions[at]).collect();
     Ok(jit)
+}
+
+/// What code for processors without such instructions calls: not every process has C's functions at hand.
+fn missing_instructions() -> [(&'static str, *const u8); 10] {
+    macro_rules! functions {
+        ($($name:ident: $of:ident($($x:ident),*) $float:ident,)*) => {
+            [$({
+                extern "C" fn $name($($x: $float),*) -> $float {
+                    $float::$of($($x),*)
+                }
+                (stringify!($name), $name as *const u8)
+            },)*]
+        };
+    }
+    functions! {
+        ceilf: ceil(x) f32,
+        ceil: ceil(x) f64,
+        floorf: floor(x) f32,
+        floor: floor(x) f64,
+        truncf: trunc(x) f32,
+        trunc: trunc(x) f64,
+        nearbyintf: round_ties_even(x) f32,
+        nearbyint: round_ties_even(x) f64,
+        fmaf: mul_add(x, y, z) f32,
+        fma: mul_add(x, y, z) f64,
+    }
 }
 
 impl Jit {

@@ -28,8 +28,7 @@ use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::{DType, trap};
-use spmdc_grammar::span::Span;
-use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel};
+use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
 use spmdc_kernel::nest::{Cut, Nest};
 
 /// What a kernel's code depends on besides the kernel.
@@ -79,7 +78,7 @@ pub(super) struct Emitter<'n, 'f> {
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
     /// Of each division the place in the source.
-    sites: Vec<Option<Span>>,
+    sites: Sites,
     /// The least code of those that have failed, where there are divisions.
     failed: Option<StackSlot>,
     /// Memory for loads whose values do not matter.
