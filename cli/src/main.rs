@@ -23,8 +23,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use spmdc_compiler::report::layout::Style;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::start::{Failure, unwritable_output, without_panic};
 use spmdc_runtime::trap::RunError;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use spmdc_compiler::check::MeshOverride;
+use spmdc_check::MeshOverride;
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_cranelift::machine::Cpu;
 use spmdc_grammar::diagnostic::Severity;

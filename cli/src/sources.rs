@@ -6,8 +6,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use miette::NamedSource;
-use spmdc_compiler::check::CheckOptions;
-use spmdc_compiler::check::sources::{Source, SourceSet, Sources};
+use spmdc_check::CheckOptions;
+use spmdc_check::sources::{Source, SourceSet, Sources};
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_runtime::io::describe;

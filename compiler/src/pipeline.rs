@@ -4,37 +4,37 @@
 //! and always what was read as a dump. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
 //! program at its stage: compiling it begins behind that.
 
-pub use crate::check::CheckOptions;
-use crate::check::check;
-use crate::check::sources::SourceSet;
-use crate::codegen::schedule::schedule;
-use crate::ir::verify::{Violation, verify, verify_layouts};
-use crate::ir::{Module, Stage};
-use crate::passes::align_frames::align_frames;
-use crate::passes::combine_collectives::combine_collectives;
-use crate::passes::commute_reshapes::commute_reshapes;
-use crate::passes::cse::cse;
-use crate::passes::dce::dce;
-use crate::passes::exchange_halos::exchange_halos;
-use crate::passes::exchange_totals::exchange_totals;
-use crate::passes::fuse::fuse;
-use crate::passes::hoist::hoist;
-use crate::passes::insert_reshards::{BYTES_PER_OPERATION, MANY_TRIPS, insert_reshards};
-use crate::passes::local_winners::local_winners;
-use crate::passes::overlap::overlap;
-use crate::passes::partition::partition;
-use crate::passes::plan_memory::{Planned, plan_memory};
-use crate::passes::propagate::refine::{Cuts, Refined, both};
-use crate::passes::propagate::{Choices, Propagated, Provenance, propagate};
-use crate::passes::reshard::{Plans, STEP};
-use crate::passes::share_halos::share_halos;
-use crate::passes::simplify::simplify;
 use crate::report::plan::{collectives, flops_per_device};
 use spmdc_abi::{Program, Site};
+pub use spmdc_check::CheckOptions;
+use spmdc_check::check;
+use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_ir::program::{Module, Stage};
+use spmdc_ir::reshard::{Plans, STEP};
+use spmdc_ir::verify::{Violation, verify, verify_layouts};
 use spmdc_kernel::loops::Kernel;
+use spmdc_passes::align_frames::align_frames;
+use spmdc_passes::combine_collectives::combine_collectives;
+use spmdc_passes::commute_reshapes::commute_reshapes;
+use spmdc_passes::cse::cse;
+use spmdc_passes::dce::dce;
+use spmdc_passes::exchange_halos::exchange_halos;
+use spmdc_passes::exchange_totals::exchange_totals;
+use spmdc_passes::hoist::hoist;
+use spmdc_passes::insert_reshards::{BYTES_PER_OPERATION, MANY_TRIPS, insert_reshards};
+use spmdc_passes::local_winners::local_winners;
+use spmdc_passes::overlap::overlap;
+use spmdc_passes::partition::partition;
+use spmdc_passes::propagate::refine::{Cuts, Refined, both};
+use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
+use spmdc_passes::share_halos::share_halos;
+use spmdc_passes::simplify::simplify;
+use spmdc_schedule::fuse::fuse;
+use spmdc_schedule::order::schedule;
+use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
@@ -319,9 +319,9 @@ fn site(set: &SourceSet, lines: &[Lines], span: Span) -> Site {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::check::sources::NoSources;
-    use crate::ops::Op;
-    use crate::ops::reshard::Step;
+    use spmdc_check::sources::NoSources;
+    use spmdc_ir::ops::Op;
+    use spmdc_ir::ops::reshard::Step;
 
     fn compiled(source: &str) -> Compilation {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);

@@ -1,8 +1,8 @@
 //! Dumps are programs: that of every stage reads back as itself.
 
 use crate::engine::{self, Failure};
-use spmdc_compiler::ir::print;
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_ir::print;
 use spmdc_runtime::array::HostArray;
 
 pub fn text(failures: &[Failure]) -> String {

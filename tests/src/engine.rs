@@ -2,15 +2,15 @@
 
 use crate::races;
 use spmdc_abi::Kernels;
-use spmdc_compiler::check::sources::{NoSources, SourceSet};
-use spmdc_compiler::check::{CheckOptions, MeshOverride};
-use spmdc_compiler::ir::eval::{Array, evaluate};
-use spmdc_compiler::ir::types::{ArrayType, DType};
-use spmdc_compiler::ir::{Module, Stage};
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_cranelift::jit;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
+use spmdc_ir::eval::{Array, evaluate};
+use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
@@ -153,7 +153,7 @@ pub fn generate(array: &mut HostArray, seed: u64) {
         let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
         let bits = match dtype {
             DType::Bool => u64::from(unit < 0.5),
-            dtype if dtype.is_float() => spmdc_compiler::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
+            dtype if dtype.is_float() => spmdc_ir::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
             _ => (unit * 7.0) as u64,
         };
         element.copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);

@@ -6,10 +6,10 @@ use crate::compare::difference;
 use crate::engine::{self, Failure};
 use crate::random::programs::{Scale, Writer};
 use crate::random::{Draw, Mesh};
-use spmdc_compiler::check::sources::{NoSources, SourceSet};
-use spmdc_compiler::ir::Stage;
+use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::print;
 use spmdc_grammar::span::FileId;
+use spmdc_ir::program::Stage;
 use spmdc_runtime::array::BlockSource;
 use spmdc_runtime::io::npy::NpySource;
 use spmdc_runtime::io::npz::NpzArchive;
@@ -73,9 +73,9 @@ pub fn print_and_read(data: &[u8]) {
     }
     let Ok(compilation) = engine::compiled("fuzz.spmd", &text, "", Some(Stage::Optimized)) else { return };
     for module in &compilation.stages {
-        let dump = spmdc_compiler::ir::print::module(module);
+        let dump = spmdc_ir::print::module(module);
         let again = engine::compiled("dump.spmd", &dump, "", Some(module.stage));
-        let printed = again.map(|again| spmdc_compiler::ir::print::module(&again.stages[0]));
+        let printed = again.map(|again| spmdc_ir::print::module(&again.stages[0]));
         assert_eq!(printed.as_ref(), Ok(&dump), "{text}");
     }
 }

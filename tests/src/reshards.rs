@@ -3,8 +3,8 @@
 //! `docs/reshards.md` is what [`page`] says; `cargo run -p spmdc-tests --bin reshards > docs/reshards.md` writes it.
 
 use crate::engine::{Failure, compiled};
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan::{Collective, collectives};
+use spmdc_ir::program::Stage;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -312,7 +312,7 @@ const INTRODUCTION: &str = "\
 What it takes to bring an array from one sharding to another, on the mesh (X = 2, Y = 4). This page is the output of
 `cargo run -p spmdc-tests --bin reshards`.
 
-A search finds the steps (`compiler/src/passes/reshard/search.rs`): those by which the device with the most received bytes
+A search finds the steps (`compiler/ir/src/reshard/search.rs`): those by which the device with the most received bytes
 receives the fewest, then those by which all devices together do, then the fewest statements. No step makes a block that is
 larger than the first and the last one (*the cap*), and nothing is ever made whole on the way.
 

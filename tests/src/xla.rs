@@ -5,8 +5,8 @@
 use crate::engine::compiled;
 use crate::root;
 use serde_json::Value;
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan;
+use spmdc_ir::program::Stage;
 use std::fmt::Write;
 
 /// A collective, as often as it happens.

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan;
+use spmdc_ir::program::Stage;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, files, programs};

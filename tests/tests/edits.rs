@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::check::sources::{NoSources, SourceSet};
-use spmdc_compiler::ir::Stage;
+use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_compiler::report::plan::{Collective, collectives};
 use spmdc_grammar::diagnostic::{Diagnostic, Edit};
+use spmdc_ir::program::Stage;
 
 /// Programs whose layout is ambiguous, each with how many ways out there are.
 const PROGRAMS: &[(&str, usize)] = &[

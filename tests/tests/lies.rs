@@ -5,9 +5,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::ir::{Stage, print};
-use spmdc_compiler::ops::Op;
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_ir::ops::Op;
+use spmdc_ir::print;
+use spmdc_ir::program::Stage;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::text;
 use spmdc_tests::engine;
@@ -144,7 +145,7 @@ fn margins_have_what_windows_read() {
     let program =
         "mesh (X = 4);\nfn main(u: i32[32@X], w: i32[32@X]) { roll(u, 1) + roll(u, 2) - roll(w, 1) - roll(w, 2) }\n";
     let compilation = engine::compiled("program.spmd", program, "", None).unwrap();
-    let dump = print::module(compilation.stage(spmdc_compiler::ir::Stage::Partitioned).unwrap());
+    let dump = print::module(compilation.stage(spmdc_ir::program::Stage::Partitioned).unwrap());
     assert!(engine::compiled("dump.spmd", &dump, "", None).is_ok(), "{dump}");
     let lies = [
         // Too short, on one device or on all; of another array; on the other side; along nothing.

@@ -5,8 +5,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::ir::Stage;
-use spmdc_compiler::ops;
+use spmdc_ir::ops;
+use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::ir::Stage;
+use spmdc_ir::program::Stage;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};

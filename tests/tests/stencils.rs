@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_abi::CollectiveKind;
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan::collectives;
+use spmdc_ir::program::Stage;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine;
 use spmdc_tests::root;

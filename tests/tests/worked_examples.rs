@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_abi::CollectiveKind::{self, AllGather, AllReduce, AllToAll, CollectivePermute, ReduceScatter, Transfer};
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::plan::{Collective, collectives};
+use spmdc_ir::program::Stage;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine::{self, Failure};
 use spmdc_tests::root;

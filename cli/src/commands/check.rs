@@ -1,8 +1,8 @@
 //! `spmdc check`: what is wrong with a program.
 
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
+use spmdc_ir::program::Stage;
 
 use super::plan::{Total, total};
 use crate::Stop;

@@ -1,12 +1,12 @@
 //! `spmdc dump`: the program after a stage of the compiler.
 
 use clap::ValueEnum;
-use spmdc_compiler::check::sources::SourceSet;
-use spmdc_compiler::ir::Stage;
-use spmdc_compiler::ir::print::module_with_places;
+use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::json::module_json;
 use spmdc_cranelift::machine::{CodegenError, Destination, asm_text, clif_text};
+use spmdc_ir::print::module_with_places;
+use spmdc_ir::program::Stage;
 use spmdc_kernel::loops::Kernel;
 use spmdc_runtime::trap::RunError;
 

@@ -10,13 +10,13 @@ pub mod run;
 pub mod viz;
 pub mod why;
 
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::findings;
 use spmdc_cranelift::machine::CodegenError;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
+use spmdc_ir::program::Stage;
 use spmdc_runtime::start::Failure;
 use spmdc_runtime::trap::RunError;
 

@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 
 use spmdc_abi::CollectiveKind;
-use spmdc_compiler::check::sources::SourceSet;
-use spmdc_compiler::ir::mesh::Mesh;
-use spmdc_compiler::ir::types::Type;
-use spmdc_compiler::ir::{Module, Stage};
+use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_compiler::report::layout::{Style, draw_split, remarks};
 use spmdc_compiler::report::plan::{Collective, plan};
+use spmdc_ir::layout::draw::{Style, draw_split, remarks};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::program::{Module, Stage};
 
 use super::plan::{Total, total};
 use super::viz::named_values;

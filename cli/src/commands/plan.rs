@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use spmdc_compiler::ir::Stage;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
+use spmdc_ir::program::Stage;
 
 use super::bytes;
 use crate::Stop;

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use spmdc_compiler::report::layout::Style;
 use spmdc_cranelift::jit;
+use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::start::execute;
 
 use crate::Stop;

@@ -2,12 +2,12 @@
 
 use super::named::named_values;
 use super::plan::{collectives, flops_per_device, peak_bytes_per_device};
-use crate::ir::mesh::AxisKind;
-use crate::ir::types::Type;
-use crate::ir::{Module, Value};
 use serde::Serialize;
 use spmdc_abi::Program;
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::program::{Module, Value};
 
 /// What is known of a module and the program that was made of it, in the order in which it prints.
 #[derive(Serialize)]
@@ -122,11 +122,11 @@ fn plain(ty: &Type) -> Type {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::check::sources::{NoSources, SourceSet};
-    use crate::ir::Stage;
     use crate::pipeline::{Options, compile};
     use serde_json::{Value as Json, json};
+    use spmdc_check::sources::{NoSources, SourceSet};
     use spmdc_grammar::span::line_column;
+    use spmdc_ir::program::Stage;
 
     fn summary(source: &str, stage: Stage) -> String {
         let (set, _) = SourceSet::load("test.spmd", source, &NoSources);

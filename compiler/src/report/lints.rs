@@ -3,12 +3,12 @@
 //! Every lint is off unless it is asked for; then it warns or fails the build. A denied collective or an exceeded budget fails it.
 
 use super::plan::{Collective, collectives};
-use crate::ir::Module;
-use crate::ir::types::Type;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::program::Module;
 
 /// An array of at least this many bytes on every device is a large one.
 pub const LARGE: u64 = 16 << 20;
@@ -190,9 +190,9 @@ fn each_named(module: &Module, visit: &mut dyn FnMut(&str, &Type, Span)) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::check::sources::{NoSources, SourceSet};
-    use crate::ir::Stage;
     use crate::pipeline::{Options, compile};
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_ir::program::Stage;
 
     const PROGRAM: &str = "mesh (X = 2, Y = 4);
         fn main(x: f32[65@X, 16@Y], big: f32[4096, 2048@_]) -> f32 {

@@ -1,7 +1,6 @@
 //! What the compiler can say of a program: drawings, plans, JSON.
 
 pub mod json;
-pub mod layout;
 pub mod lints;
 pub mod named;
 pub mod plan;

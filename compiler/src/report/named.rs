@@ -1,7 +1,7 @@
 //! The values that the user gave names to.
 
-use crate::ir::{Block, Func, Value};
-use crate::ops::Op;
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::{Block, Func, Value};
 use std::collections::BTreeSet;
 
 /// The variables of `let` and of assignments in the order of the program; a struct's or tuple's parts by path. Of a variable with

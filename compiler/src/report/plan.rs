@@ -1,13 +1,13 @@
 //! What a program will cost, before it runs: memory, operations and communication of one device.
 
-use crate::ir::mesh::Mesh;
-use crate::ir::origin::ASKED;
-use crate::ir::types::{AxisSet, DType};
-use crate::ir::{Block, Func, Module, Stmt};
-use crate::ops::Op;
-use crate::passes::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, Program};
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::{AxisSet, DType};
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::origin::ASKED;
+use spmdc_ir::program::{Block, Func, Module, Stmt};
+use spmdc_ir::reshard::Traffic;
 
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]

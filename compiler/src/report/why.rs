@@ -6,18 +6,18 @@
 //! are compiled.
 
 use super::plan::{Collective, collectives, flops_per_device};
-use crate::check::sources::{NoSources, SourceSet};
-use crate::ir::types::{ArrayType, Type};
-use crate::ir::{Module, Stage, Value};
-use crate::ops::called;
-use crate::passes::propagate::ANNOTATION;
-use crate::passes::reshard::STEP;
 use crate::pipeline::{Compilation, Options, compile};
+use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{
     Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::types::{ArrayType, Type};
+use spmdc_ir::ops::called;
+use spmdc_ir::program::{Module, Stage, Value};
+use spmdc_ir::reshard::STEP;
+use spmdc_passes::propagate::ANNOTATION;
 use std::collections::BTreeMap;
 
 /// More changes than this are not compiled for a line.

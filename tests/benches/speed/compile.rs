@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use spmdc_compiler::check::sources::{NoSources, SourceSet};
+use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_cranelift::jit;
 use spmdc_cranelift::machine::Cpu;

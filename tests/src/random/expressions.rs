@@ -4,7 +4,7 @@ use super::precision::Precision;
 use super::programs::{Made, Variable, Writer};
 use super::{Array, FLOATS, INTS, all};
 use spmdc_abi::DType;
-use spmdc_compiler::ops::reduce::accumulated;
+use spmdc_ir::ops::reduce::accumulated;
 
 /// An expression in `x`, how much of an error of `x` comes through, how many roundings it has, and how large it gets at most.
 type Smooth = (&'static str, f64, f64, f64);

@@ -1,0 +1,563 @@
+//! Calls: what is called, which argument is which parameter's, and the expansion of the called function.
+
+use super::Checker;
+use super::errors::{self, calls as errors_of_calls, items};
+use super::names::{Entity, ItemId};
+use super::operators::Written;
+use super::scopes::{Binding, Frame, Scope};
+use super::sizes::{Bindings, Size};
+use super::trees;
+use super::types::{SizeParams, Ty};
+use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, Param, TypeExprKind};
+use spmdc_grammar::span::{FileId, Span};
+use spmdc_ir::call::args::{Arg, Args};
+use spmdc_ir::call::errors::{missing, only_in_dumps};
+use spmdc_ir::call::term::{Function, Term, TypeTerm};
+use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::ops;
+use spmdc_ir::ops::reshard::{Reshard, Step};
+use std::rc::Rc;
+
+/// Functions within functions within functions.
+const MAX_CALLS: usize = 200;
+
+/// What a function term is.
+#[derive(Clone, Debug)]
+pub enum Callable {
+    Item(ItemId),
+    Lambda(Rc<Lambda>),
+    /// An op's name, or a function that the checker knows.
+    Builtin(String),
+}
+
+/// A lambda's text.
+#[derive(Debug)]
+pub struct LambdaSource {
+    pub file: FileId,
+    pub params: Vec<Param>,
+    pub body: Expr,
+    pub span: Span,
+}
+
+/// A lambda and the variables that it saw where it was written.
+#[derive(Debug)]
+pub struct Lambda {
+    pub source: Rc<LambdaSource>,
+    pub captures: Scope,
+}
+
+impl Callable {
+    pub fn into_term(self) -> Term {
+        Term::Function(Rc::new(self))
+    }
+}
+
+impl Function for Callable {
+    fn name(&self) -> String {
+        match self {
+            Callable::Item(id) => format!("function {}", id.index),
+            Callable::Lambda(_) => "a lambda".to_string(),
+            Callable::Builtin(name) => name.clone(),
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn lambda(&mut self, params: &[Param], body: &Expr, span: Span) -> Term {
+        let file = self.file();
+        let source = self
+            .lambdas
+            .entry(span)
+            .or_insert_with(|| Rc::new(LambdaSource { file, params: params.to_vec(), body: body.clone(), span }));
+        let source = Rc::clone(source);
+        let scopes = self.frames.last().map(|frame| frame.scopes.as_slice()).unwrap_or_default();
+        // What is hidden by a later binding of the same name is never seen.
+        let captures =
+            scopes.iter().flat_map(Scope::iter).map(|binding| Binding { mutable: false, ..binding.clone() }).collect();
+        Callable::Lambda(Rc::new(Lambda { source, captures })).into_term()
+    }
+
+    pub(super) fn call(&mut self, callee: &Expr, args: &[ast::Arg], span: Span) -> Term {
+        let (function, receiver) = match &callee.kind {
+            ExprKind::Type(ty) => return self.cast(ty, args, span),
+            ExprKind::Name(name) => (self.function_name(name, callee.span), None),
+            ExprKind::Field { base, name } => match self.module(base) {
+                Some(file) => (self.member(file, name), None),
+                None => self.method(base, name),
+            },
+            _ => (self.expr(callee), None),
+        };
+        let mut given: Vec<Arg> = receiver.into_iter().collect();
+        let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");
+        for arg in args {
+            let mut term = self.expr(&arg.value);
+            // The one function whose result has another element type for `N / 2` as a size than for its quotient.
+            if counts
+                && matches!(term, Term::Float(_))
+                && let Some(Term::Int(size)) = self.static_expr(&arg.value)
+            {
+                term = Term::Int(size);
+            }
+            given.push(Arg { name: arg.name.as_ref().map(|name| name.name.clone()), term, span: arg.value.span });
+        }
+        self.call_term(&function, given, span, callee.span)
+    }
+
+    /// `p.f(x)` calls the function in field `f` of a struct, and `f(p, x)` otherwise.
+    fn method(&mut self, base: &Expr, name: &Ident) -> (Term, Option<Arg>) {
+        let receiver = self.expr(base);
+        if let Term::Struct(fields) = &receiver
+            && let Some((_, field)) = fields.iter().find(|(field, _)| *field == name.name)
+        {
+            return (field.clone(), None);
+        }
+        let function = self.function_name(&name.name, name.span);
+        if matches!(receiver, Term::Poison) {
+            return (Term::Poison, None);
+        }
+        (function, Some(Arg { name: None, term: receiver, span: base.span }))
+    }
+
+    pub(super) fn call_term(&mut self, function: &Term, args: Vec<Arg>, span: Span, callee: Span) -> Term {
+        if function.is_poisoned() || args.iter().any(|arg| arg.term.is_poisoned()) {
+            return Term::Poison;
+        }
+        if let (Term::Type(ty), [arg]) = (function, args.as_slice())
+            && ty.array.rank() == 0
+        {
+            let args = vec![(None, arg.term.clone(), arg.span), (None, function.clone(), callee)];
+            return self.call_builtin("cast", args, span);
+        }
+        match self.function_term(function) {
+            Some(Callable::Item(id)) => self.call_item(id, args, span),
+            Some(Callable::Lambda(lambda)) => self.call_lambda(&lambda, args, span),
+            Some(Callable::Builtin(name)) => self.call_shipped(&name, args, span),
+            None => self.report(errors_of_calls::not_a_function(function.describe(), callee)),
+        }
+    }
+
+    /// A call of a shipped function that the checker itself makes.
+    pub(super) fn call_builtin(&mut self, name: &str, args: Vec<(Option<&str>, Term, Span)>, span: Span) -> Term {
+        let args = args.into_iter().map(|(name, term, span)| Arg { name: name.map(str::to_string), term, span });
+        self.call_shipped(name, args.collect(), span)
+    }
+
+    fn call_shipped(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
+        if name == "tree_map" {
+            return self.tree_map(args, span);
+        }
+        if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
+            return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
+        }
+        if let Some(call) = ops::builtin(name) {
+            let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
+            let mut args = Args::new(name, span, args);
+            self.build.span = span;
+            self.build.called = Some(name.to_string());
+            let result = call(name, &mut args, &mut self.build);
+            self.build.called = None;
+            let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
+            let term = self.or_report(result);
+            if matches!(term, Term::Poison) {
+                return term;
+            }
+            return match args.rest.first() {
+                Some(Arg { name: Some(keyword), span, .. }) if args.known.contains(keyword) => {
+                    self.report(errors_of_calls::given_twice(name, keyword, *span))
+                }
+                Some(Arg { name: Some(keyword), span, .. }) => {
+                    let known: Vec<&str> = args.known.iter().map(String::as_str).collect();
+                    self.report(errors_of_calls::unknown_keyword(name, keyword, &known, *span))
+                }
+                Some(Arg { name: None, span, .. }) => self.report(errors_of_calls::unused(name, *span)),
+                None => self.laid_out_as_asked(name, term, &given, span),
+            };
+        }
+        self.report(items::not_yet(span, format_args!("`{name}`")))
+    }
+
+    /// `zeros(f32[8@X, 4])`: the type says how the new array lies.
+    fn laid_out_as_asked(&mut self, name: &str, term: Term, given: &[(Term, Span)], span: Span) -> Term {
+        let asked = match given {
+            [(Term::Type(ty), _), ..] if matches!(name, "zeros" | "ones" | "full" | "iota") => ty.sharding.clone(),
+            _ => None,
+        };
+        match (term, asked) {
+            (Term::Array(value), Some(to)) => {
+                self.build.span = span;
+                let result = self.build.emit1(Reshard { to, step: Step::Pin }, &[value]).map(Term::Array);
+                self.or_report(result)
+            }
+            (term, _) => term,
+        }
+    }
+
+    /// `f32(x)`
+    fn cast(&mut self, ty: &ast::TypeExpr, args: &[ast::Arg], span: Span) -> Term {
+        let target = self.type_literal(ty);
+        let mut terms: Vec<Term> = args.iter().map(|arg| self.expr(&arg.value)).collect();
+        let Term::Type(wanted) = &target else { return Term::Poison };
+        let (dtype, rank) = (wanted.array.dtype, wanted.array.rank());
+        if rank > 0 {
+            return self.report(errors_of_calls::cast_to_array(ty.span));
+        }
+        let value = match (terms.pop(), args) {
+            (Some(value), [ast::Arg { name: None, .. }]) => value,
+            _ => return self.report(errors_of_calls::too_many(dtype.name(), 1, args.len(), span)),
+        };
+        match value {
+            Term::Poison => Term::Poison,
+            // A key is made of a seed, not converted.
+            value if dtype == DType::Key => self.call_builtin("key", vec![(None, value, span)], span),
+            value => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
+        }
+    }
+
+    /// Applies a function to the leaves of trees of one form.
+    fn tree_map(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
+        if args.len() < 2 || args.iter().any(|arg| arg.name.is_some()) {
+            return self.report(missing("tree_map", "tree", span));
+        }
+        let function = args.remove(0);
+        let (first, others) = (&args[0], &args[1..]);
+        if let Some(other) = others.iter().find(|other| !trees::same_form(&first.term, &other.term)) {
+            let (wanted, found) = (self.display_term(&first.term), self.display_term(&other.term));
+            return self.report(errors::types::mismatch("the first tree", &wanted, &found, other.span));
+        }
+        let mut columns = Vec::new();
+        for arg in &args {
+            let mut leaves = Vec::new();
+            trees::leaves(&arg.term, "", &mut leaves);
+            columns.push(leaves.into_iter().map(|(_, leaf)| leaf.clone()).collect::<Vec<Term>>());
+        }
+        let mut results = Vec::new();
+        for at in 0..columns[0].len() {
+            let leaf_args = columns
+                .iter()
+                .zip(&args)
+                .map(|(column, arg)| Arg { name: None, term: column[at].clone(), span: arg.span })
+                .collect();
+            results.push(self.call_term(&function.term, leaf_args, span, function.span));
+        }
+        trees::rebuild(&args[0].term, &mut results.into_iter())
+    }
+
+    fn call_lambda(&mut self, lambda: &Lambda, args: Vec<Arg>, span: Span) -> Term {
+        if self.frames.len() >= MAX_CALLS {
+            return self.report(items::too_many_calls(span));
+        }
+        let source = &lambda.source;
+        if args.len() != source.params.len() {
+            let error = errors_of_calls::too_many("this lambda", source.params.len(), args.len(), span);
+            return self.report(error.label(source.span, "the lambda is here"));
+        }
+        if let Some(Arg { name: Some(keyword), span, .. }) = args.iter().find(|arg| arg.name.is_some()) {
+            let error = errors_of_calls::unknown_keyword("this lambda", keyword, &[], *span);
+            return self.report(error.help("a lambda's arguments are given by position"));
+        }
+        self.frames.push(Frame {
+            file: source.file,
+            name: "a lambda".to_string(),
+            item: None,
+            call: Some(span),
+            is_template: true,
+            scopes: vec![lambda.captures.clone(), Scope::default()],
+        });
+        for (param, arg) in source.params.iter().zip(args) {
+            let mut term = arg.term;
+            if let Some(ty) = &param.ty {
+                let ty = self.resolve(ty, &SizeParams::new());
+                term = self.annotate(term, &ty, &mut Bindings::new(), arg.span, "this parameter");
+            }
+            self.bind_pattern(&param.pattern, term, false);
+        }
+        let result = self.expr(&source.body);
+        self.frames.pop();
+        result
+    }
+
+    fn call_item(&mut self, id: ItemId, args: Vec<Arg>, span: Span) -> Term {
+        let set = self.set;
+        let ItemKind::Fn(function) = &set.file(id.file).program.items[id.index].kind else { return Term::Poison };
+        self.expanded.insert(id);
+        if self.frames.iter().any(|frame| frame.item == Some(id)) {
+            let from = self.frames.iter().position(|frame| frame.item == Some(id)).unwrap_or(0);
+            let mut calls: Vec<String> = self.frames[from..].iter().map(|frame| format!("`{}`", frame.name)).collect();
+            calls.push(format!("`{}`", function.name.name));
+            return self.report(items::recursion(&function.name.name, span, &calls));
+        }
+        if self.frames.len() >= MAX_CALLS {
+            return self.report(items::too_many_calls(span));
+        }
+        let Some(terms) = self.assign_arguments(id.file, function, args, span) else { return Term::Poison };
+        if function.manual.is_some() {
+            return self.call_manual(id, function, terms, span);
+        }
+        self.frames.push(function_frame(id, function, Some(span)));
+        let result = self.expand(function, terms, span);
+        self.frames.pop();
+        result
+    }
+
+    /// A parameter's value where a call gives none: of constants only, so that it is the same everywhere.
+    fn default_value(&mut self, file: FileId, default: &Expr) -> Term {
+        self.frames.push(Frame {
+            file,
+            name: "a default value".to_string(),
+            item: None,
+            call: None,
+            is_template: false,
+            scopes: vec![Scope::default()],
+        });
+        let term = self.expr(default);
+        self.frames.pop();
+        term
+    }
+
+    /// Orders a call's arguments by the function's parameters.
+    fn assign_arguments(
+        &mut self,
+        file: FileId,
+        function: &FnItem,
+        args: Vec<Arg>,
+        span: Span,
+    ) -> Option<Vec<(Term, Span)>> {
+        let name = &function.name.name;
+        let params: Vec<&str> = function
+            .params
+            .iter()
+            .map(|param| match &param.pattern.kind {
+                ast::PatternKind::Name(name) => name.as_str(),
+                ast::PatternKind::Wildcard | ast::PatternKind::Tuple(_) | ast::PatternKind::Struct(_) => "_",
+            })
+            .collect();
+        let mut terms: Vec<Option<(Term, Span)>> = vec![None; params.len()];
+        let positional = args.iter().filter(|arg| arg.name.is_none()).count();
+        if positional > params.len() {
+            let error = errors_of_calls::too_many(name, params.len(), args.len(), span);
+            self.report(error.label(function.name.span, format!("`{name}` is declared here")));
+            return None;
+        }
+        let mut next = 0;
+        for arg in args {
+            let at = match &arg.name {
+                None => {
+                    next += 1;
+                    next - 1
+                }
+                Some(keyword) => match params.iter().position(|param| param == keyword) {
+                    Some(at) => at,
+                    None => {
+                        let error = errors_of_calls::unknown_keyword(name, keyword, &params, arg.span);
+                        self.report(error.label(function.name.span, format!("`{name}` is declared here")));
+                        return None;
+                    }
+                },
+            };
+            if terms[at].is_some() {
+                self.report(errors_of_calls::given_twice(name, params[at], arg.span));
+                return None;
+            }
+            terms[at] = Some((arg.term, arg.span));
+        }
+        for (term, param) in terms.iter_mut().zip(&function.params) {
+            if let (None, Some(default)) = (&term, &param.default) {
+                *term = Some((self.default_value(file, default), default.span));
+            }
+        }
+        if let Some(at) = terms.iter().position(Option::is_none) {
+            let error = missing(name, params[at], span);
+            self.report(error.label(function.params[at].span, "declared here"));
+            return None;
+        }
+        Some(terms.into_iter().flatten().collect())
+    }
+
+    /// The body of a function whose frame has been pushed.
+    fn expand(&mut self, function: &FnItem, terms: Vec<(Term, Span)>, call: Span) -> Term {
+        let params = size_params(function);
+        self.bind_element_types(function, &terms);
+        let tys = self.parameter_types(function, &params);
+        let Some(mut bindings) = self.infer_sizes(function, &terms, &tys, call) else { return Term::Poison };
+        for ((param, ty), (term, span)) in function.params.iter().zip(&tys).zip(terms) {
+            let term = match ty {
+                None => term,
+                Some(ty) => self.conform(term, ty, &bindings, span, &parameter_place(function, param)),
+            };
+            self.bind_pattern(&param.pattern, term, false);
+        }
+        self.note_template(function);
+        let result = self.block(&function.body);
+        match &function.ret {
+            None => result,
+            Some(ret) => {
+                let ty = self.resolve(ret, &params);
+                let place = format!("the result of `{}`", function.name.name);
+                self.annotate(result, &ty, &mut bindings, value_span(function), &place)
+            }
+        }
+    }
+
+    pub(super) fn parameter_types(&mut self, function: &FnItem, params: &SizeParams) -> Vec<Option<Ty>> {
+        function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve(ty, params))).collect()
+    }
+
+    /// The function's parameters that stand for element types, from those of its arguments; they become visible as types. An array decides
+    /// before a number does, which takes its type.
+    pub(super) fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
+        let mut found: Vec<(&Ident, Option<DType>, Option<DType>)> =
+            function.size_params.iter().map(|param| (param, None, None)).collect();
+        for (param, (term, _)) in function.params.iter().zip(terms) {
+            if let Some(ty) = &param.ty {
+                self.learn_element_types(ty, term, &mut found);
+            }
+        }
+        for (param, of_array, of_number) in found {
+            if let Some(dtype) = of_array.or(of_number) {
+                let array = ArrayType::scalar(dtype);
+                let ty = TypeTerm { array, sharding: None, varying: Default::default() };
+                self.bind(&param.name, Term::Type(ty), false, param.span);
+            }
+        }
+    }
+
+    fn learn_element_types(
+        &self,
+        ty: &ast::TypeExpr,
+        term: &Term,
+        found: &mut [(&Ident, Option<DType>, Option<DType>)],
+    ) {
+        let name = match &ty.kind {
+            TypeExprKind::Array { dtype: ElementType::Param(name), .. } => name,
+            TypeExprKind::Named { module: None, name, args } if args.is_empty() => name,
+            TypeExprKind::Tuple(tys) => {
+                if let Term::Tuple(terms) = term {
+                    tys.iter().zip(terms).for_each(|(ty, term)| self.learn_element_types(ty, term, found));
+                }
+                return;
+            }
+            TypeExprKind::Struct(fields) => {
+                if let Term::Struct(terms) = term {
+                    for (name, ty) in fields {
+                        if let Some((_, term)) = terms.iter().find(|(field, _)| *field == name.name) {
+                            self.learn_element_types(ty, term, found);
+                        }
+                    }
+                }
+                return;
+            }
+            TypeExprKind::On { ty, .. } => return self.learn_element_types(ty, term, found),
+            TypeExprKind::Array { .. } | TypeExprKind::Named { .. } => return,
+        };
+        if let Some((_, of_array, of_number)) = found.iter_mut().find(|(param, ..)| param.name == name.name) {
+            match term {
+                Term::Array(value) => *of_array = of_array.or(Some(self.build.ty(*value).dtype())),
+                term => *of_number = of_number.or_else(|| number_dtype(term)),
+            }
+        }
+    }
+
+    /// The function's size parameters, from the shapes of its arguments; they become visible as numbers.
+    pub(super) fn infer_sizes(
+        &mut self,
+        function: &FnItem,
+        terms: &[(Term, Span)],
+        tys: &[Option<Ty>],
+        call: Span,
+    ) -> Option<Bindings> {
+        let mut bindings = Bindings::new();
+        for plain in [true, false, false] {
+            for ((term, _), ty) in terms.iter().zip(tys) {
+                if let Some(ty) = ty {
+                    self.learn(term, ty, &mut bindings, plain);
+                }
+            }
+        }
+        for param in &function.size_params {
+            if matches!(self.local(&param.name).map(|binding| &binding.term), Some(Term::Type(_))) {
+                continue;
+            }
+            let Some(size) = bindings.get(&param.name) else {
+                let error = errors::sizes::unbound(&param.name, call);
+                self.report(error.label(param.span, format!("`{}` is declared here", param.name)));
+                return None;
+            };
+            self.bind(&param.name, Term::Int(*size), false, param.span);
+        }
+        Some(bindings)
+    }
+
+    /// From here on, what is found in the function is found for this call.
+    pub(super) fn note_template(&mut self, function: &FnItem) {
+        let is_template = !function.size_params.is_empty() || function.params.iter().any(|param| param.ty.is_none());
+        if let Some(frame) = self.frames.last_mut() {
+            frame.is_template = is_template;
+        }
+    }
+
+    /// Expands functions that nothing calls, where their types say all that is needed, so that their mistakes are found.
+    pub(super) fn expand_uncalled(&mut self) {
+        let set = self.set;
+        for (file, source) in set.files.iter().enumerate().filter(|(_, source)| !source.is_shipped) {
+            for (index, item) in source.program.items.iter().enumerate() {
+                let id = ItemId { file: FileId(file as u16), index };
+                let ItemKind::Fn(function) = &item.kind else { continue };
+                let is_typed = function.params.iter().all(|param| param.ty.is_some());
+                let is_own = self.names.find(id.file, &function.name.name) == Some(Entity::Item(id));
+                if !self.expanded.contains(&id) && function.size_params.is_empty() && is_typed && is_own {
+                    self.in_new_function(&function.name.name, |checker| checker.entry_body(id, function));
+                }
+            }
+        }
+    }
+}
+
+/// The element type of a number or a list of numbers that nothing else decides.
+fn number_dtype(term: &Term) -> Option<DType> {
+    match term {
+        Term::List(items) => items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float()),
+        term => term.default_dtype(),
+    }
+}
+
+pub fn function_frame(id: ItemId, function: &FnItem, call: Option<Span>) -> Frame {
+    Frame {
+        file: id.file,
+        name: function.name.name.clone(),
+        item: Some(id),
+        call,
+        is_template: false,
+        scopes: vec![Scope::default()],
+    }
+}
+
+pub fn size_params(function: &FnItem) -> SizeParams {
+    function.size_params.iter().map(|param| (param.name.clone(), Size::Param(param.name.clone()))).collect()
+}
+
+pub fn parameter_place(function: &FnItem, param: &Param) -> String {
+    match &param.pattern.kind {
+        ast::PatternKind::Name(name) => format!("parameter `{name}` of `{}`", function.name.name),
+        ast::PatternKind::Wildcard | ast::PatternKind::Tuple(_) | ast::PatternKind::Struct(_) => {
+            format!("this parameter of `{}`", function.name.name)
+        }
+    }
+}
+
+/// The place of a function's result: its last expression.
+pub fn value_span(function: &FnItem) -> Span {
+    let mut block = &function.body;
+    loop {
+        match &block.value {
+            Some(value) => match &value.kind {
+                ExprKind::Block(inner) => block = inner,
+                _ => return value.span,
+            },
+            None => return block.span,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Constants: `const N = 4096;`, computed when first used, and changed by `--set`.
+
+use super::Checker;
+use super::errors::{self, items};
+use super::names::ItemId;
+use super::scopes::{Frame, Scope};
+use super::sizes;
+use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+
+#[derive(Clone, Debug)]
+pub enum Constant {
+    /// Being computed: meeting it again is a cycle.
+    Open,
+    Known(Term),
+}
+
+/// Whether it is known here, and can become an array of the program. Other arrays belong to the function in which they are computed.
+fn is_literal(term: &Term) -> bool {
+    match term {
+        Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
+        Term::List(items) => items.iter().all(is_literal),
+        _ => false,
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn constant(&mut self, id: ItemId) -> Term {
+        let ItemKind::Const { name, value } = &self.set.file(id.file).program.items[id.index].kind else {
+            return Term::Poison;
+        };
+        match self.constants.get(&id) {
+            Some(Constant::Known(term)) => return term.clone(),
+            Some(Constant::Open) => return self.report(items::constant_cycle(&name.name, name.span)),
+            None => {}
+        }
+        self.constants.insert(id, Constant::Open);
+        let frame = Frame {
+            file: id.file,
+            name: name.name.clone(),
+            item: None,
+            call: None,
+            is_template: false,
+            scopes: vec![Scope::default()],
+        };
+        self.frames.push(frame);
+        let default = self.constant_expr(value);
+        self.frames.pop();
+        let given = self.sets.get(&name.name).filter(|_| !self.set.file(id.file).is_shipped).cloned();
+        let term = match given {
+            Some(text) => self.given_constant(&name.name, &text, &default, name.span),
+            None => default,
+        };
+        self.constants.insert(id, Constant::Known(term.clone()));
+        term
+    }
+
+    fn constant_expr(&mut self, value: &Expr) -> Term {
+        match self.static_expr(value) {
+            Some(term @ (Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::Poison)) => term,
+            // An array for whoever uses it; what is none is reported here.
+            Some(list @ Term::List(_)) if is_literal(&list) => {
+                let before = self.diagnostics.len();
+                self.in_new_function("a constant", |checker| {
+                    checker.value(&list, value.span);
+                });
+                if self.diagnostics.len() == before { list } else { Term::Poison }
+            }
+            Some(Term::List(_)) => {
+                self.report(items::not_constant(value.span, "a list of what is computed while running"))
+            }
+            Some(other) => self.report(items::not_constant(value.span, other.describe())),
+            None => self.report(items::not_constant(value.span, "something that is computed while running")),
+        }
+    }
+
+    /// As an expression, but a quotient of integers is an integer where it is whole, as constants are mostly sizes.
+    pub(super) fn static_expr(&mut self, value: &Expr) -> Option<Term> {
+        match &value.kind {
+            ExprKind::Binary { op, lhs: left, rhs: right, .. } => {
+                let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
+                if let (BinaryOp::Div, Term::Int(lhs), Term::Int(rhs)) = (op, &lhs, &rhs)
+                    && let Ok(quotient) = sizes::arithmetic(BinaryOp::Div, *lhs, *rhs)
+                {
+                    return Some(Term::Int(quotient));
+                }
+                Some(self.binary_terms(*op, value.span, (lhs, left.span), (rhs, right.span)))
+            }
+            ExprKind::Unary { op, arg } => {
+                let term = self.static_expr(arg)?;
+                Some(self.unary_terms(*op, value.span, (term, arg.span)))
+            }
+            _ => match self.expr(value) {
+                Term::Array(_) => None,
+                term => Some(term),
+            },
+        }
+    }
+
+    /// The value that `--set` gives, in the kind of the default.
+    fn given_constant(&mut self, name: &str, text: &str, default: &Term, span: Span) -> Term {
+        let text = text.trim();
+        let digits = text.replace('_', "");
+        let (parsed, kind) = match default {
+            Term::Int(_) => (parse_int(&digits).map(Term::Int), "a whole number"),
+            Term::Float(_) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
+            Term::Bool(_) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
+            Term::List(_) => (None, "a single number; it is an array"),
+            _ => (Some(Term::Poison), ""),
+        };
+        match parsed {
+            Some(term) => term,
+            None => self.report(items::set_does_not_fit(name, text, kind, span)),
+        }
+    }
+
+    /// Every `--set` names a constant of the program, and each of them one of its own.
+    pub(super) fn check_sets(&mut self, given: &[(String, String)]) {
+        for (i, (name, _)) in given.iter().enumerate() {
+            if given[..i].iter().any(|(earlier, _)| earlier == name) {
+                self.diagnostics.push(items::set_twice(name));
+            }
+        }
+        let constants: Vec<&str> = self
+            .set
+            .files
+            .iter()
+            .filter(|file| !file.is_shipped)
+            .flat_map(|file| &file.program.items)
+            .filter_map(|item| match &item.kind {
+                ItemKind::Const { name, .. } => Some(name.name.as_str()),
+                ItemKind::Mesh(_) | ItemKind::Type { .. } | ItemKind::Import { .. } | ItemKind::Fn(_) => None,
+            })
+            .collect();
+        let unknown: Vec<Diagnostic> = self
+            .sets
+            .keys()
+            .filter(|name| !constants.contains(&name.as_str()))
+            .map(|name| items::unknown_constant(name, &constants))
+            .collect();
+        self.diagnostics.extend(unknown);
+    }
+
+    /// The size of a mesh axis.
+    pub(super) fn mesh_size(&mut self, size: &Expr) -> Option<i128> {
+        let frame = Frame {
+            file: super::SourceSet::ROOT,
+            name: "mesh".to_string(),
+            item: None,
+            call: None,
+            is_template: false,
+            scopes: vec![Scope::default()],
+        };
+        self.frames.push(frame);
+        let term = self.constant_expr(size);
+        self.frames.pop();
+        match term {
+            Term::Int(size) => Some(size),
+            Term::Poison => None,
+            other => {
+                self.report(errors::sizes::not_constant(size.span, other.describe()));
+                None
+            }
+        }
+    }
+
+    /// All constants are looked at, used or not.
+    pub(super) fn all_constants(&mut self) {
+        for (file, source) in self.set.files.iter().enumerate() {
+            for (index, item) in source.program.items.iter().enumerate() {
+                if let ItemKind::Const { .. } = item.kind {
+                    self.constant(ItemId { file: spmdc_grammar::span::FileId(file as u16), index });
+                }
+            }
+        }
+    }
+}
+
+fn parse_int(digits: &str) -> Option<i128> {
+    let (negative, digits) = match digits.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, digits),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => i128::from_str_radix(hex, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(if negative { -value } else { value })
+}

@@ -1,0 +1,210 @@
+//! The entry function: its parameters are the program's arguments, its result the program's results, both leaf by leaf.
+
+use super::calls::{function_frame, size_params, value_span};
+use super::errors::{self, items};
+use super::names::ItemId;
+use super::sizes::Bindings;
+use super::sources::SourceSet;
+use super::types::{SizeParams, Ty};
+use super::{Checker, trees};
+use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
+
+impl<'a> Checker<'a> {
+    /// Expands the entry function, and then looks at what it did not reach.
+    pub(super) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
+        self.all_constants();
+        let name = entry.unwrap_or_else(|| self.default_entry());
+        self.build.func.name = name.to_string();
+        let module = self.find_entry(name, entry.is_some()).map(|(id, function)| {
+            if self.is_entry(function) {
+                self.entry_body(id, function);
+            }
+            let func = std::mem::replace(&mut self.build.func, Func::new(name));
+            Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh.clone(), func }
+        });
+        if self.exact.is_none() {
+            self.expand_uncalled();
+        }
+        module
+    }
+
+    /// `main`. A dump of another entry has that one last, behind the manual functions that it calls.
+    fn default_entry(&self) -> &'a str {
+        let set: &'a SourceSet = self.set;
+        let mut functions = set.file(SourceSet::ROOT).program.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Fn(function) => Some(function.name.name.as_str()),
+            ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+        });
+        match self.exact {
+            Some(_) if functions.clone().all(|name| name != "main") => functions.next_back().unwrap_or("main"),
+            Some(_) | None => "main",
+        }
+    }
+
+    /// `chosen`: the command line names it.
+    fn find_entry(&mut self, name: &str, chosen: bool) -> Option<(ItemId, &'a FnItem)> {
+        let set: &'a SourceSet = self.set;
+        let items = &set.file(SourceSet::ROOT).program.items;
+        let mut functions = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if let ItemKind::Fn(function) = &item.kind {
+                if function.name.name == name {
+                    return Some((ItemId { file: SourceSet::ROOT, index }, function));
+                }
+                functions.push(function.name.name.as_str());
+            }
+        }
+        // Where the file has syntax errors, its functions may be what could not be read.
+        let end = items.last().map_or(0, |item| item.span.end as usize);
+        let span = Span::new(SourceSet::ROOT, end, end);
+        let error = items::no_entry(name, span, &functions);
+        self.report(if chosen { error.of_command() } else { error });
+        None
+    }
+
+    /// Arguments come from outside, so every type must be written.
+    fn is_entry(&mut self, function: &FnItem) -> bool {
+        let name = &function.name.name;
+        if let Some(first) = function.size_params.first() {
+            self.report(items::generic_entry(name, first.span));
+            return false;
+        }
+        if let Some((param, default)) = function.params.iter().find_map(|param| Some((param, param.default.as_ref()?)))
+        {
+            self.report(items::entry_default(name, &pattern_name(function, param, 0), default.span));
+            return false;
+        }
+        let untyped: Vec<(String, Span)> = function
+            .params
+            .iter()
+            .filter(|param| param.ty.is_none())
+            .map(|param| (pattern_name(function, param, 0), param.span))
+            .collect();
+        for (param, span) in &untyped {
+            self.report(items::untyped_entry(name, param, *span));
+        }
+        untyped.is_empty()
+    }
+
+    /// Runs `body` on a function of its own; what it builds is dropped.
+    pub(super) fn in_new_function(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
+        let fresh = Builder::new(self.build.mesh.clone(), Func::new(name));
+        let outer = std::mem::replace(&mut self.build, fresh);
+        body(self);
+        self.build = outer;
+    }
+
+    /// Expands a function whose arguments come from outside; all its types are written.
+    pub(super) fn entry_body(&mut self, id: ItemId, function: &FnItem) {
+        self.expanded.insert(id);
+        self.frames.push(function_frame(id, function, None));
+        let tys = self.parameter_types(function, &SizeParams::new());
+        let terms: Vec<(Term, Span)> = function
+            .params
+            .iter()
+            .zip(&tys)
+            .enumerate()
+            .map(|(position, (param, ty))| {
+                let name = pattern_name(function, param, position);
+                let ty = ty.as_ref().unwrap_or(&Ty::Poison);
+                (self.entry_parameter(&name, ty, function.manual.is_some(), param.span), param.span)
+            })
+            .collect();
+        let result = if function.manual.is_some() {
+            self.frames.pop();
+            let result = self.call_manual(id, function, terms, function.name.span);
+            self.frames.push(function_frame(id, function, None));
+            result
+        } else {
+            for (param, (term, _)) in function.params.iter().zip(terms) {
+                self.bind_pattern(&param.pattern, term, false);
+            }
+            let result = self.block(&function.body);
+            match &function.ret {
+                None => result,
+                // The values of a dump have their types already.
+                Some(_) if self.exact.is_some() => result,
+                Some(ret) => {
+                    let ty = self.resolve(ret, &size_params(function));
+                    let place = format!("the result of `{}`", function.name.name);
+                    self.annotate(result, &ty, &mut Bindings::new(), value_span(function), &place)
+                }
+            }
+        };
+        self.entry_results(&result, value_span(function));
+        self.frames.pop();
+    }
+
+    /// A parameter of the program for each leaf.
+    fn entry_parameter(&mut self, name: &str, ty: &Ty, is_manual: bool, span: Span) -> Term {
+        let mut leaves = Vec::new();
+        if self.parameters(ty, &Bindings::new(), name, &mut leaves).is_none() {
+            return Term::Poison;
+        }
+        let mut terms = Vec::new();
+        for (path, mut ty, span) in leaves {
+            if is_manual {
+                // Inside, the value varies as its type says; outside, its dimensions are split.
+                ty.varying = Default::default();
+            }
+            let value = self.build.func.new_value(ty, Origin::at(span));
+            let info = self.build.func.info_mut(value);
+            (info.name, info.named) = (Some(path.clone()), span);
+            self.build.func.params.push(Param { name: path, span });
+            self.build.blocks[0].params.push(value);
+            terms.push(Term::Array(value));
+        }
+        let _ = span;
+        tree_of(ty, &mut terms.into_iter())
+    }
+
+    fn entry_results(&mut self, result: &Term, span: Span) {
+        let mut leaves = Vec::new();
+        trees::leaves(result, "", &mut leaves);
+        for (path, leaf) in leaves {
+            if !trees::is_number(leaf) {
+                if !matches!(leaf, Term::Poison) {
+                    self.report(errors::types::wrong_kind("an array as the program's result", leaf.describe(), span));
+                }
+                continue;
+            }
+            let name = if path.is_empty() { "0".to_string() } else { path[1..].to_string() };
+            if let Some(value) = self.value(leaf, span) {
+                self.build.func.results.push(ResultInfo { name, span });
+                self.build.blocks[0].results.push(value);
+            }
+        }
+        self.build.func.body = std::mem::take(&mut self.build.blocks[0]);
+    }
+}
+
+/// The name of a parameter as an argument of the program; one that is a pattern goes by its position, as `arg0`.
+fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::Param, position: usize) -> String {
+    if let PatternKind::Name(name) = &param.pattern.kind {
+        return name.clone();
+    }
+    let is_used = |name: &str| {
+        function.params.iter().any(|param| matches!(&param.pattern.kind, PatternKind::Name(used) if used == name))
+    };
+    let mut name = format!("arg{position}");
+    while is_used(&name) {
+        name.push('_');
+    }
+    name
+}
+
+fn tree_of(ty: &Ty, leaves: &mut impl Iterator<Item = Term>) -> Term {
+    match ty {
+        Ty::Array(_) => leaves.next().unwrap_or(Term::Poison),
+        Ty::Tuple(parts) => Term::Tuple(parts.iter().map(|part| tree_of(part, leaves)).collect()),
+        Ty::Struct(fields) => {
+            Term::Struct(fields.iter().map(|(name, field)| (name.clone(), tree_of(field, leaves))).collect())
+        }
+        Ty::Poison => Term::Poison,
+    }
+}

@@ -1,0 +1,11 @@
+//! What the checker has to say, one constructor for each message, grouped by area, so that wording is reviewed together.
+
+pub mod calls;
+pub mod control;
+pub mod indices;
+pub mod items;
+pub mod manual;
+pub mod names;
+pub mod shardings;
+pub mod sizes;
+pub mod types;

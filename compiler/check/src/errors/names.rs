@@ -1,0 +1,70 @@
+//! Names that stand for nothing.
+
+use spmdc_grammar::ast::DTypeName;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::errors::nearest;
+
+/// E0101
+pub fn unknown(name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0101, span, format!("there is nothing called `{name}` here"));
+    suggest(error.here("unknown name"), name, span, candidates)
+}
+
+/// E0101
+pub fn unknown_type(name: &str, span: Span, types: &[&str]) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0101, span, format!("there is no type called `{name}` here"));
+    suggest(error.here("unknown type"), name, span, types)
+}
+
+/// E0101
+pub fn unknown_element_type(name: &str, span: Span) -> Diagnostic {
+    let message = format!("there is no element type called `{name}`");
+    let error = Diagnostic::error(Code::E0101, span, message).here("unknown type");
+    match DTypeName::meant_by(name) {
+        Some(meant) => error.help(format!("did you mean `{meant}`?")),
+        None => {
+            let names: Vec<&str> = DTypeName::ALL.iter().map(|(_, name)| *name).collect();
+            error.help(format!("element types are {}", names.join(", ")))
+        }
+    }
+}
+
+/// E0101
+pub fn unknown_member(name: &str, module: &str, span: Span, candidates: &[&str]) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0101, span, format!("`{module}` has nothing called `{name}`"));
+    suggest(error, name, span, candidates)
+}
+
+/// E0304
+pub fn unknown_axis(name: &str, span: Span, axes: &[String]) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0304, span, format!("the mesh has no axis called `{name}`"));
+    let candidates: Vec<&str> = axes.iter().map(String::as_str).collect();
+    match nearest(name, candidates.iter().copied()) {
+        Some(_) => suggest(error, name, span, &candidates),
+        None if axes.is_empty() => error.help(format!(
+            "the program has no mesh: declare one, as in `mesh ({name} = 2);`, or give one with --mesh {name}=2"
+        )),
+        None => error.help(format!("its axes are {}", axes.join(", "))),
+    }
+}
+
+fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
+    let is_name = error.code == Code::E0101;
+    if let Some(meant) = DTypeName::meant_by(name).filter(|_| is_name) {
+        return error.help(format!("did you mean `{meant}`?")).edit(span, meant, "the element type");
+    }
+    if let Some(help) = habits::of_word(name).filter(|_| is_name) {
+        return error.help(help);
+    }
+    // PyTorch's functions that change their operand.
+    if let Some(function) = name.strip_suffix('_').filter(|function| is_name && candidates.contains(function)) {
+        return error.help(format!("values are immutable: `let mut u = x; u = {function}(u);`"));
+    }
+    match nearest(name, candidates.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest name"),
+        None => error,
+    }
+}

@@ -1,0 +1,79 @@
+//! Types that do not match, and kinds of things that do not fit their place.
+
+use crate::trees::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::errors::nearest;
+
+/// E0203
+pub fn mismatch(place: &str, wanted: &str, found: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0203, span, format!("{place} is declared `{wanted}`, the value is `{found}`"))
+        .here(format!("this is `{found}`"))
+}
+
+/// E0203: shapes fit, element types do not.
+pub fn element_type(place: &str, wanted: &str, found: &str, dtype: &str, span: Span) -> Diagnostic {
+    mismatch(place, wanted, found, span).help(format!("convert it: `{dtype}(...)`"))
+}
+
+/// E0203
+pub fn contains_itself(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0203, span, format!("the type `{name}` contains itself"))
+}
+
+/// E0201
+pub fn type_arguments(name: &str, wanted: usize, found: usize, span: Span) -> Diagnostic {
+    let sizes = if wanted == 1 { "1 size".to_string() } else { format!("{wanted} sizes") };
+    Diagnostic::error(Code::E0201, span, format!("the type `{name}` takes {sizes}, {found} are given"))
+}
+
+/// E0210
+pub fn wrong_kind(wanted: &str, found: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0210, span, format!("{wanted} is needed here, this is {found}"))
+}
+
+/// E0211
+pub fn unknown_field(field: &str, fields: &[&str], of: &str, span: Span) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0211, span, format!("{of} has no field `{field}`"));
+    if field == "at" && of == "an array" {
+        return error.help("values are immutable, variables are not: `let mut u = x; u[0] = v; u[i] += w;`");
+    }
+    match nearest(field, fields.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest field"),
+        None if fields.is_empty() => error,
+        None => error.help(format!("its fields are {}", fields.join(", "))),
+    }
+}
+
+/// E0211
+pub fn no_tuple_field(index: usize, len: usize, span: Span) -> Diagnostic {
+    let fields = if len == 1 { "1 field".to_string() } else { format!("{len} fields") };
+    Diagnostic::error(Code::E0211, span, format!("this tuple has {fields}, none is number {index}"))
+        .help("fields count from 0")
+}
+
+/// E0217
+pub fn pattern(wanted: &str, found: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0217, span, format!("this pattern takes {wanted}, the value is {found}"))
+}
+
+/// E0102
+pub fn field_twice(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0102, span, format!("the field `{name}` is given twice"))
+}
+
+/// E0004
+pub fn too_many_leaves(span: Span) -> Diagnostic {
+    let message = format!(
+        "this has more than {MAX_LEAVES} parts, {MAX_NUMBERS} numbers, or {MAX_NESTING} levels of tuples, structs and lists"
+    );
+    Diagnostic::error(Code::E0004, span, message)
+        .help("an array holds many values of one type; a loop stacks them by `collect`")
+}
+
+/// E0004
+pub fn type_too_large(span: Span) -> Diagnostic {
+    let message = format!("this type has more than {MAX_LEAVES} parts or {MAX_NESTING} levels");
+    Diagnostic::error(Code::E0004, span, message).help("an array holds many values of one type")
+}

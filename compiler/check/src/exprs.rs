@@ -1,0 +1,233 @@
+//! Expressions to terms.
+
+use super::calls::Callable;
+use super::errors::items;
+use super::errors::types as errors;
+use super::names::Entity;
+use super::{Checker, trees};
+use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, Ident};
+use spmdc_grammar::span::{FileId, Span};
+use spmdc_ir::call::term::whole_number;
+use spmdc_ir::call::term::{Term, TypeTerm};
+use spmdc_ir::layout::types::ArrayType;
+use spmdc_ir::ops::is_builtin;
+use spmdc_ir::program::Value;
+
+impl Checker<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Term {
+        if self.depth >= super::MAX_DEPTH {
+            return self.report(items::too_many_calls(expr.span));
+        }
+        self.depth += 1;
+        let term = self.any_expr(expr);
+        self.depth -= 1;
+        term
+    }
+
+    fn any_expr(&mut self, expr: &Expr) -> Term {
+        match &expr.kind {
+            ExprKind::Int(number) => Term::Int(i128::from(*number)),
+            ExprKind::Float(digits) => Term::Float(digits.parse().unwrap_or(f64::NAN)),
+            ExprKind::Bool(value) => Term::Bool(*value),
+            ExprKind::Str(text) => Term::Str(text.clone()),
+            ExprKind::Name(name) => self.name(name, expr.span),
+            ExprKind::Wildcard | ExprKind::None => Term::Nothing,
+            ExprKind::Unary { op, arg } => {
+                let term = self.expr(arg);
+                self.unary_terms(*op, expr.span, (term, arg.span))
+            }
+            ExprKind::Binary { op, lhs, rhs, .. } => self.binary(*op, lhs, rhs, expr.span),
+            ExprKind::Call { callee, args } => self.call(callee, args, expr.span),
+            ExprKind::Index { base, indices } => {
+                let term = self.expr(base);
+                self.index(term, indices, expr.span, base.span)
+            }
+            ExprKind::Field { base, name } => self.field(base, name, expr.span),
+            ExprKind::TupleField { base, index, index_span } => {
+                let term = self.expr(base);
+                self.tuple_field(term, *index, *index_span)
+            }
+            ExprKind::Lambda { params, body } => self.lambda(params, body, expr.span),
+            ExprKind::Tuple(parts) => {
+                let tuple = Term::Tuple(parts.iter().map(|part| self.expr(part)).collect());
+                self.limited(tuple, expr.span)
+            }
+            ExprKind::List(parts) => {
+                let list = Term::List(parts.iter().map(|part| self.expr(part)).collect());
+                self.lists.insert(expr.span, parts.iter().map(|part| part.span).collect());
+                if list.is_poisoned() { Term::Poison } else { self.limited(list, expr.span) }
+            }
+            ExprKind::Struct(fields) => {
+                let literal = self.struct_literal(fields);
+                self.limited(literal, expr.span)
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref(), expr.span),
+            ExprKind::For { pattern, start, end, step, collect, body } => {
+                self.for_loop(pattern, (start, end, step.as_deref()), *collect, body, expr.span)
+            }
+            ExprKind::While { cond, body } => self.while_loop(cond, body, expr.span),
+            ExprKind::Sharding(sharding) => self.sharding_literal(sharding),
+            ExprKind::Type(ty) => self.type_literal(ty),
+        }
+    }
+
+    /// A tree that later steps can take apart: they walk it, name its leaves by their paths, and copy it.
+    fn limited(&mut self, tree: Term, span: Span) -> Term {
+        match trees::is_within_limits(&tree) {
+            true => tree,
+            false => self.report(errors::too_many_leaves(span)),
+        }
+    }
+
+    /// A chain such as `a + b + c` leans to the left and may be long; it is walked, not recursed into.
+    fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, span: Span) -> Term {
+        let mut chain = vec![(op, rhs, span)];
+        let mut first = lhs;
+        while let ExprKind::Binary { op, lhs, rhs, .. } = &first.kind {
+            chain.push((*op, rhs, first.span));
+            first = lhs;
+        }
+        let mut result = (self.expr(first), first.span);
+        for (op, rhs, span) in chain.into_iter().rev() {
+            let term = self.expr(rhs);
+            result = (self.binary_terms(op, span, result, (term, rhs.span)), span);
+        }
+        result.0
+    }
+
+    /// An array of the program; numbers and lists become constants.
+    pub(super) fn value(&mut self, term: &Term, span: Span) -> Option<Value> {
+        if matches!(term, Term::Poison) {
+            return None;
+        }
+        self.build.span = span;
+        match self.build.materialize(term, None, span) {
+            Ok(value) => Some(value),
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    fn struct_literal(&mut self, fields: &[(Ident, Option<Expr>)]) -> Term {
+        let mut terms: Vec<(String, Term)> = Vec::new();
+        for (name, value) in fields {
+            let term = match value {
+                Some(value) => self.expr(value),
+                None => self.name(&name.name, name.span),
+            };
+            if terms.iter().any(|(earlier, _)| *earlier == name.name) {
+                self.report(errors::field_twice(&name.name, name.span));
+                continue;
+            }
+            terms.push((name.name.clone(), term));
+        }
+        Term::Struct(terms)
+    }
+
+    /// The module that an expression names.
+    pub(super) fn module(&mut self, base: &Expr) -> Option<FileId> {
+        let ExprKind::Name(name) = &base.kind else { return None };
+        if self.local(name).is_some() {
+            return None;
+        }
+        match self.names.find(self.file(), name) {
+            Some(Entity::Module(file)) => Some(file),
+            Some(Entity::Item(_)) | None => None,
+        }
+    }
+
+    pub(super) fn member(&mut self, file: FileId, name: &Ident) -> Term {
+        match self.names.find(file, &name.name) {
+            Some(entity) => self.entity(entity, &name.name, name.span),
+            None => Term::Poison,
+        }
+    }
+
+    fn field(&mut self, base: &Expr, name: &Ident, span: Span) -> Term {
+        if let Some(file) = self.module(base) {
+            return self.member(file, name);
+        }
+        let term = self.expr(base);
+        self.field_of(term, name, span)
+    }
+
+    pub(super) fn field_of(&mut self, term: Term, name: &Ident, span: Span) -> Term {
+        match &term {
+            Term::Poison => Term::Poison,
+            Term::Struct(fields) => match fields.iter().find(|(field, _)| *field == name.name) {
+                Some((_, field)) => field.clone(),
+                None => {
+                    let names: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
+                    let error = errors::unknown_field(&name.name, &names, "this struct", name.span);
+                    self.report(error)
+                }
+            },
+            Term::Array(value) => self.array_field(*value, name, span),
+            Term::List(_) if trees::is_number(&term) => match self.value(&term, span) {
+                Some(value) => self.array_field(value, name, span),
+                None => Term::Poison,
+            },
+            other => {
+                let error = errors::unknown_field(&name.name, &[], other.describe(), name.span);
+                self.report(error)
+            }
+        }
+    }
+
+    /// What an array knows of itself: `x.T`, `x.shape`, `x.ndim`, `x.size`, `x.dtype`.
+    fn array_field(&mut self, value: Value, name: &Ident, span: Span) -> Term {
+        let array = self.build.ty(value).array.clone();
+        match name.name.as_str() {
+            "T" => self.call_builtin("transpose", vec![(None, Term::Array(value), span)], span),
+            "shape" => Term::Tuple(array.shape.iter().map(|&size| Term::Int(size as i128)).collect()),
+            "ndim" => Term::Int(array.rank() as i128),
+            "size" => Term::Int(array.len() as i128),
+            "dtype" => {
+                let array = ArrayType::scalar(array.dtype);
+                Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+            }
+            field if is_builtin(field) || self.names.find(self.file(), field).is_some() => {
+                let error = errors::unknown_field(field, &[], "an array", name.span);
+                self.report(error.help(format!("`{field}` is a function; call it: `x.{field}()`")))
+            }
+            field => {
+                let error =
+                    errors::unknown_field(field, &["T", "shape", "ndim", "size", "dtype"], "an array", name.span);
+                self.report(error)
+            }
+        }
+    }
+
+    pub(super) fn tuple_field(&mut self, term: Term, index: usize, span: Span) -> Term {
+        match &term {
+            Term::Poison => Term::Poison,
+            Term::Tuple(parts) | Term::List(parts) => match parts.get(index) {
+                Some(part) => part.clone(),
+                None => self.report(errors::no_tuple_field(index, parts.len(), span)),
+            },
+            other => self.report(errors::wrong_kind("a tuple", other.describe(), span)),
+        }
+    }
+
+    /// `t[0]` of a tuple or list.
+    pub(super) fn index_tuple(&mut self, parts: &[Term], index: &Term, span: Span) -> Term {
+        let Some(position) = whole_number(index) else {
+            return self.report(errors::wrong_kind("a position known at compile time", index.describe(), span));
+        };
+        let from_end = if position < 0 { position + parts.len() as i128 } else { position };
+        match usize::try_from(from_end).ok().and_then(|position| parts.get(position)) {
+            Some(part) => part.clone(),
+            None => self.report(super::errors::indices::out_of_bounds(position, parts.len(), span)),
+        }
+    }
+
+    pub(super) fn function_term(&self, term: &Term) -> Option<Callable> {
+        match term {
+            Term::Function(function) => function.as_any().downcast_ref::<Callable>().cloned(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Indexing: `x[1:-1, i, None]` and `u[0, :] = v`.
+//!
+//! Here the entries become terms; `ops/index.rs` and `ops/update.rs` make statements of them.
+
+use super::Checker;
+use super::errors::{indices as errors, types as errors_of_types};
+use super::operators::Written;
+use super::sizes::Bindings;
+use super::types::SizeParams;
+use super::windows::Bound;
+use spmdc_grammar::ast::{BinaryOp, Expr, Index};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::errors::too_large;
+use spmdc_ir::call::term::whole_number;
+use spmdc_ir::call::term::{Term, TypeTerm};
+use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::ops::{index, shape, update};
+use spmdc_ir::program::Value;
+
+impl Checker<'_> {
+    pub(super) fn index(&mut self, term: Term, indices: &[Index], span: Span, base: Span) -> Term {
+        match (&term, indices) {
+            (Term::Poison, _) => {
+                self.index_items(indices);
+                return Term::Poison;
+            }
+            (Term::Tuple(parts) | Term::List(parts), [Index::Expr(index)]) => {
+                let parts = parts.clone();
+                let at = self.expr(index);
+                return match at {
+                    Term::Poison => Term::Poison,
+                    at if whole_number(&at).is_some() || matches!(term, Term::Tuple(_)) => {
+                        self.index_tuple(&parts, &at, index.span)
+                    }
+                    at => self.index_list(&term, at, index.span, span, base),
+                };
+            }
+            (Term::Type(ty), _) if ty.array.rank() == 0 => return self.array_of(ty.array.dtype, indices, span),
+            _ => {}
+        }
+        let Some(items) = self.index_items(indices) else { return Term::Poison };
+        let Some(value) = self.value(&term, base) else { return Term::Poison };
+        self.build.span = span;
+        let result = index::get(&mut self.build, value, &items, span);
+        let result = result.map(Term::Array);
+        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Index, &[(term, base)]));
+        self.or_report(result)
+    }
+
+    /// `x.dtype[3, N]`: an element type with sizes behind it is the type of an array.
+    fn array_of(&mut self, dtype: DType, sizes: &[Index], span: Span) -> Term {
+        let mut shape = Vec::new();
+        for size in sizes {
+            let Index::Expr(size) = size else {
+                return self.report(errors_of_types::wrong_kind("a size", "a slice", span));
+            };
+            let found = self.size(size, &SizeParams::new());
+            match self.length(&found, &Bindings::new(), size.span) {
+                Some(size) => shape.push(size),
+                None => return Term::Poison,
+            }
+        }
+        if shape::elements(&shape).is_none() {
+            return self.report(too_large(span));
+        }
+        let array = ArrayType::new(dtype, &shape);
+        Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+    }
+
+    /// A list of numbers with a dynamic index is an array.
+    fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
+        let Some(value) = self.value(list, base) else { return Term::Poison };
+        self.build.span = span;
+        let items = [index::Item::Place(at, place)];
+        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        self.or_report(result)
+    }
+
+    /// One row of an array, for patterns.
+    pub(super) fn element(&mut self, value: Value, at: usize, span: Span) -> Term {
+        self.build.span = span;
+        let items = [index::Item::Place(Term::Int(at as i128), span)];
+        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        self.or_report(result)
+    }
+
+    /// `old[indices] = value`, or `old[indices] op= value`: the array with the elements replaced.
+    pub(super) fn index_assign(
+        &mut self,
+        old: Value,
+        indices: &[Index],
+        op: Option<BinaryOp>,
+        value: (Term, Span),
+        place: Span,
+        span: Span,
+    ) -> Term {
+        let Some(items) = self.index_items(indices) else { return Term::Poison };
+        let mut new = value;
+        if let Some(op) = op {
+            self.build.span = place;
+            let current = index::get(&mut self.build, old, &items, place).map(Term::Array);
+            let current = self.or_report(current);
+            new = (self.binary_terms(op, span, (current, place), new), span);
+        }
+        if matches!(new.0, Term::Poison) {
+            return Term::Poison;
+        }
+        self.build.span = span;
+        let result = update::set(&mut self.build, old, &items, (&new.0, new.1), span).map(Term::Array);
+        let result = result.map_err(|diagnostic| {
+            let mut given = vec![(Term::Array(old), place)];
+            if op.is_none() {
+                given.push(new);
+            }
+            self.with_choices(diagnostic, span, &Written::Assignment(old), &given)
+        });
+        self.or_report(result)
+    }
+
+    fn index_items(&mut self, indices: &[Index]) -> Option<Vec<index::Item>> {
+        let mut items = Vec::new();
+        let mut is_whole = true;
+        for entry in indices {
+            let item = match entry {
+                Index::Ellipsis(span) => Some(index::Item::Ellipsis(*span)),
+                Index::Slice { start, stop, step, span } => {
+                    let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
+                    match bounds {
+                        [Some(start), Some(stop), Some(step)] => self.slice_item([start, stop, step], *span),
+                        _ => None,
+                    }
+                }
+                Index::Expr(expr) => self.index_place(expr),
+            };
+            match item {
+                Some(item) => items.push(item),
+                None => is_whole = false,
+            }
+        }
+        is_whole.then_some(items)
+    }
+
+    fn index_place(&mut self, expr: &Expr) -> Option<index::Item> {
+        let term = self.expr(expr);
+        match (whole_number(&term), term) {
+            (_, Term::Poison) => None,
+            (_, Term::Nothing) => Some(index::Item::NewAxis(expr.span)),
+            (Some(place), _) => Some(index::Item::Place(Term::Int(place), expr.span)),
+            (None, Term::Float(value)) => {
+                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
+                None
+            }
+            (None, Term::List(items)) => {
+                let value = self.value(&Term::List(items), expr.span)?;
+                Some(index::Item::Place(Term::Array(value), expr.span))
+            }
+            (None, Term::Array(value)) => Some(index::Item::Place(Term::Array(value), expr.span)),
+            (None, other) => {
+                self.report(errors::not_an_index(other.describe(), expr.span));
+                None
+            }
+        }
+    }
+
+    fn slice_item(&mut self, [start, stop, step]: [Bound; 3], span: Span) -> Option<index::Item> {
+        let known = |bound: Bound| match bound {
+            Bound::Absent => Some(None),
+            Bound::Number(number) => Some(Some(number)),
+            Bound::Dynamic(_) => None,
+        };
+        if let (Some(start), Some(stop), Some(step)) = (known(start), known(stop), known(step)) {
+            return Some(index::Item::Range { start, stop, step, span });
+        }
+        match (self.slice_length(start, stop), start, step) {
+            (_, _, Bound::Dynamic(_)) => self.report(errors::unknown_step(span)),
+            (Some(_), _, Bound::Number(step)) if step != 1 => self.report(errors::dynamic_step(span)),
+            (Some(len), Bound::Dynamic(start), _) => {
+                let len = usize::try_from(len.max(0)).unwrap_or(usize::MAX);
+                return Some(index::Item::Window { start, len, span });
+            }
+            (Some(_), Bound::Number(_) | Bound::Absent, _) | (None, ..) => {
+                self.report(errors::dynamic_slice_length(span))
+            }
+        };
+        None
+    }
+
+    /// A bound of a slice; None where it is a mistake.
+    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<Bound> {
+        let Some(expr) = bound else { return Some(Bound::Absent) };
+        let term = self.expr(expr);
+        match (whole_number(&term), term) {
+            (_, Term::Poison) => None,
+            (_, Term::Nothing) => Some(Bound::Absent),
+            (Some(place), _) => Some(Bound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
+            (None, Term::Float(value)) => {
+                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
+                None
+            }
+            (None, Term::Array(value)) => {
+                let ty = &self.build.ty(value).array;
+                if ty.rank() == 0 && ty.dtype.is_integer() {
+                    return Some(Bound::Dynamic(value));
+                }
+                let found = format!("of type {ty}");
+                self.report(errors::not_an_index(&found, expr.span));
+                None
+            }
+            (None, other) => {
+                self.report(errors::not_an_index(other.describe(), expr.span));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Layouts that have to agree on explicit axes where ways through a program meet: the branches of an `if`, the trips of a loop.
+//!
+//! Which of the layouts it shall be is the program's choice. Each [`Way`] out is a change of its text, with what it costs.
+
+use super::Checker;
+use super::assigned::Assigned;
+use spmdc_grammar::ast::{Block, Expr, ExprKind, Stmt, StmtKind};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::program::explicit::{cost_of_move, spaced};
+
+/// A change of the program that leaves nothing to choose.
+pub(super) struct Way {
+    pub place: Span,
+    pub replacement: String,
+    /// Where it goes, in words, unless it replaces something.
+    pub at: &'static str,
+    /// What it costs, in words.
+    pub note: String,
+    /// Bytes that the device receives which receives most.
+    pub cost: f64,
+}
+
+/// Adds the ways out to a message, cheapest first.
+pub(super) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnostic {
+    if ways.is_empty() {
+        return diagnostic;
+    }
+    ways.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let line = |way: &Way| {
+        let at = if way.at.is_empty() { String::new() } else { format!(" {}", way.at) };
+        format!("`{}`{at}: {}", way.replacement.trim(), way.note)
+    };
+    let lines: Vec<String> = ways.iter().map(line).collect();
+    diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
+    for way in ways {
+        diagnostic = diagnostic.edit(way.place, way.replacement, way.note);
+    }
+    diagnostic
+}
+
+/// An array that several ways through the program give: a part of a block's value, or of a variable.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'n> {
+    /// None for the value of the block.
+    pub variable: Option<&'n str>,
+    /// `.w.0`; empty for the whole.
+    pub path: &'n str,
+}
+
+impl Part<'_> {
+    /// For messages.
+    pub fn describe(&self) -> String {
+        match self.variable {
+            Some(name) => format!("`{name}{}`", self.path),
+            None => format!("its value{}", self.path),
+        }
+    }
+
+    /// As the program writes a part of a variable.
+    fn text(&self) -> Option<String> {
+        self.variable.map(|name| format!("{name}{}", self.path))
+    }
+
+    /// `u = reshard(u, P(X));`
+    fn assignment(&self, to: &str) -> Option<String> {
+        self.text().map(|text| format!("{text} = reshard({text}, {to});"))
+    }
+}
+
+impl Checker<'_> {
+    /// The way out by an edit that brings a value of this type into another layout; where it stands in a loop, as often as there are trips.
+    pub(super) fn way(
+        &self,
+        edit: Option<(Span, String)>,
+        at: &'static str,
+        ty: &Type,
+        to: &Sharding,
+        trips: Option<f64>,
+    ) -> Option<Way> {
+        let (place, replacement) = edit?;
+        let is_insertion = place.start == place.end && !replacement.starts_with(" else");
+        let at = if is_insertion { at } else { "" };
+        let (mut note, cost) = cost_of_move(ty, &to.close(), &self.build.mesh);
+        if trips.is_some() && cost > 0.0 {
+            note = format!("in each trip {note}");
+        }
+        Some(Way { place, replacement, at, note, cost: cost * trips.unwrap_or(1.0) })
+    }
+
+    /// A sharding as the program writes it.
+    pub(super) fn written(&self, to: &Sharding) -> String {
+        spaced(&to.close(), &self.build.mesh)
+    }
+
+    /// The edit that gives a part another layout where the condition of an `if` fails.
+    pub(super) fn at_end_of_else(
+        &self,
+        then: &Block,
+        otherwise: Option<&Expr>,
+        part: Part<'_>,
+        to: &str,
+    ) -> Option<(Span, String)> {
+        let Some(otherwise) = otherwise else {
+            let behind = Span { start: then.span.end, ..then.span };
+            return Some((behind, format!(" else {{ {} }}", part.assignment(to)?)));
+        };
+        if let ExprKind::Block(block) = &otherwise.kind {
+            return self.at_end(block, part, to);
+        }
+        // `else if`
+        let text = self.source(otherwise.span);
+        let moved = match part.assignment(to) {
+            Some(assignment) => format!("{{ {text} {assignment} }}"),
+            None if part.path.is_empty() => format!("{{ reshard({text}, {to}) }}"),
+            None => return None,
+        };
+        Some((otherwise.span, moved))
+    }
+
+    /// The edit that gives a part another layout at the end of a block.
+    pub(super) fn at_end(&self, block: &Block, part: Part<'_>, to: &str) -> Option<(Span, String)> {
+        let Some(name) = part.variable else {
+            let (place, field) = literal_part(block.value.as_deref()?, part.path)?;
+            return Some((place, format!("{field}reshard({}, {to})", self.source(place))));
+        };
+        let assigns = |look: &dyn Fn(&mut Assigned)| {
+            let mut assigned = Assigned { scopes: Vec::new(), names: Vec::new() };
+            look(&mut assigned);
+            assigned.names.iter().any(|other| other == name)
+        };
+        let at_value = block.value.as_deref().is_some_and(|value| assigns(&|found| found.expr(value)));
+        if at_value {
+            return None;
+        }
+        // Statements that assign to other fields leave this part as it is.
+        let text = part.text()?;
+        let is_other = |stmt: &Stmt| match &stmt.kind {
+            StmtKind::Assign { target, .. } => {
+                let target = self.source(target.span);
+                target.starts_with(&format!("{name}.")) && !target.starts_with(&text) && !text.starts_with(target)
+            }
+            StmtKind::Let { .. } | StmtKind::Expr(_) => false,
+        };
+        let last = block.stmts.iter().rev().find(|stmt| assigns(&|found| found.stmt(stmt)) && !is_other(stmt));
+        if let Some(StmtKind::Assign { target, op: None, value }) = last.map(|stmt| &stmt.kind)
+            && text == self.source(target.span)
+        {
+            return Some((value.span, format!("reshard({}, {to})", self.source(value.span))));
+        }
+        let end = match &block.value {
+            Some(value) => value.span.start,
+            None => block.span.end.checked_sub(1)?,
+        };
+        Some((Span { start: end, end, ..block.span }, format!("{} ", part.assignment(to)?)))
+    }
+
+    /// The edit that gives a part of a variable another layout in front of the statement that is being checked.
+    pub(super) fn in_front(&self, part: Part<'_>, to: &str) -> Option<(Span, String)> {
+        let place = Span { end: self.statement.start, ..self.statement };
+        Some((place, format!("{} ", part.assignment(to)?)))
+    }
+}
+
+/// The expression of a part of a tuple or struct that is written out, and the field that has to be named in front of it if it is not.
+fn literal_part(expr: &Expr, path: &str) -> Option<(Span, String)> {
+    let mut expr = expr;
+    let mut fields = path.split('.').skip(1).peekable();
+    while let Some(field) = fields.next() {
+        while let ExprKind::Block(block) = &expr.kind {
+            expr = block.value.as_deref()?;
+        }
+        expr = match &expr.kind {
+            ExprKind::Tuple(parts) => parts.get(field.parse::<usize>().ok()?)?,
+            ExprKind::Struct(parts) => {
+                let (name, value) = parts.iter().find(|(name, _)| name.name == field)?;
+                match value {
+                    Some(value) => value,
+                    None => return fields.peek().is_none().then(|| (name.span, format!("{field}: "))),
+                }
+            }
+            _ => return None,
+        };
+    }
+    Some((expr.span, String::new()))
+}

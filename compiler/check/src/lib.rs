@@ -1,0 +1,189 @@
+//! From the syntax tree to the typed IR.
+//!
+//! The program's entry function is expanded: every call is replaced by the called function's body, with the arguments' types for
+//! its parameters. What is left is one function of statements over arrays. While this goes on, an expression is a [`term::Term`]: an array
+//! of the program, or something that exists at compile time only, such as a number, a struct or a function.
+//!
+//! A mistake is reported and its term becomes [`term::Term::Poison`], which every operation takes in silence. So several
+//! mistakes are reported in one run, each once.
+
+mod assigned;
+mod branches;
+mod calls;
+mod constants;
+mod control;
+mod entry;
+mod errors;
+mod exprs;
+mod indexing;
+mod layouts;
+mod loops;
+mod manual;
+pub mod meshes;
+mod names;
+mod operators;
+mod patterns;
+mod scopes;
+pub mod sizes;
+pub mod sources;
+mod stage;
+mod stmts;
+mod trees;
+mod types;
+mod windows;
+
+pub use meshes::MeshOverride;
+
+use names::{ItemId, Names};
+use scopes::Frame;
+use sources::SourceSet;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::{Diagnostic, Severity};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::{Func, Module, Stage};
+use spmdc_kernel::machine::Machine;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the command line says about checking.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// `--entry`; `main` when not given.
+    pub entry: Option<String>,
+    pub mesh: Option<MeshOverride>,
+    /// `--set NAME=VALUE`
+    pub sets: Vec<(String, String)>,
+    /// What the devices of the mesh are like.
+    pub machine: Machine,
+}
+
+/// Expressions within expressions, through all functions that are being expanded.
+const MAX_DEPTH: usize = 3000;
+
+/// Enough stack for that depth.
+const STACK_BYTES: usize = 256 << 20;
+
+/// The typed program and warnings, or everything that is wrong with it.
+pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let worker = thread.spawn_scoped(scope, || check_here(set, options));
+        match worker.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => {
+                let message = format!("no thread can be started: {error}");
+                Err(vec![Diagnostic::error(Code::E0999, Span::default(), message)])
+            }
+        }
+    })
+}
+
+fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let names = Names::collect(set, &mut diagnostics);
+    let mut checker = Checker {
+        set,
+        names,
+        build: Builder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
+        diagnostics,
+        frames: Vec::new(),
+        constants: BTreeMap::new(),
+        sets: options.sets.iter().cloned().collect(),
+        expanded: BTreeSet::new(),
+        lambdas: BTreeMap::new(),
+        lists: BTreeMap::new(),
+        exact: None,
+        statement: Span::default(),
+        value_acts: false,
+        types: types::TypeWork::default(),
+        depth: 0,
+    };
+    match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
+        Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
+        Err(diagnostic) => checker.diagnostics.push(diagnostic),
+    }
+    checker.check_sets(&options.sets);
+    let declared = meshes::declared(set, &mut checker.diagnostics);
+    let mut mesh_errors = Vec::new();
+    let mesh = meshes::build(declared, options.mesh.as_ref(), &mut |size| checker.mesh_size(size), &mut mesh_errors);
+    checker.diagnostics.append(&mut mesh_errors);
+    if checker.exact.is_some() && options.mesh.is_some() {
+        let own = meshes::build(declared, None, &mut |size| checker.mesh_size(size), &mut mesh_errors);
+        checker.refuse_other_mesh(&own, &mesh);
+    }
+    let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+    checker.build.mesh = Mesh { machine: options.machine, ..mesh };
+    names::resolve(set, &checker.names, &axes, &mut checker.diagnostics);
+    let module = checker.program(options.entry.as_deref());
+    checker.finish(module)
+}
+
+/// The state of one check: what is known of the program, the function that is being built, and what has been found.
+struct Checker<'a> {
+    set: &'a SourceSet,
+    names: Names,
+    build: Builder,
+    diagnostics: Vec<Diagnostic>,
+    /// The functions that are being expanded, outermost first.
+    frames: Vec<Frame>,
+    constants: BTreeMap<ItemId, constants::Constant>,
+    sets: BTreeMap<String, String>,
+    /// Functions that have been expanded at least once.
+    expanded: BTreeSet<ItemId>,
+    /// The lambdas of the program, each copied out of the tree once.
+    lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
+    /// Where the parts of lists stand, for edits of one of them.
+    lists: BTreeMap<Span, Vec<Span>>,
+    /// The program is a dump of this stage: its types are given.
+    exact: Option<Stage>,
+    /// The statement that is being looked at.
+    statement: Span,
+    /// Whether the value of the block that ended last was computed by something that prints or may stop the program.
+    value_acts: bool,
+    types: types::TypeWork,
+    /// How many expressions are around the one that is being looked at.
+    depth: usize,
+}
+
+impl Checker<'_> {
+    /// Notes a finding and stands for its term.
+    fn report(&mut self, diagnostic: Diagnostic) -> Term {
+        let diagnostic = self.with_call_site(diagnostic);
+        self.diagnostics.push(diagnostic);
+        Term::Poison
+    }
+
+    fn or_report(&mut self, result: Result<Term, Diagnostic>) -> Term {
+        match result {
+            Ok(term) => term,
+            Err(diagnostic) => self.report(diagnostic),
+        }
+    }
+
+    fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    fn finish(mut self, module: Option<Module>) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+        // A function that is expanded twice tells its mistakes twice.
+        let mut seen = BTreeSet::new();
+        self.diagnostics.retain(|diagnostic| {
+            // What has no place differs by its words, and what is wrong with several variables of a loop or an `if`.
+            let by_words = diagnostic.span == Span::default() || matches!(diagnostic.code, Code::E0212 | Code::E0213);
+            let words = if by_words { diagnostic.message.clone() } else { String::new() };
+            seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error, words))
+        });
+        self.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
+        let has_errors = self.has_errors();
+        match module {
+            Some(module) if !has_errors => Ok((module, self.diagnostics)),
+            Some(_) | None => Err(self.diagnostics),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

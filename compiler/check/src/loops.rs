@@ -1,0 +1,639 @@
+//! `for` and `while`: the body becomes a block, and the variables that it assigns to are carried from trip to trip.
+//!
+//! The body is expanded once its carried types are known. They are the types before the loop, except that a literal
+//! (`let mut total = 0.0`) takes the type that a trip gives it, and that inside `manual` a value varies if any trip makes it vary. So the
+//! body is tried, and tried again with better types, until a trip keeps them.
+
+use super::control::{Carried, same_static};
+use super::errors::control as errors;
+use super::layouts::{Part, choose};
+use super::{Checker, trees};
+use spmdc_grammar::ast::{BinaryOp, Block, Expr, Pattern};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::whole_number;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::control::{ForLoop, WhileLoop};
+use spmdc_ir::ops::promote;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
+
+/// A loop on its way into the IR.
+struct Loop<'e> {
+    kind: Kind<'e>,
+    body: &'e Block,
+    span: Span,
+    carried: Vec<Carried>,
+    /// The leaves of all carried variables, in order.
+    leaves: Vec<Leaf>,
+    /// The axes along which its condition is known to vary.
+    varies: AxisSet,
+    /// The leaves that a trip leaves in another layout.
+    differing: Vec<Differing>,
+}
+
+enum Kind<'e> {
+    For { pattern: &'e Pattern, range: Option<(i64, i64)>, bounds: Vec<Value>, stride: Stride, collect: bool },
+    While { cond: &'e Expr },
+}
+
+/// What the loop's variable is in trip `i`.
+enum Stride {
+    /// `i`
+    One,
+    /// `start + i * step`, as the loop counts its trips from 0.
+    By { start: Term, step: i64 },
+}
+
+/// One leaf of a carried variable.
+struct Leaf {
+    /// The variable, and where in it.
+    variable: String,
+    path: String,
+    initial: Term,
+    /// The element type that a literal has taken so far.
+    dtype: Option<DType>,
+    varying: AxisSet,
+    /// The layout in which the loop is to carry it, if not in that which it has before.
+    layout: Option<Sharding>,
+    /// A function, a string or the like: it passes through loops that do not change it.
+    is_static: bool,
+}
+
+/// A leaf that lies otherwise after a trip than before it, on explicit axes.
+struct Differing {
+    leaf: usize,
+    before: (Type, Span),
+    after: (Type, Span),
+}
+
+/// Why a trial of a loop's body gave no loop.
+enum Stop {
+    /// A leaf's type has changed: try again.
+    Again,
+    /// A mistake, which has been reported.
+    Failed,
+}
+
+/// Where the function under construction was before a trial.
+struct Mark {
+    values: usize,
+    blocks: usize,
+    stmts: usize,
+    diagnostics: usize,
+    conditions: usize,
+}
+
+/// What a trip makes of the carried variables.
+struct Trip {
+    /// What goes into the next one, for each leaf that is an array.
+    next: Vec<Value>,
+    /// Variables with a mistake in them.
+    failed: Vec<String>,
+}
+
+/// What becomes of a leaf at the end of a trip.
+enum Next {
+    Value(Value),
+    /// In another layout than before.
+    Differs(Value),
+    Again,
+    Failed,
+}
+
+impl Leaf {
+    fn name(&self) -> String {
+        format!("{}{}", self.variable, self.path)
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn for_loop(
+        &mut self,
+        pattern: &Pattern,
+        bounds: (&Expr, &Expr, Option<&Expr>),
+        collect: bool,
+        body: &Block,
+        span: Span,
+    ) -> Term {
+        let (start, end) = (self.expr(bounds.0), self.expr(bounds.1));
+        let step = bounds.2.map_or(Some(1), |step| self.loop_step(step));
+        let (Some(step), false, false) = (step, matches!(start, Term::Poison), matches!(end, Term::Poison)) else {
+            return self.poison_assigned(body);
+        };
+        let kind = match (whole_number(&start), whole_number(&end)) {
+            (Some(start), Some(end)) => {
+                let limit = i128::from(i32::MAX);
+                if start.abs() > limit || end.abs() > limit {
+                    self.report(errors::loop_range(start, end, span));
+                    return self.poison_assigned(body);
+                }
+                let (range, stride) = match step {
+                    1 => ((start as i64, end as i64), Stride::One),
+                    step => {
+                        let distance = if step > 0 { end - start } else { start - end };
+                        let trips = (distance.max(0) as u64).div_ceil(step.unsigned_abs());
+                        ((0, trips as i64), Stride::By { start: Term::Int(start), step })
+                    }
+                };
+                Kind::For { pattern, range: Some(range), bounds: Vec::new(), stride, collect }
+            }
+            _ => {
+                if collect {
+                    self.report(errors::collect_bounds(bounds.0.span.to(bounds.1.span)));
+                    return self.poison_assigned(body);
+                }
+                let start = self.loop_bound(&start, bounds.0.span);
+                let end = self.loop_bound(&end, bounds.1.span);
+                let (Some(start), Some(end)) = (start, end) else { return self.poison_assigned(body) };
+                let counted = match step {
+                    1 => Ok((vec![start, end], Stride::One)),
+                    step => self.counted(start, end, step, span),
+                };
+                match counted {
+                    Ok((bounds, stride)) => Kind::For { pattern, range: None, bounds, stride, collect },
+                    Err(diagnostic) => {
+                        self.report(diagnostic);
+                        return self.poison_assigned(body);
+                    }
+                }
+            }
+        };
+        self.carried_loop(kind, body, span)
+    }
+
+    /// A constant that is not zero.
+    fn loop_step(&mut self, step: &Expr) -> Option<i64> {
+        let term = self.expr(step);
+        match whole_number(&term).and_then(|step| i32::try_from(step).ok()) {
+            _ if matches!(term, Term::Poison) => None,
+            Some(step) if step != 0 => Some(i64::from(step)),
+            _ => {
+                self.report(errors::loop_step(&self.display_term(&term), step.span));
+                None
+            }
+        }
+    }
+
+    /// The trips of a loop between dynamic bounds: `max(0, ceil((end - start) / step))`, in 64 bits.
+    fn counted(&mut self, start: Value, end: Value, step: i64, span: Span) -> Result<(Vec<Value>, Stride), Diagnostic> {
+        self.build.span = span;
+        let mut wide = |value: Value| promote::cast(&mut self.build, value, DType::I64).map(Term::Array);
+        let (first, last) = if step > 0 { (wide(start)?, wide(end)?) } else { (wide(end)?, wide(start)?) };
+        let size = i128::from(step.abs());
+        let distance = self.binary_terms(BinaryOp::Sub, span, (last, span), (first, span));
+        let padded = self.binary_terms(BinaryOp::Add, span, (distance, span), (Term::Int(size - 1), span));
+        let trips = self.binary_terms(BinaryOp::FloorDiv, span, (padded, span), (Term::Int(size), span));
+        let trips = self.call_builtin("maximum", vec![(None, trips, span), (None, Term::Int(0), span)], span);
+        let trips = self.build.materialize(&trips, None, span)?;
+        let trips = promote::cast(&mut self.build, trips, DType::I32)?;
+        let zero = self.build.materialize(&Term::Int(0), Some(DType::I32), span)?;
+        Ok((vec![zero, trips], Stride::By { start: Term::Array(start), step }))
+    }
+
+    pub(super) fn while_loop(&mut self, cond: &Expr, body: &Block, span: Span) -> Term {
+        self.carried_loop(Kind::While { cond }, body, span)
+    }
+
+    /// A dynamic bound: an i32 scalar.
+    fn loop_bound(&mut self, term: &Term, span: Span) -> Option<Value> {
+        self.build.span = span;
+        let value = match term {
+            Term::Array(value) => {
+                let ty = self.build.ty(*value);
+                if !ty.is_scalar() || !ty.dtype().is_integer() {
+                    let found = self.display_term(term);
+                    self.report(errors::loop_bound(&format!("`{found}`"), span));
+                    return None;
+                }
+                promote::cast(&mut self.build, *value, DType::I32)
+            }
+            Term::Int(_) => self.build.materialize(term, Some(DType::I32), span),
+            other => {
+                self.report(errors::loop_bound(other.describe(), span));
+                return None;
+            }
+        };
+        value.map_err(|diagnostic| self.report(diagnostic)).ok()
+    }
+
+    fn poison_assigned(&mut self, body: &Block) -> Term {
+        let carried = self.carried_variables(&[body], &[]);
+        self.poison(&carried);
+        Term::Poison
+    }
+
+    fn carried_loop(&mut self, kind: Kind, body: &Block, span: Span) -> Term {
+        let carried = self.carried_variables(&[body], &[]);
+        let mut leaves = Vec::new();
+        for variable in &carried {
+            let mut found = Vec::new();
+            trees::leaves(&variable.term, "", &mut found);
+            leaves.extend(found.into_iter().map(|(path, leaf)| Leaf {
+                variable: variable.name.clone(),
+                path,
+                initial: leaf.clone(),
+                dtype: None,
+                varying: AxisSet::EMPTY,
+                layout: None,
+                is_static: !trees::is_number(leaf),
+            }));
+        }
+        let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY, differing: Vec::new() };
+        let mark = self.mark();
+        let Some(term) = self.settled(&mut state, &mark) else { return Term::Poison };
+        if state.differing.is_empty() {
+            return term;
+        }
+        let differing = std::mem::take(&mut state.differing);
+        let errors: Vec<Diagnostic> =
+            differing.iter().map(|leaf| self.layout_error(&mut state, &mark, leaf, &differing)).collect();
+        // The trials of other layouts are over: what is wrong besides is said of the loop as it is.
+        let term = self.settled(&mut state, &mark).unwrap_or(Term::Poison);
+        errors.into_iter().for_each(|error| {
+            self.report(error);
+        });
+        term
+    }
+
+    /// The loop, once a trip keeps the types of what it carries.
+    fn settled(&mut self, state: &mut Loop, mark: &Mark) -> Option<Term> {
+        // Every round gives at least one leaf another element type or more varying axes.
+        let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
+        for _ in 0..rounds {
+            self.roll_back(mark, &state.carried);
+            match self.try_loop(state) {
+                Ok(term) => return Some(term),
+                Err(Stop::Again) => {}
+                Err(Stop::Failed) => {
+                    self.build.blocks.truncate(mark.blocks);
+                    self.build.conditions.truncate(mark.conditions);
+                    break;
+                }
+            }
+        }
+        self.poison(&state.carried);
+        None
+    }
+
+    /// A carried variable that a trip leaves in another layout, and the ways out: bring it back in each trip, or, if the trips keep it
+    /// so, bring it there in front of the loop.
+    fn layout_error(&mut self, state: &mut Loop, mark: &Mark, differing: &Differing, all: &[Differing]) -> Diagnostic {
+        let (before, after) = (&differing.before.0, &differing.after.0);
+        let layouts = [before, after].map(|ty| self.build.explicit_part(ty));
+        let mistakes = self.diagnostics.len();
+        state.leaves[differing.leaf].layout = Some(layouts[1].clone());
+        let is_kept = self.settled(state, mark).is_some()
+            && self.diagnostics.len() <= mistakes
+            && state
+                .differing
+                .iter()
+                .all(|other| other.leaf != differing.leaf && all.iter().any(|known| known.leaf == other.leaf));
+        let leaf = &mut state.leaves[differing.leaf];
+        leaf.layout = None;
+        let part = Part { variable: Some(&leaf.variable), path: &leaf.path };
+        let trips = match &state.kind {
+            Kind::For { range: Some((start, end)), .. } => (end - start).max(0) as f64,
+            // More than one.
+            Kind::For { range: None, .. } | Kind::While { .. } => 2.0,
+        };
+        let back = self.at_end(state.body, part, &self.written(&layouts[0]));
+        let mut ways = vec![self.way(back, "at the end of the body", after, &layouts[0], Some(trips))];
+        if is_kept {
+            let there = self.in_front(part, &self.written(&layouts[1]));
+            ways.push(self.way(there, "in front of the loop", before, &layouts[1], None));
+        }
+        let shown = [before, after].map(|ty| self.build.display_closed(ty));
+        let error = errors::carried_type(&leaf.name(), &shown[0], &shown[1], state.span);
+        let error = self.build.with_types(error, [(before, differing.before.1), (after, differing.after.1)]);
+        choose(error, ways.into_iter().flatten().collect())
+    }
+
+    fn mark(&mut self) -> Mark {
+        Mark {
+            values: self.build.func.values.len(),
+            blocks: self.build.blocks.len(),
+            stmts: self.build.innermost().stmts.len(),
+            diagnostics: self.diagnostics.len(),
+            conditions: self.build.conditions.len(),
+        }
+    }
+
+    fn roll_back(&mut self, mark: &Mark, carried: &[Carried]) {
+        self.build.blocks.truncate(mark.blocks);
+        self.build.innermost().stmts.truncate(mark.stmts);
+        self.build.func.values.truncate(mark.values);
+        self.build.conditions.truncate(mark.conditions);
+        self.diagnostics.truncate(mark.diagnostics);
+        for variable in carried {
+            self.set_variable(&variable.name, variable.term.clone());
+        }
+    }
+
+    fn try_loop(&mut self, state: &mut Loop) -> Result<Term, Stop> {
+        state.differing.clear();
+        let inits = self.initial_values(state)?;
+        let mut types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
+        for (ty, variable) in types.iter_mut().zip(&state.carried) {
+            // In a dump every carried variable is one array.
+            if let Some(declared) = &variable.declared {
+                ty.clone_from(declared);
+            }
+        }
+        let arrays = state.leaves.iter().filter(|leaf| !leaf.is_static);
+        for (ty, leaf) in types.iter_mut().zip(arrays) {
+            if let Some(layout) = &leaf.layout {
+                ty.sharding.clone_from(layout);
+            }
+        }
+        let place = if let Kind::While { cond } = &state.kind { cond.span } else { state.span };
+        self.build.conditions.push((state.varies, place));
+        let mut blocks = Vec::new();
+        let varies = match &state.kind {
+            Kind::While { cond } => {
+                let (block, flag) = self.condition_block(cond, state, &types)?;
+                blocks.push(block);
+                self.build.ty(flag).varying
+            }
+            Kind::For { bounds, .. } => {
+                bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.build.ty(bound).varying))
+            }
+        };
+        if !varies.is_subset_of(state.varies) {
+            state.varies = state.varies.union(varies);
+            let all = state.varies;
+            let arrays = state.leaves.iter_mut().filter(|leaf| !leaf.is_static);
+            arrays.for_each(|leaf| leaf.varying = leaf.varying.union(all));
+            return Err(Stop::Again);
+        }
+
+        let counters = usize::from(matches!(state.kind, Kind::For { .. }));
+        let mut param_types = types.clone();
+        if counters == 1 {
+            let counter = self.build.replicated(ArrayType::scalar(DType::I32));
+            param_types.insert(0, Type { varying: varies, ..counter });
+        }
+        let params = self.open_block(&param_types, state.span);
+        self.set_leaves(state, &params[counters..]);
+        self.push_scope();
+        if let Kind::For { pattern, stride, .. } = &state.kind {
+            let counter = self.counter(params[0], stride, state.span);
+            self.bind_pattern(pattern, counter, false);
+        }
+        let value = self.block(state.body);
+        self.pop_scope();
+        let collects = matches!(state.kind, Kind::For { collect: true, .. });
+        if let Some(last) = &state.body.value
+            && !collects
+            && trees::is_something(&value)
+            && !self.value_acts
+        {
+            self.report(errors::dropped_in_loop(last.span, counters == 1));
+        }
+
+        let trip = self.trip(state, &types, &params[counters..])?;
+        let mut results = trip.next;
+        let mut collected = None;
+        if let Kind::For { collect: true, .. } = &state.kind {
+            collected = self.collected(&value, state.body, &mut results);
+        }
+        blocks.push(self.close_block(params, results));
+        self.build.conditions.pop();
+        let term = self.emit_loop(state, inits, blocks, &types, collected);
+        for name in trip.failed {
+            self.set_variable(&name, Term::Poison);
+        }
+        Ok(term)
+    }
+
+    /// The loop's variable in a trip.
+    fn counter(&mut self, trip: Value, stride: &Stride, span: Span) -> Term {
+        let trip = Term::Array(trip);
+        match stride {
+            Stride::One => trip,
+            Stride::By { start, step } => {
+                let steps = self.binary_terms(BinaryOp::Mul, span, (trip, span), (Term::Int(i128::from(*step)), span));
+                self.binary_terms(BinaryOp::Add, span, (steps, span), (start.clone(), span))
+            }
+        }
+    }
+
+    /// The condition's own block. Devices leave the loop when it fails, so it stands under itself.
+    fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), Stop> {
+        let params = self.open_block(types, state.span);
+        self.set_leaves(state, &params);
+        let term = self.expr(cond);
+        let flag = self.condition(&term, cond.span).ok_or(Stop::Failed)?;
+        Ok((self.close_block(params, vec![flag]), flag))
+    }
+
+    /// Compares what the body has made of the carried variables with what they were.
+    fn trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<Trip, Stop> {
+        let span = state.span;
+        let mut trip = Trip { next: Vec::new(), failed: Vec::new() };
+        let mut again = false;
+        let mut leaves = state.leaves.iter_mut().enumerate();
+        for variable in &state.carried {
+            let after = self.local(&variable.name).map_or(Term::Poison, |binding| binding.term.clone());
+            let has_form = trees::same_form(&variable.term, &after);
+            if !has_form && !matches!(after, Term::Poison) {
+                let (before, now) = (self.display_term(&variable.term), self.display_term(&after));
+                self.report(errors::carried_type(&variable.name, &before, &now, span));
+            }
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            trees::leaves(&variable.term, "", &mut old);
+            trees::leaves(&after, "", &mut new);
+            for (position, (number, leaf)) in leaves.by_ref().take(old.len()).enumerate() {
+                let next = if has_form { new[position].1.clone() } else { Term::Poison };
+                if leaf.is_static {
+                    if !same_static(&leaf.initial, &next) && !matches!(next, Term::Poison) {
+                        self.report(errors::carried_kind(&leaf.name(), leaf.initial.describe(), span));
+                    }
+                    continue;
+                }
+                let at = trip.next.len();
+                match self.next_value(leaf, &next, &types[at], span) {
+                    Next::Value(value) => trip.next.push(value),
+                    Next::Differs(value) => {
+                        let origin = |value: Value| self.build.func.info(value).origin.span;
+                        let initial = if let Term::Array(initial) = leaf.initial { origin(initial) } else { span };
+                        state.differing.push(Differing {
+                            leaf: number,
+                            before: (types[at].clone(), initial),
+                            after: (self.build.ty(value).clone(), origin(value)),
+                        });
+                        trip.failed.push(variable.name.clone());
+                        trip.next.push(params[at]);
+                    }
+                    Next::Again => {
+                        again = true;
+                        trip.next.push(params[at]);
+                    }
+                    Next::Failed => {
+                        trip.failed.push(variable.name.clone());
+                        trip.next.push(params[at]);
+                    }
+                }
+            }
+        }
+        if again { Err(Stop::Again) } else { Ok(trip) }
+    }
+
+    /// Adds the values that a trip of a `collect` gives to the block's results.
+    fn collected(&mut self, value: &Term, body: &Block, results: &mut Vec<Value>) -> Option<Term> {
+        let span = body.value.as_ref().map_or(body.span, |value| value.span);
+        let mut leaves = Vec::new();
+        trees::leaves(value, "", &mut leaves);
+        for (_, leaf) in &leaves {
+            if !trees::is_number(leaf) {
+                if !matches!(leaf, Term::Poison) {
+                    self.report(errors::collect_kind(leaf.describe(), span));
+                }
+                return None;
+            }
+            results.push(self.value(leaf, span)?);
+        }
+        if leaves.is_empty() {
+            self.report(errors::collect_kind("nothing", span));
+            return None;
+        }
+        Some(value.clone())
+    }
+
+    fn emit_loop(
+        &mut self,
+        state: &Loop,
+        inits: Vec<Value>,
+        blocks: Vec<IrBlock>,
+        types: &[Type],
+        collected: Option<Term>,
+    ) -> Term {
+        let origin = Origin::at(state.span);
+        let mut results: Vec<Value> =
+            types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
+        let (op, args): (Op, Vec<Value>) = match &state.kind {
+            Kind::While { .. } => (WhileLoop.into(), inits),
+            Kind::For { range, bounds, .. } => {
+                let last = blocks.last();
+                let extra = last.map(|block| block.results[types.len()..].to_vec()).unwrap_or_default();
+                let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
+                for value in &extra {
+                    let ty = self.build.stacked_type(*value, trips);
+                    results.push(self.build.func.new_value(ty, origin.clone()));
+                }
+                let args = bounds.iter().copied().chain(inits).collect();
+                (ForLoop { range: *range, collected: extra.len() }.into(), args)
+            }
+        };
+        let stmt = IrStmt { op, args, results: results.clone(), blocks, origin };
+        self.build.innermost().stmts.push(stmt);
+        self.set_leaves(state, &results[..types.len()]);
+        for variable in &state.carried {
+            let binding = self.local(&variable.name).map(|binding| (binding.span, binding.term.clone()));
+            if let Some((place, term)) = binding {
+                self.name_values(&variable.name, place, &term);
+            }
+        }
+        match (&state.kind, collected) {
+            (Kind::For { collect: true, .. }, Some(form)) => {
+                trees::rebuild(&form, &mut results[types.len()..].iter().map(|&value| Term::Array(value)))
+            }
+            (Kind::For { collect: true, .. }, None) => Term::Poison,
+            (Kind::For { collect: false, .. } | Kind::While { .. }, _) => Term::Tuple(Vec::new()),
+        }
+    }
+
+    /// The arrays that enter the loop. Literals become constants of the type that they have taken.
+    fn initial_values(&mut self, state: &Loop) -> Result<Vec<Value>, Stop> {
+        let mut values = Vec::new();
+        for leaf in state.leaves.iter().filter(|leaf| !leaf.is_static) {
+            self.build.span = state.span;
+            let value = self.build.materialize(&leaf.initial, leaf.dtype, state.span);
+            match value.and_then(|value| self.build.vary(value, leaf.varying)) {
+                Ok(value) => values.push(value),
+                Err(diagnostic) => {
+                    self.report(diagnostic);
+                    return Err(Stop::Failed);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// What goes into the next trip for one leaf.
+    fn next_value(&mut self, leaf: &mut Leaf, next: &Term, wanted: &Type, span: Span) -> Next {
+        if matches!(next, Term::Poison) {
+            return Next::Failed;
+        }
+        if !trees::is_number(next) {
+            self.report(errors::carried_kind(&leaf.name(), next.describe(), span));
+            return Next::Failed;
+        }
+        let is_literal = !matches!(leaf.initial, Term::Array(_));
+        let weak = match next {
+            Term::Int(_) => wanted.dtype() != DType::Bool,
+            Term::Float(_) => wanted.dtype().is_float(),
+            Term::Array(_) => false,
+            _ => true,
+        };
+        self.build.span = span;
+        let value = match self.build.materialize(next, weak.then_some(wanted.dtype()), span) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                return Next::Failed;
+            }
+        };
+        let ty = self.build.ty(value).clone();
+        if ty.array != wanted.array {
+            if is_literal && ty.shape() == wanted.shape() && leaf.dtype != Some(ty.dtype()) && leaf.dtype.is_none() {
+                leaf.dtype = Some(ty.dtype());
+                return Next::Again;
+            }
+            self.report(errors::carried_type(&leaf.name(), &wanted.array.to_string(), &ty.array.to_string(), span));
+            return Next::Failed;
+        }
+        if !ty.varying.is_subset_of(leaf.varying.union(wanted.varying)) {
+            leaf.varying = leaf.varying.union(wanted.varying).union(ty.varying);
+            return Next::Again;
+        }
+        if self.exact.is_none() && self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
+            return Next::Differs(value);
+        }
+        match self.build.vary(value, wanted.varying) {
+            Ok(value) => Next::Value(value),
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                Next::Failed
+            }
+        }
+    }
+
+    fn open_block(&mut self, types: &[Type], span: Span) -> Vec<Value> {
+        let params: Vec<Value> =
+            types.iter().map(|ty| self.build.func.new_value(ty.clone(), Origin::at(span))).collect();
+        self.build.blocks.push(IrBlock { params: params.clone(), ..IrBlock::default() });
+        params
+    }
+
+    fn close_block(&mut self, params: Vec<Value>, results: Vec<Value>) -> IrBlock {
+        let stmts = self.build.blocks.pop().map(|block| block.stmts).unwrap_or_default();
+        IrBlock { params, stmts, results }
+    }
+
+    /// Gives the carried variables the values of their leaves.
+    fn set_leaves(&mut self, state: &Loop, values: &[Value]) {
+        let mut values = values.iter();
+        let mut terms = state.leaves.iter().map(|leaf| match leaf.is_static {
+            false => values.next().map_or(Term::Poison, |&value| Term::Array(value)),
+            true => leaf.initial.clone(),
+        });
+        for variable in &state.carried {
+            let term = trees::rebuild(&variable.term, &mut terms);
+            self.set_variable(&variable.name, term);
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Manual functions: code per device.
+//!
+//! A call of `manual(X) fn f(x: f32[N@X]) -> f32` becomes a `manual` statement. Its operands are brought into the layout that the signature
+//! gives them; its block sees one device's part of each; its results are joined as the result type says. Inside, types say along
+//! which of these axes a value varies: what the operands vary along, operands' axes together, and conditions' axes for what is computed under
+//! them. A result that is declared the same on all devices must not vary, and a collective needs all its devices to reach it.
+
+use super::calls::{function_frame, parameter_place, size_params, value_span};
+use super::errors::{self, manual as errors_of_manual};
+use super::names::ItemId;
+use super::sizes::Bindings;
+use super::types::{ArrayTy, DimTy, Ty};
+use super::{Checker, trees};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::ast::FnItem;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::sharding::{DimSharding, Sharding};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
+use spmdc_ir::ops::control::ManualRegion;
+use spmdc_ir::ops::reshard::Reshard;
+use spmdc_ir::program::explicit::spaced;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block, Stmt, Value, walk};
+
+/// A leaf of an argument or result, with its declared type if there is one.
+struct Leaf<'t> {
+    term: Term,
+    ty: Option<&'t ArrayTy>,
+}
+
+/// The block of a region while it is being filled, and what goes in.
+struct Region {
+    axes: AxisSet,
+    operands: Vec<Value>,
+    inputs: Vec<Sharding>,
+    block: Block,
+}
+
+impl Checker<'_> {
+    pub(super) fn call_manual(&mut self, id: ItemId, function: &FnItem, terms: Vec<(Term, Span)>, span: Span) -> Term {
+        let name = &function.name.name;
+        if !self.build.manual.is_empty() {
+            return self.report(errors_of_manual::nested(name, span));
+        }
+        let listed = function.manual.as_deref().unwrap_or_default();
+        let known: Option<Vec<u8>> = listed.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        let Some(known) = known else { return Term::Poison };
+        let axes: AxisSet = match known.is_empty() {
+            true => self.build.mesh.all(),
+            false => known.into_iter().map(usize::from).collect(),
+        };
+        self.frames.push(function_frame(id, function, Some(span)));
+        let result = self.manual_region(function, axes, terms, span);
+        self.build.manual = AxisSet::EMPTY;
+        self.frames.pop();
+        result.unwrap_or(Term::Poison)
+    }
+
+    fn manual_region(
+        &mut self,
+        function: &FnItem,
+        axes: AxisSet,
+        terms: Vec<(Term, Span)>,
+        span: Span,
+    ) -> Option<Term> {
+        let params = size_params(function);
+        self.bind_element_types(function, &terms);
+        let tys = self.parameter_types(function, &params);
+        let bindings = self.infer_sizes(function, &terms, &tys, span)?;
+        let mut region = Region { axes, operands: Vec::new(), inputs: Vec::new(), block: Block::default() };
+        let mut inner = Vec::new();
+        for ((param, ty), (term, arg_span)) in function.params.iter().zip(&tys).zip(terms) {
+            let place = parameter_place(function, param);
+            let term = match ty {
+                Some(ty) => self.conform(term, &bare(ty), &bindings, arg_span, &place),
+                None => term,
+            };
+            let mut leaves = Vec::new();
+            pair(&term, ty.as_ref(), &mut leaves);
+            let mut parts = Vec::new();
+            for leaf in leaves {
+                parts.push(self.enter(&mut region, leaf, &function.name.name, &place, arg_span)?);
+            }
+            inner.push(trees::rebuild(&term, &mut parts.into_iter()));
+        }
+        let outer_depth = self.build.blocks.len();
+        self.build.manual = axes;
+        self.build.blocks.push(std::mem::take(&mut region.block));
+        for (param, term) in function.params.iter().zip(inner) {
+            self.bind_pattern(&param.pattern, term, false);
+        }
+        self.note_template(function);
+        let result = self.block(&function.body);
+        let ret = function.ret.as_ref().map(|ret| self.resolve(ret, &params));
+        let left = self.leave(function, axes, &result, ret.as_ref(), &bindings);
+        region.block = std::mem::take(self.build.innermost());
+        self.build.blocks.truncate(outer_depth);
+        self.build.manual = AxisSet::EMPTY;
+        let (values, types, outputs) = left?;
+        region.block.results = values;
+        self.take_captures(&mut region, span)?;
+        let origin = Origin::at(span);
+        let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
+        let op = ManualRegion { name: function.name.name.clone(), axes, inputs: region.inputs, outputs };
+        let stmt =
+            Stmt { op: op.into(), args: region.operands, results: results.clone(), blocks: vec![region.block], origin };
+        self.build.innermost().stmts.push(stmt);
+        Some(trees::rebuild(&result, &mut results.into_iter().map(Term::Array)))
+    }
+
+    /// Brings a leaf of an argument to the region; gives the term that the body sees.
+    fn enter(&mut self, region: &mut Region, leaf: Leaf, function: &str, place: &str, span: Span) -> Option<Term> {
+        if !trees::is_number(&leaf.term) {
+            // Functions and strings are no data: the body sees them as they are.
+            return Some(leaf.term);
+        }
+        if !matches!(leaf.term, Term::Array(_)) && leaf.ty.is_none() {
+            return Some(leaf.term);
+        }
+        let value = self.value(&leaf.term, span)?;
+        let found = self.build.ty(value).clone();
+        let manual = region.axes;
+        let others = self.build.mesh.all().minus(manual);
+        let explicit = self.build.mesh.of_kind(AxisKind::Explicit).intersect(others);
+        let has_auto = !self.build.mesh.of_kind(AxisKind::Auto).intersect(others).is_empty();
+        let exact = leaf.ty.and_then(|ty| self.exact_layout(ty));
+        let layout = leaf.ty.and_then(ArrayTy::layout);
+        let mut to = match (&exact, &layout) {
+            (Some(exact), _) => exact.clone(),
+            (None, Some(layout)) => layout.clone(),
+            (None, None) => Sharding {
+                dims: found
+                    .sharding
+                    .dims
+                    .iter()
+                    .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true, frame: None })
+                    .collect(),
+                unreduced: AxisSet::EMPTY,
+                combine: ReduceOp::Sum,
+            },
+        };
+        if !has_auto && exact.is_none() {
+            to = to.close();
+        }
+        if let Some(ty) = leaf.ty
+            && layout.is_some()
+        {
+            if exact.is_none() {
+                self.check_explicit(value, &to, explicit, place, span)?;
+            }
+            self.check_division(&found.array, &to, manual, ty.span)?;
+        }
+        if to.dims.iter().any(|dim| !manual_axes_come_first(&dim.axes, manual)) {
+            self.report(errors::items::not_yet(span, "a manual axis that is minor to another in one dimension"));
+            return None;
+        }
+        let local = Type {
+            array: self.local_shape(&found.array, &to, manual),
+            sharding: without(&to, manual),
+            varying: to.used_axes().union(to.unreduced).intersect(manual),
+        };
+        region.inputs.push(within(&to, manual));
+        let operand = if found.sharding == to || exact.is_some() {
+            value
+        } else {
+            self.build.span = span;
+            let moved = self.build.emit1(Reshard::request(to), &[value]);
+            let moved = match moved {
+                Ok(moved) => moved,
+                Err(diagnostic) => {
+                    self.report(diagnostic);
+                    return None;
+                }
+            };
+            if let Some(stmt) = self.build.innermost().stmts.last_mut() {
+                stmt.origin.reason = format!("the signature of `{function}` says how {place} is cut");
+            }
+            moved
+        };
+        region.operands.push(operand);
+        let inner = self.build.func.new_value(local, Origin::at(span));
+        if exact.is_none() {
+            let outer = self.build.func.info(value);
+            let (name, named) = (outer.name.clone(), outer.named);
+            let info = self.build.func.info_mut(inner);
+            (info.name, info.named) = (name, named);
+        }
+        region.block.params.push(inner);
+        Some(Term::Array(inner))
+    }
+
+    /// On axes that stay explicit inside, the argument is as declared, as for any function.
+    fn check_explicit(
+        &mut self,
+        value: Value,
+        to: &Sharding,
+        explicit: AxisSet,
+        place: &str,
+        span: Span,
+    ) -> Option<()> {
+        let found = self.build.ty(value).clone();
+        let agrees = to
+            .dims
+            .iter()
+            .zip(&found.sharding.dims)
+            .all(|(wanted, found)| wanted.open || only(&wanted.axes, explicit) == only(&found.axes, explicit));
+        if agrees {
+            return Some(());
+        }
+        let wanted = self.build.annotated(&Type { sharding: to.close(), ..found.clone() });
+        let shown = self.build.annotated(&found);
+        let origin = self.build.func.info(value).origin.span;
+        let reshard = spaced(&to.close(), &self.build.mesh);
+        self.report(errors::shardings::contradiction(place, &wanted, &shown, &reshard, span, origin));
+        None
+    }
+
+    fn check_division(&mut self, array: &ArrayType, to: &Sharding, manual: AxisSet, span: Span) -> Option<()> {
+        for (&size, dim) in array.shape.iter().zip(&to.dims) {
+            let axes = only(&dim.axes, manual);
+            let blocks = self.build.mesh.size_of(&axes);
+            if size % blocks != 0 {
+                let axes = self.build.mesh.display_axes(&axes);
+                self.report(errors_of_manual::does_not_divide(size, &axes, blocks, span));
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn local_shape(&self, array: &ArrayType, layout: &Sharding, manual: AxisSet) -> ArrayType {
+        let dims = array.shape.iter().zip(&layout.dims);
+        let shape: Vec<usize> =
+            dims.map(|(size, dim)| size / self.build.mesh.size_of(&only(&dim.axes, manual))).collect();
+        ArrayType::new(array.dtype, &shape)
+    }
+
+    /// The region's results: local values, the types of what they join to, and how.
+    #[allow(clippy::type_complexity)]
+    fn leave(
+        &mut self,
+        function: &FnItem,
+        axes: AxisSet,
+        result: &Term,
+        ret: Option<&Ty>,
+        bindings: &Bindings,
+    ) -> Option<(Vec<Value>, Vec<Type>, Vec<Sharding>)> {
+        let span = value_span(function);
+        if matches!(result, Term::Poison) {
+            return None;
+        }
+        if let Some(ret) = ret
+            && !fits(result, ret)
+        {
+            let (wanted, found) = (self.display_ty(ret, bindings), self.display_term(result));
+            let place = format!("the result of `{}`", function.name.name);
+            self.report(errors::types::mismatch(&place, &wanted, &found, span));
+            return None;
+        }
+        let mut leaves = Vec::new();
+        pair(result, ret, &mut leaves);
+        let (mut values, mut types, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_whole = true;
+        for leaf in leaves {
+            match self.leave_leaf(function, axes, &leaf, bindings, span) {
+                Some((value, ty, output)) => {
+                    values.push(value);
+                    types.push(ty);
+                    outputs.push(output);
+                }
+                None => is_whole = false,
+            }
+        }
+        is_whole.then_some((values, types, outputs))
+    }
+
+    fn leave_leaf(
+        &mut self,
+        function: &FnItem,
+        manual: AxisSet,
+        leaf: &Leaf,
+        bindings: &Bindings,
+        span: Span,
+    ) -> Option<(Value, Type, Sharding)> {
+        if !trees::is_number(&leaf.term) {
+            if !matches!(leaf.term, Term::Poison) {
+                let found = leaf.term.describe();
+                self.report(errors::types::wrong_kind("an array as a result of a `manual` function", found, span));
+            }
+            return None;
+        }
+        let is_literal = !matches!(leaf.term, Term::Array(_));
+        self.build.span = span;
+        let dtype = leaf.ty.filter(|_| is_literal).map(|ty| ty.dtype);
+        let mut value = match self.build.materialize(&leaf.term, dtype, span) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.report(diagnostic);
+                return None;
+            }
+        };
+        let layout = leaf.ty.and_then(ArrayTy::layout);
+        let rank = self.build.ty(value).rank();
+        let outer = layout.clone().unwrap_or_else(|| Sharding::replicated(rank));
+        if let Some(ty) = leaf.ty {
+            let declared = self.array_type(ty, bindings)?;
+            self.check_division(&declared, &outer, manual, ty.span)?;
+            let wanted = self.local_shape(&declared, &outer, manual);
+            let found = self.build.ty(value).array.clone();
+            if wanted != found {
+                let declared = Type { array: declared, sharding: outer.close(), varying: AxisSet::EMPTY };
+                let declared = declared.display(&self.build.mesh);
+                self.report(errors_of_manual::block_shape(&declared, &wanted.to_string(), &found.to_string(), span));
+                return None;
+            }
+        }
+        if outer.dims.iter().any(|dim| !manual_axes_come_first(&dim.axes, manual)) {
+            self.report(errors::items::not_yet(span, "a manual axis that is minor to another in one dimension"));
+            return None;
+        }
+        let output = within(&outer, manual);
+        if let Some(ty) = leaf.ty
+            && let Some(exact) = self.exact_type(ty)
+        {
+            return Some((value, exact, output));
+        }
+        let named = output.used_axes().union(output.unreduced);
+        let varies = self.build.ty(value).varying.minus(named);
+        if !varies.is_empty() {
+            let axes = self.build.mesh.display_set(varies);
+            let origin = self.build.func.info(value).origin.span;
+            let ty = Type { sharding: outer.close(), varying: AxisSet::EMPTY, ..self.build.ty(value).clone() };
+            let declared = match leaf.ty {
+                Some(declared) => self.display_ty(&Ty::Array(declared.clone()), bindings),
+                None => ty.display(&self.build.mesh),
+            };
+            self.report(errors_of_manual::result_varies(&function.name.name, &declared, &axes, span, origin));
+            return None;
+        }
+        value = self.vary_as(value, named, span).map_err(|diagnostic| self.report(diagnostic)).ok()?;
+        // What the result type says of the other axes holds for the local value.
+        if layout.is_some() {
+            let inner = without(&outer, manual);
+            match self.lay_out(value, inner, span, &format!("the result of `{}`", function.name.name)) {
+                Term::Array(laid_out) => value = laid_out,
+                _ => return None,
+            }
+        }
+        let local = self.build.ty(value).clone();
+        let dims = local.shape().iter().zip(&output.dims);
+        let shape: Vec<usize> = dims.map(|(size, dim)| size * self.build.mesh.size_of(&dim.axes)).collect();
+        let others = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let mut sharding = if others.is_empty() { local.sharding.close() } else { local.sharding.clone() };
+        for (dim, outer) in sharding.dims.iter_mut().zip(&output.dims) {
+            dim.axes.splice(0..0, outer.axes.iter().copied());
+        }
+        sharding.unreduced = sharding.unreduced.union(output.unreduced);
+        let ty = Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: AxisSet::EMPTY };
+        Some((value, ty, output))
+    }
+
+    /// What the body uses from outside (a lambda may bring it) becomes an operand that is the same on all devices.
+    fn take_captures(&mut self, region: &mut Region, span: Span) -> Option<()> {
+        for outer in walk::free_values(&region.block) {
+            let ty = self.build.ty(outer).clone();
+            if !ty.distinct_axes().intersect(region.axes).is_empty() {
+                let what = "a `manual` function that uses an outer value split over one of its axes";
+                self.report(errors::items::not_yet(span, what));
+                return None;
+            }
+            let inner = self.build.func.new_value(ty.clone(), Origin::at(span));
+            region.block.each_use_mut(&mut |value| {
+                if *value == outer {
+                    *value = inner;
+                }
+            });
+            region.block.params.push(inner);
+            region.operands.push(outer);
+            region.inputs.push(Sharding::replicated(ty.rank()));
+        }
+        Some(())
+    }
+
+    /// The value, marked as varying along more axes.
+    pub(super) fn vary_as(&mut self, value: Value, axes: AxisSet, span: Span) -> Result<Value, Diagnostic> {
+        self.build.span = span;
+        self.build.vary(value, axes)
+    }
+}
+
+fn only(axes: &[u8], set: AxisSet) -> Vec<u8> {
+    axes.iter().copied().filter(|&axis| set.contains(usize::from(axis))).collect()
+}
+
+/// The part of a layout that speaks of these axes.
+fn within(sharding: &Sharding, set: AxisSet) -> Sharding {
+    let dims = sharding.dims.iter().map(|dim| only(&dim.axes, set)).collect();
+    Sharding::closed(dims).with_unreduced(sharding.unreduced.intersect(set), sharding.combine)
+}
+
+/// The part that speaks of all others.
+fn without(sharding: &Sharding, set: AxisSet) -> Sharding {
+    let mut rest = sharding.clone();
+    for dim in &mut rest.dims {
+        dim.axes.retain(|&axis| !set.contains(usize::from(axis)));
+    }
+    rest.unreduced = rest.unreduced.minus(set);
+    rest
+}
+
+/// A device's part of a dimension is one block only if the manual axes are the major ones.
+fn manual_axes_come_first(axes: &[u8], manual: AxisSet) -> bool {
+    axes.iter().skip_while(|&&axis| manual.contains(usize::from(axis))).all(|&axis| !manual.contains(usize::from(axis)))
+}
+
+/// The type without what it says of layouts.
+fn bare(ty: &Ty) -> Ty {
+    match ty {
+        Ty::Array(array) => Ty::Array(ArrayTy {
+            dims: array.dims.iter().map(|dim| DimTy { axes: None, ..dim.clone() }).collect(),
+            unreduced: AxisSet::EMPTY,
+            varying: AxisSet::EMPTY,
+            ..array.clone()
+        }),
+        Ty::Tuple(parts) => Ty::Tuple(parts.iter().map(bare).collect()),
+        Ty::Struct(fields) => Ty::Struct(fields.iter().map(|(name, field)| (name.clone(), bare(field))).collect()),
+        Ty::Poison => Ty::Poison,
+    }
+}
+
+/// The leaves of a term in order, each with its declared type.
+fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<Leaf<'t>>) {
+    match (term, ty) {
+        (Term::Tuple(terms), Some(Ty::Tuple(tys))) => {
+            terms.iter().zip(tys).for_each(|(term, ty)| pair(term, Some(ty), leaves));
+        }
+        (Term::Struct(fields), Some(Ty::Struct(tys))) => {
+            for (name, term) in fields {
+                let ty = tys.iter().find(|(field, _)| field == name).map(|(_, ty)| ty);
+                pair(term, ty, leaves);
+            }
+        }
+        (Term::Tuple(terms), _) => terms.iter().for_each(|term| pair(term, None, leaves)),
+        (Term::Struct(fields), _) => fields.iter().for_each(|(_, term)| pair(term, None, leaves)),
+        (term, Some(Ty::Array(array))) => leaves.push(Leaf { term: term.clone(), ty: Some(array) }),
+        (term, _) => leaves.push(Leaf { term: term.clone(), ty: None }),
+    }
+}
+
+/// Whether a term has the form that a type describes.
+fn fits(term: &Term, ty: &Ty) -> bool {
+    match (term, ty) {
+        (Term::Poison, _) | (_, Ty::Poison) => true,
+        (Term::Tuple(terms), Ty::Tuple(tys)) => {
+            terms.len() == tys.len() && terms.iter().zip(tys).all(|(term, ty)| fits(term, ty))
+        }
+        (Term::Struct(fields), Ty::Struct(tys)) => {
+            fields.len() == tys.len()
+                && fields.iter().all(|(name, term)| {
+                    tys.iter().find(|(field, _)| field == name).is_some_and(|(_, ty)| fits(term, ty))
+                })
+        }
+        (term, Ty::Array(_)) => trees::is_number(term),
+        (_, Ty::Tuple(_) | Ty::Struct(_)) => false,
+    }
+}

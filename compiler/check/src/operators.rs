@@ -1,0 +1,198 @@
+//! Operators.
+
+use super::Checker;
+use super::layouts::{Way, choose};
+use spmdc_grammar::ast::{BinaryOp, UnaryOp};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::ops::promote;
+use spmdc_ir::program::Value;
+use spmdc_ir::program::explicit::{Edit, cost_of_move, spaced};
+
+/// What a layout is ambiguous of, as the program writes it.
+pub(super) enum Written<'a> {
+    /// An operator, and the function that does the same, if that takes `out=`.
+    Operator(Option<&'a str>),
+    Call(&'a str),
+    Index,
+    /// A statement that begins with this value's name.
+    Assignment(Value),
+}
+
+/// Functions whose `out=` decides where the operands leave a choice.
+const TAKE_OUT: &[&str] =
+    &["matmul", "dot", "einsum", "outer", "tensordot", "reshape", "ravel", "squeeze", "expand_dims"];
+
+/// Functions that work on the flattened array where no axis is given.
+const FLATTEN: &[&str] = &["cumsum", "cumprod", "cummax", "cummin", "repeat", "concatenate"];
+
+impl Checker<'_> {
+    pub(super) fn unary_terms(&mut self, op: UnaryOp, span: Span, arg: (Term, Span)) -> Term {
+        if matches!(arg.0, Term::Poison) {
+            return Term::Poison;
+        }
+        self.build.span = span;
+        let result = promote::unary(&mut self.build, op, (&arg.0, arg.1));
+        self.or_report(result)
+    }
+
+    pub(super) fn binary_terms(&mut self, op: BinaryOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
+        if matches!(lhs.0, Term::Poison) || matches!(rhs.0, Term::Poison) {
+            return Term::Poison;
+        }
+        self.build.span = span;
+        let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
+        let result = result.map_err(|diagnostic| {
+            if op == BinaryOp::BitXor && diagnostic.code == Code::E0215 {
+                return diagnostic.help("`^` is for bits; a power is `x ** n`");
+            }
+            // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
+            let written = match &lhs.0 {
+                Term::Array(target) if lhs.1 == span => Written::Assignment(*target),
+                _ => Written::Operator((op == BinaryOp::MatMul).then_some("matmul")),
+            };
+            let is_part = lhs.1 != span && self.source(span).ends_with(';');
+            let given = if is_part { vec![rhs] } else { vec![lhs, rhs] };
+            self.with_choices(diagnostic, span, &written, &given)
+        });
+        self.or_report(result)
+    }
+
+    /// Where a layout is ambiguous, the ways out as changes of the source.
+    pub(super) fn with_choices(
+        &mut self,
+        diagnostic: Diagnostic,
+        span: Span,
+        written: &Written<'_>,
+        given: &[(Term, Span)],
+    ) -> Diagnostic {
+        let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
+        let arrays = self.arrays_in(given);
+        let is_index = matches!(written, Written::Index);
+        let place = |operand: usize| {
+            let value = operands.get(operand)?;
+            let in_place = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
+            // One value may be given twice; and the call may have converted or cut what was given.
+            let itself = in_place.filter(|(array, _)| array == value);
+            let elsewhere = || arrays.iter().find(|(array, _)| array == value);
+            itself.or_else(elsewhere).or(in_place).copied()
+        };
+        let mut ways = Vec::new();
+        for mut choice in choices {
+            let edit = match choice.edit.clone() {
+                Edit::Reshard { operand, to } => place(operand).and_then(|(array, place)| {
+                    let to = self.of_given(operands[operand], &to, array)?;
+                    if self.build.ty(operands[operand]).array.len() != self.build.ty(array).array.len() {
+                        choice.note = cost_of_move(self.build.ty(array), &to, &self.build.mesh).0;
+                    }
+                    choice.edit = Edit::Reshard { operand, to };
+                    let text = self.source(place);
+                    let replacement = match written {
+                        Written::Assignment(target) if *target == array => {
+                            let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+                            let (name, rest) = text.split_at(end);
+                            if rest.starts_with('.') {
+                                return None;
+                            }
+                            format!("{name} = {}; {text}", choice.text(Some(name), &self.build.mesh))
+                        }
+                        _ => choice.text(Some(text), &self.build.mesh),
+                    };
+                    Some((place, replacement))
+                }),
+                Edit::Reshards(moves) => self.moved(span, &moves, &operands, place),
+                Edit::Out(_) => {
+                    let out = choice.text(None, &self.build.mesh);
+                    match (written, given) {
+                        (Written::Operator(Some(function)), [lhs, rhs]) => {
+                            Some((span, format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1))))
+                        }
+                        (Written::Call(function), _) if TAKE_OUT.contains(function) => {
+                            self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
+                        }
+                        (Written::Call(function), _) if FLATTEN.contains(function) => {
+                            place(0).map(|(_, place)| (place, format!("ravel({}, {out})", self.source(place))))
+                        }
+                        _ => None,
+                    }
+                }
+            };
+            let Some((place, replacement)) = edit else { continue };
+            // `ravel()` has nothing in front of a comma.
+            let replacement = replacement.replace("(, out=", "(out=");
+            ways.push(Way { place, replacement, at: "", note: choice.note, cost: choice.cost });
+        }
+        choose(diagnostic, ways)
+    }
+
+    /// The text of a call with some of its operands moved.
+    fn moved(
+        &self,
+        span: Span,
+        moves: &[(usize, Sharding)],
+        operands: &[Value],
+        place: impl Fn(usize) -> Option<(Value, Span)>,
+    ) -> Option<(Span, String)> {
+        let mut edits = Vec::new();
+        for (operand, to) in moves {
+            let (array, place) = place(*operand)?;
+            let to = self.of_given(operands[*operand], to, array)?;
+            edits.push((place, format!("reshard({}, {})", self.source(place), spaced(&to, &self.build.mesh))));
+        }
+        edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+        let mut text = self.source(span).to_string();
+        for (place, replacement) in edits {
+            let at = |offset: u32| offset.checked_sub(span.start).map(|offset| offset as usize);
+            let (start, end) = (at(place.start)?, at(place.end)?);
+            text.get(start..end)?;
+            text.replace_range(start..end, &replacement);
+        }
+        Some((span, text))
+    }
+
+    /// The arrays among what was given, also those in lists, each with its place.
+    fn arrays_in(&self, given: &[(Term, Span)]) -> Vec<(Value, Span)> {
+        let mut arrays = Vec::new();
+        for (term, span) in given {
+            match (term, self.lists.get(span)) {
+                (Term::Array(value), _) => arrays.push((*value, *span)),
+                (Term::List(parts), Some(spans)) => {
+                    let parts: Vec<(Term, Span)> = parts.iter().cloned().zip(spans.iter().copied()).collect();
+                    arrays.extend(self.arrays_in(&parts));
+                }
+                _ => {}
+            }
+        }
+        arrays
+    }
+
+    /// The sharding of an operand as one of the array that the user gave: that may lack dimensions of one element, or be larger.
+    fn of_given(&self, operand: Value, to: &Sharding, given: Value) -> Option<Sharding> {
+        let (from, wanted) = (self.build.ty(operand).shape(), self.build.ty(given).shape());
+        if from == wanted {
+            return Some(to.clone());
+        }
+        if from.len() == wanted.len() {
+            let mut whole = self.build.ty(given).sharding.close();
+            let own = &self.build.ty(operand).sharding.dims;
+            for (dim, (own, to)) in whole.dims.iter_mut().zip(own.iter().zip(&to.dims)) {
+                if !own.axes.is_empty() && to.axes.is_empty() {
+                    dim.axes.clear();
+                }
+            }
+            return Some(whole);
+        }
+        let kept = to.dims.iter().zip(from).filter(|(_, size)| **size != 1);
+        let (dims, sizes): (Vec<_>, Vec<usize>) = kept.map(|(dim, size)| (dim.clone(), *size)).unzip();
+        (sizes == wanted).then(|| Sharding { dims, ..to.clone() })
+    }
+
+    /// The text of a place.
+    pub(super) fn source(&self, span: Span) -> &str {
+        let text = &self.set.file(span.file).text;
+        text.get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+}

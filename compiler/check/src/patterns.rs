@@ -1,0 +1,99 @@
+//! Patterns of `let`, parameters and loops.
+
+use super::Checker;
+use super::errors::types as errors;
+use super::trees;
+use super::types::Ty;
+use spmdc_grammar::ast::{Pattern, PatternKind};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::print::is_number_name;
+
+impl Checker<'_> {
+    pub(super) fn bind_pattern(&mut self, pattern: &Pattern, term: Term, mutable: bool) {
+        match &pattern.kind {
+            PatternKind::Wildcard => {}
+            PatternKind::Name(name) => {
+                self.name_values(name, pattern.span, &term);
+                self.bind(name, term, mutable, pattern.span);
+            }
+            PatternKind::Tuple(parts) => {
+                let terms = match term {
+                    Term::Tuple(terms) | Term::List(terms) if terms.len() == parts.len() => terms,
+                    Term::Poison => vec![Term::Poison; parts.len()],
+                    // An array is taken apart along its first dimension, as in NumPy.
+                    Term::Array(value) if self.build.ty(value).shape().first() == Some(&parts.len()) => {
+                        (0..parts.len()).map(|at| self.element(value, at, pattern.span)).collect()
+                    }
+                    other => {
+                        let wanted = format!("a tuple of {}", parts.len());
+                        let found = match &other {
+                            Term::Tuple(terms) => format!("a tuple of {}", terms.len()),
+                            term => self.display_term(term),
+                        };
+                        self.report(errors::pattern(&wanted, &found, pattern.span));
+                        vec![Term::Poison; parts.len()]
+                    }
+                };
+                parts.iter().zip(terms).for_each(|(part, term)| self.bind_pattern(part, term, mutable));
+            }
+            PatternKind::Struct(fields) => {
+                for (name, part) in fields {
+                    let field = match &term {
+                        Term::Struct(_) | Term::Poison => self.field_of(term.clone(), name, name.span),
+                        other => {
+                            let found = self.display_term(other);
+                            self.report(errors::pattern("a struct", &found, pattern.span))
+                        }
+                    };
+                    match part {
+                        Some(part) => self.bind_pattern(part, field, mutable),
+                        None => {
+                            self.name_values(&name.name, name.span, &field);
+                            self.bind(&name.name, field, mutable, name.span);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The variables of a dump: a name is given to what has just been defined, those values from `first` on, and what a loop carries
+    /// has the type that its variable says.
+    pub(super) fn bind_declared(&mut self, pattern: &Pattern, term: Term, mutable: bool, ty: Ty, first: usize) {
+        match (&pattern.kind, term) {
+            (PatternKind::Name(name), Term::Array(value)) => {
+                if value.0 as usize >= first {
+                    self.name_values(name, pattern.span, &Term::Array(value));
+                }
+                self.bind(name, Term::Array(value), mutable, pattern.span);
+                let declared = match &ty {
+                    Ty::Array(array) if mutable => self.exact_type(array),
+                    _ => None,
+                };
+                if let Some(binding) = self.local_mut(name) {
+                    binding.declared = declared;
+                }
+            }
+            (_, term) => self.bind_pattern(pattern, term, mutable),
+        }
+    }
+
+    /// Reports name a value by the first variable of the user's that it was given to; leaves of a struct by path.
+    pub(super) fn name_values(&mut self, name: &str, place: Span, term: &Term) {
+        let is_own = !self.set.file(self.file()).is_shipped;
+        if !is_own || self.exact.is_some() && is_number_name(name) {
+            return;
+        }
+        let mut leaves = Vec::new();
+        trees::leaves(term, name, &mut leaves);
+        for (path, leaf) in leaves {
+            if let Term::Array(value) = leaf {
+                let info = self.build.func.info_mut(*value);
+                if info.name.is_none() {
+                    (info.name, info.named) = (Some(path), place);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The names that are visible while a function is expanded.
+
+use super::Checker;
+use super::names::{Entity, ItemId};
+use crate::calls::Callable;
+use spmdc_grammar::ast::ItemKind;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::{FileId, Span};
+use spmdc_ir::call::term::Term;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::is_builtin;
+use std::collections::HashMap;
+
+/// A name and what it stands for.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    pub name: String,
+    pub term: Term,
+    pub mutable: bool,
+    pub span: Span,
+    /// In a dump: the type of the value that a loop carries in this variable.
+    pub declared: Option<Type>,
+}
+
+/// A function that is being expanded.
+#[derive(Debug)]
+pub struct Frame {
+    pub file: FileId,
+    pub name: String,
+    /// None for a lambda.
+    pub item: Option<ItemId>,
+    /// The call that it is expanded for; None for the entry.
+    pub call: Option<Span>,
+    /// Its types follow from the call: parameters without types, or size parameters.
+    pub is_template: bool,
+    /// Innermost last.
+    pub scopes: Vec<Scope>,
+}
+
+/// The names of one block, in the order of their bindings; a later one hides an earlier one of its name.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    bindings: Vec<Binding>,
+    last: HashMap<String, usize>,
+}
+
+impl Scope {
+    pub fn push(&mut self, binding: Binding) {
+        self.last.insert(binding.name.clone(), self.bindings.len());
+        self.bindings.push(binding);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter()
+    }
+
+    fn find(&self, name: &str) -> Option<&Binding> {
+        self.bindings.get(*self.last.get(name)?)
+    }
+
+    fn find_mut(&mut self, name: &str) -> Option<&mut Binding> {
+        self.bindings.get_mut(*self.last.get(name)?)
+    }
+}
+
+impl FromIterator<Binding> for Scope {
+    fn from_iter<I: IntoIterator<Item = Binding>>(bindings: I) -> Scope {
+        let mut scope = Scope::default();
+        bindings.into_iter().for_each(|binding| scope.push(binding));
+        scope
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn file(&self) -> FileId {
+        self.frames.last().map_or(super::SourceSet::ROOT, |frame| frame.file)
+    }
+
+    pub(super) fn push_scope(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.scopes.push(Scope::default());
+        }
+    }
+
+    pub(super) fn pop_scope(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.scopes.pop();
+        }
+    }
+
+    pub(super) fn bind(&mut self, name: &str, term: Term, mutable: bool, span: Span) {
+        if let Some(scope) = self.frames.last_mut().and_then(|frame| frame.scopes.last_mut()) {
+            scope.push(Binding { name: name.to_string(), term, mutable, span, declared: None });
+        }
+    }
+
+    pub(super) fn local(&self, name: &str) -> Option<&Binding> {
+        let scopes = &self.frames.last()?.scopes;
+        scopes.iter().rev().find_map(|scope| scope.find(name))
+    }
+
+    pub(super) fn local_mut(&mut self, name: &str) -> Option<&mut Binding> {
+        let scopes = &mut self.frames.last_mut()?.scopes;
+        scopes.iter_mut().rev().find_map(|scope| scope.find_mut(name))
+    }
+
+    /// What a name stands for; Poison for one that stands for nothing, which has been reported when names were resolved.
+    pub(super) fn name(&mut self, name: &str, span: Span) -> Term {
+        if let Some(binding) = self.local(name) {
+            return binding.term.clone();
+        }
+        if let Some(entity) = self.names.find(self.file(), name) {
+            return self.entity(entity, name, span);
+        }
+        if let Some(axis) = self.build.mesh.find(name) {
+            return Term::Axis(axis);
+        }
+        if is_builtin(name) {
+            return Callable::Builtin(name.to_string()).into_term();
+        }
+        Term::Poison
+    }
+
+    /// As [`Checker::name`], where a function is wanted: a variable `sum` does not hide the function.
+    /// The statements of a dump call shipped functions, whatever its own functions are called.
+    pub(super) fn function_name(&mut self, name: &str, span: Span) -> Term {
+        if self.exact.is_some() && is_builtin(name) {
+            return Callable::Builtin(name.to_string()).into_term();
+        }
+        let local = self.local(name).map(|binding| binding.term.clone());
+        match local {
+            Some(term @ (Term::Function(_) | Term::Type(_) | Term::Poison)) => term,
+            None => self.name(name, span),
+            Some(other) => match self.names.find(self.file(), name) {
+                Some(entity) if self.is_function(entity) => self.entity(entity, name, span),
+                Some(_) | None if is_builtin(name) => Callable::Builtin(name.to_string()).into_term(),
+                Some(_) | None => other,
+            },
+        }
+    }
+
+    pub(super) fn is_function(&self, entity: Entity) -> bool {
+        match entity {
+            Entity::Item(id) => matches!(self.item(id), ItemKind::Fn(_)),
+            Entity::Module(_) => false,
+        }
+    }
+
+    pub(super) fn item(&self, id: ItemId) -> &ItemKind {
+        &self.set.file(id.file).program.items[id.index].kind
+    }
+
+    pub(super) fn entity(&mut self, entity: Entity, name: &str, span: Span) -> Term {
+        let id = match entity {
+            Entity::Module(file) => return Term::Module(file.0 as usize),
+            Entity::Item(id) => id,
+        };
+        match self.item(id) {
+            ItemKind::Const { .. } => self.constant(id),
+            ItemKind::Fn(_) => Callable::Item(id).into_term(),
+            ItemKind::Type { .. } => {
+                let message = format!("`{name}` is a type; a value is needed here");
+                self.report(Diagnostic::error(spmdc_grammar::codes::Code::E0210, span, message))
+            }
+            ItemKind::Mesh(_) | ItemKind::Import { .. } => Term::Poison,
+        }
+    }
+
+    /// Says for which call a function was being expanded when something was found in it.
+    pub(super) fn with_call_site(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let Some(frame) = self.frames.iter().rev().find(|frame| frame.item.is_some()) else { return diagnostic };
+        match frame.call {
+            Some(call) if frame.is_template && call != diagnostic.span => {
+                diagnostic.label(call, format!("`{}` is expanded for this call", frame.name))
+            }
+            Some(_) | None => diagnostic,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Sizes: numbers, size parameters, and arithmetic over them.
+//!
+//! A type that mentions size parameters is met by values of known shape: `f32[N, 2 * M]` and `f32[8, 6]` give `N = 8`, `M = 3`.
+
+use spmdc_grammar::ast::BinaryOp;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A size as written: its names are constants (already numbers here) or size parameters of the function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Size {
+    Number(i128),
+    Param(String),
+    Binary(BinaryOp, Box<Size>, Box<Size>),
+    /// Reported already.
+    Poison,
+}
+
+/// The size parameters of a function, as far as they are known.
+pub type Bindings = BTreeMap<String, i128>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeError {
+    /// These do not divide.
+    Inexact(i128, i128),
+    DivisionByZero,
+    Overflow,
+    /// This parameter is not known yet.
+    Unbound(String),
+    Poison,
+}
+
+impl Size {
+    /// Its value, where all its parameters are bound.
+    pub fn value(&self, bindings: &Bindings) -> Result<i128, SizeError> {
+        match self {
+            Size::Number(number) => Ok(*number),
+            Size::Param(name) => bindings.get(name).copied().ok_or_else(|| SizeError::Unbound(name.clone())),
+            Size::Binary(op, lhs, rhs) => arithmetic(*op, lhs.value(bindings)?, rhs.value(bindings)?),
+            Size::Poison => Err(SizeError::Poison),
+        }
+    }
+
+    /// Binds what can be learnt from this size being `actual`. False where it is not: a value differs, or nothing can be learnt yet.
+    pub fn learn(&self, actual: i128, bindings: &mut Bindings) -> bool {
+        match self {
+            Size::Number(number) => *number == actual,
+            Size::Param(name) => match bindings.get(name) {
+                Some(known) => *known == actual,
+                None => {
+                    bindings.insert(name.clone(), actual);
+                    true
+                }
+            },
+            Size::Poison => true,
+            Size::Binary(op, lhs, rhs) => match (lhs.value(bindings), rhs.value(bindings)) {
+                (Ok(lhs), Ok(rhs)) => arithmetic(*op, lhs, rhs) == Ok(actual),
+                (Err(_), Ok(known)) => match op {
+                    BinaryOp::Add => lhs.learn(actual - known, bindings),
+                    BinaryOp::Sub => lhs.learn(actual + known, bindings),
+                    BinaryOp::Mul if known != 0 && actual % known == 0 => lhs.learn(actual / known, bindings),
+                    BinaryOp::Div => lhs.learn(actual * known, bindings),
+                    _ => false,
+                },
+                (Ok(known), Err(_)) => match op {
+                    BinaryOp::Add => rhs.learn(actual - known, bindings),
+                    BinaryOp::Sub => rhs.learn(known - actual, bindings),
+                    BinaryOp::Mul if known != 0 && actual % known == 0 => rhs.learn(actual / known, bindings),
+                    BinaryOp::Div if actual != 0 && known % actual == 0 => rhs.learn(known / actual, bindings),
+                    _ => false,
+                },
+                (Err(_), Err(_)) => false,
+            },
+        }
+    }
+
+    /// A parameter that stands alone is learnt from before anything is computed from it.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Size::Number(_) | Size::Param(_) | Size::Poison)
+    }
+}
+
+/// `+ - * /` and `// %` of sizes. A quotient that is not whole is an error.
+pub fn arithmetic(op: BinaryOp, lhs: i128, rhs: i128) -> Result<i128, SizeError> {
+    let value = match op {
+        BinaryOp::Add => lhs.checked_add(rhs),
+        BinaryOp::Sub => lhs.checked_sub(rhs),
+        BinaryOp::Mul => lhs.checked_mul(rhs),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if rhs == 0 => return Err(SizeError::DivisionByZero),
+        BinaryOp::Div if lhs % rhs != 0 => return Err(SizeError::Inexact(lhs, rhs)),
+        BinaryOp::Div => Some(lhs / rhs),
+        BinaryOp::FloorDiv => Some(lhs.div_euclid(rhs) - i128::from(rhs < 0 && lhs.rem_euclid(rhs) != 0)),
+        BinaryOp::Rem => {
+            let rest = lhs.rem_euclid(rhs);
+            Some(if rest != 0 && rhs < 0 { rest + rhs } else { rest })
+        }
+        _ => None,
+    };
+    value.ok_or(SizeError::Overflow)
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Number(number) => write!(f, "{number}"),
+            Size::Param(name) => f.write_str(name),
+            Size::Poison => f.write_str("?"),
+            Size::Binary(op, lhs, rhs) => {
+                let sign = match op {
+                    BinaryOp::Add => "+",
+                    BinaryOp::Sub => "-",
+                    BinaryOp::Mul => "*",
+                    BinaryOp::Div => "/",
+                    BinaryOp::FloorDiv => "//",
+                    BinaryOp::Rem => "%",
+                    other => return write!(f, "{other:?}({lhs}, {rhs})"),
+                };
+                let part = |size: &Size| if size.is_plain() { size.to_string() } else { format!("({size})") };
+                write!(f, "{} {sign} {}", part(lhs), part(rhs))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binary(op: BinaryOp, lhs: Size, rhs: Size) -> Size {
+        Size::Binary(op, Box::new(lhs), Box::new(rhs))
+    }
+
+    #[test]
+    fn a_parameter_is_learnt_through_arithmetic() {
+        let mut bindings = Bindings::new();
+        let size = binary(BinaryOp::Mul, Size::Number(2), Size::Param("M".into()));
+        assert!(size.learn(6, &mut bindings));
+        assert_eq!(bindings["M"], 3);
+        assert!(!size.learn(8, &mut bindings));
+        let half = binary(BinaryOp::Div, Size::Param("M".into()), Size::Number(2));
+        assert_eq!(half.value(&bindings), Err(SizeError::Inexact(3, 2)));
+    }
+
+    #[test]
+    fn floor_division_follows_python() {
+        for (lhs, rhs, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
+            assert_eq!(arithmetic(BinaryOp::FloorDiv, lhs, rhs), Ok(quotient), "{lhs} // {rhs}");
+            assert_eq!(arithmetic(BinaryOp::Rem, lhs, rhs), Ok(rest), "{lhs} % {rhs}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The files of a program: the one that was asked for, and what it imports, each read and parsed once.
+//!
+//! The compiler does no IO: whoever calls it gives it a [`Sources`]. Files whose path begins with `std/` are part of the compiler.
+
+use crate::errors;
+use spmdc_grammar::ast::{ItemKind, Program};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::FileId;
+use std::collections::BTreeMap;
+
+/// Where imported files come from.
+pub trait Sources {
+    /// The file that the file named `from` imports as `path`; an error is a sentence for the user.
+    fn read(&self, path: &str, from: &str) -> Result<Source, String>;
+}
+
+/// A file's text and a name that says which file it is, so that one imported twice is read as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+/// A program of one file.
+pub struct NoSources;
+
+impl Sources for NoSources {
+    fn read(&self, path: &str, _: &str) -> Result<Source, String> {
+        Err(format!("there are no files here, and so no `{path}`"))
+    }
+}
+
+/// The files that are part of the compiler.
+const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../prelude/nn.spmd"))];
+
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    pub name: String,
+    pub text: String,
+    pub program: Program,
+    /// The file that each `import` item stands for, by the item's position; without an entry if it could not be read.
+    pub imports: BTreeMap<usize, FileId>,
+    /// Part of the compiler.
+    pub is_shipped: bool,
+}
+
+/// All files of a program; spans refer to them by position.
+#[derive(Clone, Debug)]
+pub struct SourceSet {
+    pub files: Vec<SourceFile>,
+}
+
+impl SourceSet {
+    pub const ROOT: FileId = FileId(0);
+
+    /// Reads the program's main file and everything that it imports. All syntax errors of all files are given.
+    pub fn load(name: &str, text: &str, sources: &dyn Sources) -> (SourceSet, Vec<Diagnostic>) {
+        let mut set = SourceSet { files: Vec::new() };
+        let mut diagnostics = Vec::new();
+        set.add(name.to_string(), text.to_string(), false, &mut diagnostics);
+        // Files are appended while this goes through them.
+        let mut at = 0;
+        while at < set.files.len() {
+            set.follow_imports(FileId(at as u16), sources, &mut diagnostics);
+            at += 1;
+        }
+        set.refuse_cycles(&mut diagnostics);
+        (set, diagnostics)
+    }
+
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    fn add(&mut self, name: String, text: String, is_shipped: bool, diagnostics: &mut Vec<Diagnostic>) -> FileId {
+        let id = FileId(self.files.len() as u16);
+        let (program, mut found) = spmdc_grammar::parse(&text, id);
+        diagnostics.append(&mut found);
+        self.files.push(SourceFile { name, text, program, imports: BTreeMap::new(), is_shipped });
+        id
+    }
+
+    fn follow_imports(&mut self, from: FileId, sources: &dyn Sources, diagnostics: &mut Vec<Diagnostic>) {
+        let imports: Vec<(usize, String, spmdc_grammar::span::Span)> = self
+            .file(from)
+            .program
+            .items
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| match &item.kind {
+                ItemKind::Import { path, path_span, .. } => Some((at, path.clone(), *path_span)),
+                ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Fn(_) => None,
+            })
+            .collect();
+        for (at, path, span) in imports {
+            let (source, is_shipped) = match shipped(&path) {
+                Some(text) => (Ok(Source { name: path.clone(), text: text.to_string() }), true),
+                None => (sources.read(&path, &self.file(from).name), false),
+            };
+            let source = match source {
+                Ok(source) => source,
+                Err(reason) => {
+                    let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+                    diagnostics.push(errors::items::unreadable_import(&path, &reason, &shipped, span));
+                    continue;
+                }
+            };
+            let known = self.files.iter().position(|file| file.name == source.name);
+            let id = match known {
+                Some(position) => FileId(position as u16),
+                None => self.add(source.name, source.text, is_shipped, diagnostics),
+            };
+            self.files[from.0 as usize].imports.insert(at, id);
+        }
+    }
+}
+
+impl SourceSet {
+    /// A file that imports itself, perhaps through others, is an error at the import that closes the circle.
+    fn refuse_cycles(&self, diagnostics: &mut Vec<Diagnostic>) {
+        let mut state = vec![Visit::New; self.files.len()];
+        self.visit(Self::ROOT, &mut state, diagnostics);
+    }
+
+    fn visit(&self, file: FileId, state: &mut [Visit], diagnostics: &mut Vec<Diagnostic>) {
+        state[file.0 as usize] = Visit::Open;
+        for (at, imported) in &self.file(file).imports {
+            match state[imported.0 as usize] {
+                Visit::New => self.visit(*imported, state, diagnostics),
+                Visit::Open => {
+                    if let ItemKind::Import { path, path_span, .. } = &self.file(file).program.items[*at].kind {
+                        diagnostics.push(errors::items::import_cycle(path, *path_span));
+                    }
+                }
+                Visit::Done => {}
+            }
+        }
+        state[file.0 as usize] = Visit::Done;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    New,
+    /// Its imports are being followed.
+    Open,
+    Done,
+}
+
+fn shipped(path: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(name, _)| *name == path).map(|(_, text)| *text)
+}

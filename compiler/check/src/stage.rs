@@ -1,0 +1,133 @@
+//! Reading dumps: a program whose first line is `stage partitioned;` or the like.
+//!
+//! It goes through the same checker, but its types are given, not inferred: a `let` says exactly how its value lies, no statement is
+//! added, and nothing is judged ambiguous. So reading what `print.rs` has written gives the same module.
+
+use super::Checker;
+use super::errors::{self, types as errors_of_types};
+use super::sizes::Bindings;
+use super::types::{ArrayTy, Ty};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::ast::Ident;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::{Block, Stage, Value};
+
+/// The stage that a header names. `ast` is the source itself.
+pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {
+    let Some(name) = header else { return Ok(None) };
+    if name.name == "ast" {
+        return Ok(None);
+    }
+    match Stage::ALL.into_iter().find(|stage| stage.name() == name.name) {
+        Some(stage) => Ok(Some(stage)),
+        None => {
+            let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+            let message = format!("there is no stage `{}`", name.name);
+            Err(Diagnostic::error(Code::E0002, name.span, message)
+                .help(format!("stages are ast, {}", names.join(", "))))
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// How a value of this type lies at the stage that is read; None in a program that is no dump.
+    pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
+        let stage = self.exact?;
+        let layout = ty.layout().unwrap_or_else(|| self.build.unknown_layout(ty.dims.len()));
+        Some(if stage > Stage::Typed { layout.close() } else { layout })
+    }
+
+    /// Gives values that a `let` has just defined, those from `first` on, the types that it says.
+    pub(super) fn declare(&mut self, term: &Term, ty: &Ty, first: usize, span: Span) {
+        match (term, ty) {
+            (Term::Array(value), Ty::Array(array)) => {
+                let Some(wanted) = self.exact_type(array) else { return };
+                let found = self.build.ty(*value).clone();
+                if found.array != wanted.array {
+                    let (wanted, found) = (wanted.array.to_string(), found.array.to_string());
+                    self.report(errors_of_types::mismatch("this variable", &wanted, &found, span));
+                } else if value.0 as usize >= first {
+                    let combine = self.combine_of(*value);
+                    let sharding = wanted.sharding.clone();
+                    let unreduced = sharding.unreduced;
+                    self.build.func.info_mut(*value).ty =
+                        Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
+                    self.combine_in_step(*value, combine);
+                }
+            }
+            (Term::Tuple(terms), Ty::Tuple(tys)) if terms.len() == tys.len() => {
+                terms.iter().zip(tys).for_each(|(term, ty)| self.declare(term, ty, first, span));
+            }
+            (Term::Poison, _) | (_, Ty::Poison) => {}
+            (term, ty) => {
+                let (wanted, found) = (self.display_ty(ty, &Bindings::new()), self.display_term(term));
+                self.report(errors_of_types::mismatch("this variable", &wanted, &found, span));
+            }
+        }
+    }
+
+    /// The type that a dump says.
+    pub(super) fn exact_type(&mut self, ty: &ArrayTy) -> Option<Type> {
+        self.exact?;
+        let array = self.array_type(ty, &Bindings::new())?;
+        let sharding = self.exact_layout(ty)?;
+        Some(Type { array, sharding, varying: ty.varying })
+    }
+
+    /// A step that leaves some values partial says of them what its operand does.
+    fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
+        let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
+        let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
+        let Some(stmt) = stmt else { return };
+        let to = match &mut stmt.op {
+            Op::Reshard(op) => Some(&mut op.to),
+            Op::Combined(op) => op.to.iter_mut().zip(&stmt.results).find(|(_, to)| **to == value).map(|(to, _)| to),
+            _ => None,
+        };
+        if let Some(to) = to {
+            *to = to.clone().with_unreduced(to.unreduced, combine);
+        }
+    }
+
+    /// How partial values combine is not written: it follows from the op, or from the partial values that it takes.
+    fn combine_of(&self, value: Value) -> ReduceOp {
+        let blocks = self.build.blocks.last();
+        let stmt = blocks.and_then(|block: &Block| block.stmts.iter().rev().find(|stmt| stmt.results.contains(&value)));
+        let Some(stmt) = stmt else { return ReduceOp::Sum };
+        let operand =
+            stmt.args.iter().map(|&arg| &self.build.ty(arg).sharding).find(|layout| !layout.unreduced.is_empty());
+        if let Some(operand) = operand {
+            return operand.combine;
+        }
+        match &stmt.op {
+            Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_) => ReduceOp::Sum,
+            op => {
+                let types = |values: &[Value]| values.iter().map(|&value| self.build.ty(value).array.clone()).collect();
+                let (args, results): (Vec<_>, Vec<_>) = (types(&stmt.args), types(&stmt.results));
+                let rule = op.rules().factors(&args.iter().collect::<Vec<_>>(), &results.iter().collect::<Vec<_>>());
+                let reduce = rule.factors.iter().find_map(|factor| match factor.kind {
+                    FactorKind::Reduce(op) => Some(op),
+                    FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
+                });
+                reduce.unwrap_or(ReduceOp::Sum)
+            }
+        }
+    }
+
+    /// A dump was made for one mesh; its blocks fit no other.
+    pub(super) fn refuse_other_mesh(&mut self, own: &Mesh, given: &Mesh) {
+        if own != given {
+            let message = "--mesh: a dump has the mesh that it was made for";
+            let error = errors::items::mesh(Span::default(), message).help("leave --mesh out, or dump for that mesh");
+            self.report(error.of_command());
+        }
+    }
+}

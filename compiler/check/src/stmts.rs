@@ -1,0 +1,238 @@
+//! Blocks and statements: `let`, assignment.
+
+use super::errors::{self, types as errors_of_types};
+use super::sizes::Bindings;
+use super::types::SizeParams;
+use super::{Checker, trees};
+use spmdc_grammar::ast::{BinaryOp, Block, Expr, ExprKind, Ident, Index, Stmt, StmtKind};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::Stmt as IrStmt;
+
+/// One step from a variable to the part of it that is assigned to.
+enum Place<'e> {
+    Field(&'e Ident),
+    TupleField(usize, Span),
+    Index(&'e [Index], Span),
+}
+
+/// Prints, or stops the program under a condition of the user's.
+fn acts(stmt: &IrStmt) -> bool {
+    let is_check = matches!(stmt.op, Op::CheckIndex(_));
+    stmt.op.rules().has_effect() && !is_check || stmt.blocks.iter().any(|block| block.stmts.iter().any(acts))
+}
+
+impl Checker<'_> {
+    /// The value of a block; the empty tuple if it has none.
+    pub(super) fn block(&mut self, block: &Block) -> Term {
+        self.push_scope();
+        let value = self.block_in_scope(block);
+        self.pop_scope();
+        value
+    }
+
+    pub(super) fn block_in_scope(&mut self, block: &Block) -> Term {
+        let around = self.statement;
+        for (position, stmt) in block.stmts.iter().enumerate() {
+            self.statement = stmt.span;
+            self.stmt(stmt, block.value.is_none() && position + 1 == block.stmts.len());
+        }
+        let value = match &block.value {
+            Some(value) => {
+                self.statement = value.span;
+                let (term, acts) = self.watched(value);
+                self.value_acts = acts;
+                term
+            }
+            None => Term::Tuple(Vec::new()),
+        };
+        self.statement = around;
+        value
+    }
+
+    /// The expression's term, and whether computing it does something that is seen even if nothing uses the term.
+    fn watched(&mut self, expr: &Expr) -> (Term, bool) {
+        let before = self.build.innermost().stmts.len();
+        let term = self.expr(expr);
+        (term, self.build.innermost().stmts.iter().skip(before).any(acts))
+    }
+
+    /// `is_last`: nothing follows in its block.
+    fn stmt(&mut self, stmt: &Stmt, is_last: bool) {
+        match &stmt.kind {
+            StmtKind::Let { mutable, pattern, ty, value } => {
+                let (first, found) = (self.build.func.values.len(), self.diagnostics.len());
+                let mut term = self.expr(value);
+                let is_loop = matches!(value.kind, ExprKind::For { collect: false, .. } | ExprKind::While { .. });
+                if is_loop && self.diagnostics.len() == found {
+                    term = self.report(errors::control::no_collect(value.span));
+                }
+                if let Some(ty) = ty {
+                    let ty = self.resolve(ty, &SizeParams::new());
+                    if self.exact.is_some() {
+                        self.declare(&term, &ty, first, value.span);
+                        self.bind_declared(pattern, term, *mutable, ty, first);
+                        return;
+                    }
+                    term = self.annotate(term, &ty, &mut Bindings::new(), value.span, "this variable");
+                }
+                self.bind_pattern(pattern, term, *mutable);
+            }
+            StmtKind::Assign { target, op, value } => {
+                let value_term = self.expr(value);
+                self.assign(target, *op, value_term, value.span, stmt.span);
+            }
+            StmtKind::Expr(expr) => {
+                let (term, acts) = self.watched(expr);
+                if trees::is_something(&term) && !acts {
+                    self.report(errors::control::unused_value(expr.span, is_last));
+                }
+            }
+        }
+    }
+
+    fn assign(&mut self, target: &Expr, op: Option<BinaryOp>, value: Term, value_span: Span, span: Span) {
+        match &target.kind {
+            ExprKind::Wildcard => return,
+            ExprKind::Tuple(targets) => {
+                match value {
+                    Term::Tuple(terms) if terms.len() == targets.len() => {
+                        for (target, term) in targets.iter().zip(terms) {
+                            self.assign(target, op, term, value_span, span);
+                        }
+                    }
+                    Term::Poison => {
+                        targets.iter().for_each(|target| self.assign(target, None, Term::Poison, value_span, span))
+                    }
+                    other => {
+                        let found = self.display_term(&other);
+                        self.report(errors_of_types::pattern(
+                            &format!("a tuple of {}", targets.len()),
+                            &found,
+                            target.span,
+                        ));
+                    }
+                }
+                return;
+            }
+            _ => {}
+        }
+        let mut places = Vec::new();
+        let mut root = target;
+        let name = loop {
+            match &root.kind {
+                ExprKind::Name(name) => break name,
+                ExprKind::Field { base, name } => {
+                    places.push(Place::Field(name));
+                    root = base;
+                }
+                ExprKind::TupleField { base, index, index_span } => {
+                    places.push(Place::TupleField(*index, *index_span));
+                    root = base;
+                }
+                ExprKind::Index { base, indices } => {
+                    places.push(Place::Index(indices, root.span));
+                    root = base;
+                }
+                _ => {
+                    self.report(errors::control::not_assignable(root.span));
+                    return;
+                }
+            }
+        };
+        places.reverse();
+        let Some(binding) = self.local(name) else {
+            if self.names.find(self.file(), name).is_some() {
+                self.report(errors::control::not_mutable(name, root.span, None));
+            }
+            return;
+        };
+        let old = binding.term.clone();
+        if !binding.mutable {
+            let declared = binding.span;
+            let mut error = errors::control::not_mutable(name, root.span, Some(declared));
+            let parameters =
+                self.frames.last().filter(|frame| frame.item.is_some()).and_then(|frame| frame.scopes.first());
+            if parameters.is_some_and(|scope| scope.iter().any(|binding| binding.span == declared)) {
+                error = error.help(format!("parameters are immutable; write `let mut {name} = {name};` in front"));
+            }
+            self.report(error);
+            return;
+        }
+        let new = self.stored(old, &places, op, value, value_span, span);
+        self.name_values(name, root.span, &new);
+        if let Some(binding) = self.local_mut(name) {
+            binding.term = new;
+        }
+    }
+
+    /// `old` with another value at a place inside it.
+    fn stored(
+        &mut self,
+        old: Term,
+        places: &[Place],
+        op: Option<BinaryOp>,
+        value: Term,
+        value_span: Span,
+        span: Span,
+    ) -> Term {
+        let Some((first, rest)) = places.split_first() else {
+            return match op {
+                Some(op) => self.binary_terms(op, span, (old, span), (value, value_span)),
+                None => self.adapted(&old, value, value_span),
+            };
+        };
+        match (first, old) {
+            (_, Term::Poison) => Term::Poison,
+            (Place::Field(name), Term::Struct(mut fields)) => {
+                let Some(at) = fields.iter().position(|(field, _)| *field == name.name) else {
+                    return self.field_of(Term::Struct(fields), name, name.span);
+                };
+                let part = fields[at].1.clone();
+                fields[at].1 = self.stored(part, rest, op, value, value_span, span);
+                Term::Struct(fields)
+            }
+            (Place::TupleField(index, index_span), Term::Tuple(mut parts)) => {
+                let Some(part) = parts.get(*index).cloned() else {
+                    return self.tuple_field(Term::Tuple(parts), *index, *index_span);
+                };
+                parts[*index] = self.stored(part, rest, op, value, value_span, span);
+                Term::Tuple(parts)
+            }
+            (Place::Index(indices, place), Term::Array(old)) if rest.is_empty() => {
+                self.index_assign(old, indices, op, (value, value_span), *place, span)
+            }
+            (Place::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
+            (Place::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
+                match self.value(&other, *place) {
+                    Some(array) => self.stored(Term::Array(array), places, op, value, value_span, span),
+                    None => Term::Poison,
+                }
+            }
+            (Place::Field(name), other) => self.field_of(other, name, name.span),
+            (Place::TupleField(index, index_span), other) => self.tuple_field(other, *index, *index_span),
+            (Place::Index(_, place), other) => {
+                self.report(errors_of_types::wrong_kind("an array", other.describe(), *place))
+            }
+        }
+    }
+
+    /// A literal that is assigned to a typed scalar takes its type.
+    fn adapted(&mut self, old: &Term, value: Term, span: Span) -> Term {
+        let Term::Array(old) = old else { return value };
+        let ty = self.build.ty(*old);
+        let dtype = ty.dtype();
+        let fits = match &value {
+            Term::Int(_) => dtype.is_integer() || dtype.is_float(),
+            Term::Float(_) => dtype.is_float(),
+            _ => false,
+        };
+        if !fits || !ty.is_scalar() {
+            return value;
+        }
+        self.build.span = span;
+        let adapted = self.build.materialize(&value, Some(dtype), span).map(Term::Array);
+        self.or_report(adapted)
+    }
+}

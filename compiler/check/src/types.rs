@@ -1,0 +1,632 @@
+//! Types as written: resolved against constants and size parameters, then met by values.
+//!
+//! An annotation checks element type and shape, binds size parameters, and speaks of the layout: on explicit axes it is checked, on
+//! auto axes it becomes a `pin` statement.
+
+use super::errors::{self, shardings, types as errors_of_types};
+use super::names::{Entity, ItemId};
+use super::scopes::{Frame, Scope};
+use super::sizes::{Bindings, Size};
+use super::trees::{MAX_LEAVES, MAX_NESTING};
+use super::{Checker, trees};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::ast::{
+    self, BinaryOp, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr,
+};
+use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
+use spmdc_grammar::span::Span;
+use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
+use spmdc_ir::call::term::whole_number;
+use spmdc_ir::call::term::{ShardingTerm, Term, TypeTerm};
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ir::ops::reshard::{Reshard, Step};
+use spmdc_ir::ops::shape::{self, MAX_RANK};
+use spmdc_ir::program::Value;
+use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use std::collections::BTreeMap;
+
+/// A type whose names are resolved; its sizes may mention size parameters.
+#[derive(Clone, Debug)]
+pub enum Ty {
+    Array(ArrayTy),
+    Tuple(Vec<Ty>),
+    Struct(Vec<(String, Ty)>),
+    /// Reported already.
+    Poison,
+}
+
+#[derive(Clone, Debug)]
+pub struct ArrayTy {
+    pub dtype: DType,
+    pub dims: Vec<DimTy>,
+    pub unreduced: AxisSet,
+    pub varying: AxisSet,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct DimTy {
+    pub size: Size,
+    pub span: Span,
+    /// None where the type says nothing of this dimension.
+    pub axes: Option<DimSharding>,
+}
+
+impl ArrayTy {
+    /// What it says of the layout; None if nothing. Where some dimension is annotated, bare ones are replicated.
+    pub fn layout(&self) -> Option<Sharding> {
+        let is_annotated = self.dims.iter().any(|dim| dim.axes.is_some());
+        if !is_annotated && self.unreduced.is_empty() {
+            return None;
+        }
+        let bare = DimSharding { axes: Vec::new(), open: !is_annotated, frame: None };
+        let dims = self.dims.iter().map(|dim| dim.axes.clone().unwrap_or_else(|| bare.clone())).collect();
+        Some(Sharding { dims, unreduced: self.unreduced, combine: ReduceOp::Sum })
+    }
+}
+
+/// How far the type that is being resolved has got.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TypeWork {
+    pub depth: usize,
+    pub parts: usize,
+}
+
+/// The size parameters that a type may mention.
+pub type SizeParams = BTreeMap<String, Size>;
+
+pub fn dtype(name: DTypeName) -> DType {
+    match name {
+        DTypeName::Bool => DType::Bool,
+        DTypeName::I8 => DType::I8,
+        DTypeName::I16 => DType::I16,
+        DTypeName::I32 => DType::I32,
+        DTypeName::I64 => DType::I64,
+        DTypeName::U8 => DType::U8,
+        DTypeName::U16 => DType::U16,
+        DTypeName::U32 => DType::U32,
+        DTypeName::U64 => DType::U64,
+        DTypeName::F16 => DType::F16,
+        DTypeName::Bf16 => DType::Bf16,
+        DTypeName::F32 => DType::F32,
+        DTypeName::F64 => DType::F64,
+        DTypeName::Key => DType::Key,
+    }
+}
+
+/// Resolving.
+impl Checker<'_> {
+    pub(super) fn resolve(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
+        if self.types.depth == 0 {
+            self.types.parts = 0;
+        }
+        self.types.parts += 1;
+        let is_first = self.types.parts == MAX_LEAVES + 1 || self.types.depth == MAX_NESTING;
+        if self.types.parts > MAX_LEAVES || self.types.depth >= MAX_NESTING {
+            // The rest of it is not looked at: names can double it over and over.
+            self.types.parts = self.types.parts.max(MAX_LEAVES + 1);
+            if is_first {
+                self.report(errors_of_types::type_too_large(ty.span));
+            }
+            return Ty::Poison;
+        }
+        self.types.depth += 1;
+        let resolved = self.resolve_part(ty, params);
+        self.types.depth -= 1;
+        resolved
+    }
+
+    fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
+        match &ty.kind {
+            TypeExprKind::Array { dtype: name, dims, unreduced, varying, mesh } => {
+                if let Some(mesh) = mesh {
+                    self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
+                }
+                let dims = dims
+                    .iter()
+                    .map(|dim| DimTy {
+                        size: self.size(&dim.size, params),
+                        span: dim.size.span,
+                        axes: dim.axes.as_ref().and_then(|axes| self.dim_axes(axes)),
+                    })
+                    .collect();
+                let (unreduced, varying) = (self.axis_set(unreduced), self.axis_set(varying));
+                let dtype = match name {
+                    ElementType::Name(name) => dtype(*name),
+                    ElementType::Param(name) => match self.element_type(name) {
+                        Some(dtype) => dtype,
+                        None => return Ty::Poison,
+                    },
+                };
+                let array = ArrayTy { dtype, dims, unreduced, varying, span: ty.span };
+                if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
+                    self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
+                    return Ty::Poison;
+                }
+                Ty::Array(array)
+            }
+            TypeExprKind::Tuple(parts) => Ty::Tuple(parts.iter().map(|part| self.resolve(part, params)).collect()),
+            TypeExprKind::Struct(fields) => {
+                let mut resolved: Vec<(String, Ty)> = Vec::new();
+                for (name, field) in fields {
+                    if resolved.iter().any(|(earlier, _)| *earlier == name.name) {
+                        self.report(errors_of_types::field_twice(&name.name, name.span));
+                        continue;
+                    }
+                    resolved.push((name.name.clone(), self.resolve(field, params)));
+                }
+                Ty::Struct(resolved)
+            }
+            TypeExprKind::Named { module: None, name, args }
+                if args.is_empty() && (params.contains_key(&name.name) || self.local(&name.name).is_some()) =>
+            {
+                match self.element_type(name) {
+                    Some(dtype) => Ty::Array(ArrayTy {
+                        dtype,
+                        dims: Vec::new(),
+                        unreduced: AxisSet::EMPTY,
+                        varying: AxisSet::EMPTY,
+                        span: ty.span,
+                    }),
+                    None => Ty::Poison,
+                }
+            }
+            TypeExprKind::Named { module, name, args } => {
+                self.resolve_named(module.as_ref(), name, args, params, ty.span)
+            }
+            TypeExprKind::On { ty, mesh } => {
+                self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
+                self.resolve(ty, params)
+            }
+        }
+    }
+
+    /// The element type that a parameter of the function stands for.
+    fn element_type(&mut self, name: &Ident) -> Option<DType> {
+        match self.local(&name.name).map(|binding| binding.term.clone()) {
+            Some(Term::Type(ty)) => Some(ty.array.dtype),
+            Some(Term::Poison) => None,
+            Some(other) => {
+                self.report(errors_of_types::wrong_kind("an element type", other.describe(), name.span));
+                None
+            }
+            // Reported when names were resolved, or when the call's arguments did not say it.
+            None => None,
+        }
+    }
+
+    fn resolve_named(
+        &mut self,
+        module: Option<&Ident>,
+        name: &Ident,
+        args: &[Expr],
+        params: &SizeParams,
+        span: Span,
+    ) -> Ty {
+        let file = match module {
+            None => self.file(),
+            Some(module) => match self.names.find(self.file(), &module.name) {
+                Some(Entity::Module(file)) => file,
+                Some(Entity::Item(_)) | None => return Ty::Poison,
+            },
+        };
+        let Some(Entity::Item(id)) = self.names.find(file, &name.name) else { return Ty::Poison };
+        let set = self.set;
+        let ItemKind::Type { size_params, ty, .. } = &set.file(id.file).program.items[id.index].kind else {
+            return Ty::Poison;
+        };
+        if size_params.len() != args.len() {
+            self.report(errors_of_types::type_arguments(&name.name, size_params.len(), args.len(), span));
+            return Ty::Poison;
+        }
+        if self.frames.iter().any(|frame| frame.item == Some(id)) {
+            self.report(errors_of_types::contains_itself(&name.name, span));
+            return Ty::Poison;
+        }
+        let inner = size_params
+            .iter()
+            .zip(args)
+            .map(|(param, arg)| (param.name.clone(), self.size(arg, params)))
+            .collect::<SizeParams>();
+        self.frames.push(item_frame(id, &name.name));
+        let resolved = self.resolve(ty, &inner);
+        self.frames.pop();
+        resolved
+    }
+
+    /// A size as written in a type.
+    pub(super) fn size(&mut self, size: &Expr, params: &SizeParams) -> Size {
+        match &size.kind {
+            ExprKind::Int(number) => Size::Number(i128::from(*number)),
+            ExprKind::Name(name) if params.contains_key(name) => params[name].clone(),
+            ExprKind::Binary { op, lhs, rhs, .. } => {
+                let (lhs, rhs) = (self.size(lhs, params), self.size(rhs, params));
+                if lhs == Size::Poison || rhs == Size::Poison {
+                    return Size::Poison;
+                }
+                self.folded(Size::Binary(*op, Box::new(lhs), Box::new(rhs)), size.span)
+            }
+            ExprKind::Unary { op: UnaryOp::Neg, arg } => {
+                let arg = self.size(arg, params);
+                self.folded(Size::Binary(BinaryOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span)
+            }
+            _ => {
+                let term = self.expr(size);
+                match (whole_number(&term), &term) {
+                    (Some(number), _) => Size::Number(number),
+                    (None, Term::Poison) => Size::Poison,
+                    (None, Term::Float(value)) => {
+                        self.report(not_whole(*value, size.span));
+                        Size::Poison
+                    }
+                    (None, other) => {
+                        self.report(errors::sizes::not_constant(size.span, other.describe()));
+                        Size::Poison
+                    }
+                }
+            }
+        }
+    }
+
+    /// A number, where no parameter is involved.
+    fn folded(&mut self, size: Size, span: Span) -> Size {
+        match size.value(&Bindings::new()) {
+            Ok(number) => Size::Number(number),
+            Err(super::sizes::SizeError::Unbound(_)) => size,
+            Err(error) => {
+                if let Some(diagnostic) = errors::sizes::arithmetic(&error, &size.to_string(), span) {
+                    self.report(diagnostic);
+                }
+                Size::Poison
+            }
+        }
+    }
+
+    /// A size as a length; reports what is none.
+    pub(super) fn length(&mut self, size: &Size, bindings: &Bindings, span: Span) -> Option<usize> {
+        match size.value(bindings) {
+            Ok(number) => match usize::try_from(number) {
+                Ok(length) => Some(length),
+                Err(_) => {
+                    self.report(errors::sizes::negative(number, span));
+                    None
+                }
+            },
+            Err(error) => {
+                if let Some(diagnostic) = errors::sizes::arithmetic(&error, &size.to_string(), span) {
+                    self.report(diagnostic);
+                }
+                None
+            }
+        }
+    }
+
+    /// Axes that the mesh does not have were reported when names were resolved.
+    fn dim_axes(&mut self, axes: &DimAxes) -> Option<DimSharding> {
+        let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        if axes.frame.is_some() && self.exact.is_none() {
+            self.report(shardings::frame(axes.span));
+            return None;
+        }
+        // More than any dimension has; so the places of blocks are numbers, too.
+        const MOST: u64 = 1 << 40;
+        let number = |number: u64| number.min(MOST) as usize;
+        let frame = axes.frame.map(|ast::Frame { size, start, step }| sharding::Frame {
+            size: number(size),
+            start: start.clamp(-(MOST as i64), MOST as i64),
+            step: number(step).max(1),
+        });
+        Some(DimSharding { axes: known?, open: axes.open, frame })
+    }
+
+    fn axis_set(&mut self, axes: &[Ident]) -> AxisSet {
+        axes.iter().filter_map(|axis| self.build.mesh.find(&axis.name)).map(usize::from).collect()
+    }
+
+    pub(super) fn sharding_literal(&mut self, literal: &ShardingExpr) -> Term {
+        let dims: Option<Vec<DimSharding>> = literal.dims.iter().map(|dim| self.dim_axes(dim)).collect();
+        let Some(dims) = dims else { return Term::Poison };
+        let unreduced = self.axis_set(&literal.unreduced);
+        let sharding = Sharding { dims, unreduced, combine: ReduceOp::Sum };
+        if let Some(axis) = sharding.repeated_axis() {
+            let name = self.build.mesh.name(axis).to_string();
+            return self.report(shardings::axis_twice(&name, literal.span));
+        }
+        let manual = sharding.used_axes().union(unreduced).intersect(self.build.manual);
+        if !manual.is_empty() {
+            let axes = self.build.mesh.display_set(manual);
+            return self.report(errors::manual::layout_over_manual(&axes, literal.span));
+        }
+        Term::Sharding(ShardingTerm { sharding })
+    }
+
+    /// A type where a value may stand: `zeros(f32[3, 4])`.
+    pub(super) fn type_literal(&mut self, ty: &TypeExpr) -> Term {
+        let Ty::Array(array) = self.resolve(ty, &SizeParams::new()) else { return Term::Poison };
+        match self.array_type(&array, &Bindings::new()) {
+            Some(ty) => Term::Type(TypeTerm { array: ty, sharding: array.layout(), varying: array.varying }),
+            None => Term::Poison,
+        }
+    }
+
+    /// Element type and shape, all sizes being known.
+    pub(super) fn array_type(&mut self, ty: &ArrayTy, bindings: &Bindings) -> Option<ArrayType> {
+        let shape: Option<Vec<usize>> = ty.dims.iter().map(|dim| self.length(&dim.size, bindings, dim.span)).collect();
+        let array = ArrayType::new(ty.dtype, &shape?);
+        if array.rank() > MAX_RANK {
+            self.report(rank_too_large(array.rank(), ty.span));
+            return None;
+        }
+        if shape::elements(&array.shape).is_none() {
+            self.report(too_large(ty.span));
+            return None;
+        }
+        Some(array)
+    }
+}
+
+/// Meeting values.
+impl Checker<'_> {
+    /// Checks a value against a declared type, binding size parameters; gives the value, converted if it is a number, pinned if
+    /// the type says so.
+    pub(super) fn annotate(&mut self, term: Term, ty: &Ty, bindings: &mut Bindings, span: Span, place: &str) -> Term {
+        self.learn(&term, ty, bindings, true);
+        self.learn(&term, ty, bindings, false);
+        self.conform(term, ty, bindings, span, place)
+    }
+
+    /// Binds size parameters: those that stand alone (`plain`), or those inside arithmetic.
+    pub(super) fn learn(&self, term: &Term, ty: &Ty, bindings: &mut Bindings, plain: bool) {
+        match (ty, term) {
+            (Ty::Array(array), term) => {
+                let Some(shape) = self.shape_of(term) else { return };
+                if shape.len() == array.dims.len() {
+                    for (dim, size) in array.dims.iter().zip(shape) {
+                        if dim.size.is_plain() == plain {
+                            dim.size.learn(size as i128, bindings);
+                        }
+                    }
+                }
+            }
+            (Ty::Tuple(tys), Term::Tuple(terms)) => {
+                tys.iter().zip(terms).for_each(|(ty, term)| self.learn(term, ty, bindings, plain));
+            }
+            (Ty::Struct(fields), Term::Struct(terms)) => {
+                for (name, ty) in fields {
+                    if let Some((_, term)) = terms.iter().find(|(field, _)| field == name) {
+                        self.learn(term, ty, bindings, plain);
+                    }
+                }
+            }
+            (Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison, _) => {}
+        }
+    }
+
+    fn shape_of(&self, term: &Term) -> Option<Vec<usize>> {
+        match term {
+            Term::Array(value) => Some(self.build.ty(*value).shape().to_vec()),
+            Term::Int(_) | Term::Float(_) | Term::Bool(_) => Some(Vec::new()),
+            Term::List(items) => {
+                let mut shape = vec![items.len()];
+                if let Some(first) = items.first() {
+                    shape.extend(self.shape_of(first)?);
+                }
+                Some(shape)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn conform(&mut self, term: Term, ty: &Ty, bindings: &Bindings, span: Span, place: &str) -> Term {
+        match (ty, term) {
+            (_, Term::Poison) => Term::Poison,
+            (Ty::Poison, term) => term,
+            (Ty::Tuple(tys), Term::Tuple(terms)) if tys.len() == terms.len() => {
+                let parts = tys.iter().zip(terms).enumerate().map(|(position, (ty, term))| {
+                    self.conform(term, ty, bindings, span, &trees::part_of(place, &position.to_string()))
+                });
+                Term::Tuple(parts.collect())
+            }
+            (Ty::Struct(fields), Term::Struct(terms))
+                if fields.len() == terms.len()
+                    && fields.iter().all(|(name, _)| terms.iter().any(|(n, _)| n == name)) =>
+            {
+                let mut parts = Vec::new();
+                for (name, ty) in fields {
+                    let term = terms.iter().find(|(field, _)| field == name).map(|(_, term)| term.clone());
+                    let part =
+                        self.conform(term.unwrap_or(Term::Poison), ty, bindings, span, &trees::part_of(place, name));
+                    parts.push((name.clone(), part));
+                }
+                Term::Struct(parts)
+            }
+            (
+                Ty::Array(array),
+                term @ (Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_)),
+            ) => self.conform_array(term, array, bindings, span, place),
+            (ty, term) => {
+                let (wanted, found) = (self.display_ty(ty, bindings), self.display_term(&term));
+                self.report(errors_of_types::mismatch(place, &wanted, &found, span))
+            }
+        }
+    }
+
+    fn conform_array(&mut self, term: Term, ty: &ArrayTy, bindings: &Bindings, span: Span, place: &str) -> Term {
+        let is_number = !matches!(term, Term::Array(_));
+        let Some(wanted) = self.array_type(ty, bindings) else { return Term::Poison };
+        if is_number && self.shape_of(&term).as_deref() != Some(&wanted.shape) {
+            let found = self.display_term(&term);
+            return self.report(errors_of_types::mismatch(place, &wanted.to_string(), &found, span));
+        }
+        self.build.span = span;
+        let value = match self.build.materialize(&term, is_number.then_some(ty.dtype), span) {
+            Ok(value) => value,
+            Err(diagnostic) => return self.report(diagnostic),
+        };
+        let found = self.build.ty(value).clone();
+        if found.array != wanted {
+            let (wanted_text, found_text) = (wanted.to_string(), found.array.to_string());
+            let error = match found.array.shape == wanted.shape {
+                true => errors_of_types::element_type(place, &wanted_text, &found_text, wanted.dtype.name(), span),
+                false => errors_of_types::mismatch(place, &wanted_text, &found_text, span),
+            };
+            return self.report(error.label(ty.span, "declared here"));
+        }
+        let value = match self.vary_as(value, ty.varying, span) {
+            Ok(value) => value,
+            Err(diagnostic) => return self.report(diagnostic),
+        };
+        match ty.layout() {
+            Some(layout) => self.lay_out(value, layout, span, place),
+            None => Term::Array(value),
+        }
+    }
+
+    /// The layout that an annotation speaks of: checked on explicit axes, pinned on auto ones.
+    pub(super) fn lay_out(&mut self, value: Value, layout: Sharding, span: Span, place: &str) -> Term {
+        let manual = self.build.manual;
+        let over_manual = layout.used_axes().union(layout.unreduced).intersect(manual);
+        if !over_manual.is_empty() {
+            let axes = self.build.mesh.display_set(over_manual);
+            return self.report(errors::manual::layout_over_manual(&axes, span));
+        }
+        let explicit = self.build.mesh.of_kind(AxisKind::Explicit).minus(manual);
+        let auto = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let found = self.build.ty(value).clone();
+        let only = |axes: &[u8]| -> Vec<u8> {
+            axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect()
+        };
+        let agrees = layout.dims.iter().zip(&found.sharding.dims).all(|(wanted, found)| {
+            let (wanted_axes, found_axes) = (only(&wanted.axes), only(&found.axes));
+            if wanted.open { found_axes.starts_with(&wanted_axes) } else { wanted_axes == found_axes }
+        });
+        let agrees = agrees && layout.unreduced.intersect(explicit) == found.sharding.unreduced.intersect(explicit);
+        if !agrees {
+            let wanted = self.build.annotated(&Type { sharding: layout.close(), ..found.clone() });
+            let shown = self.build.annotated(&found);
+            let reshard = spaced(&layout.close(), &self.build.mesh);
+            let origin = self.build.func.info(value).origin.span;
+            let mut error = shardings::contradiction(place, &wanted, &shown, &reshard, span, origin);
+            // A part of a struct or tuple has no text of its own.
+            if !trees::is_part(place) {
+                let note = cost_of_move(&found, &layout.close(), &self.build.mesh).0;
+                error = error.edit(span, format!("reshard({}, {reshard})", self.source(span)), note);
+            }
+            return self.report(error);
+        }
+        let is_pinned = layout.dims.iter().any(|dim| !dim.open || !dim.axes.is_empty())
+            || !layout.unreduced.intersect(auto).is_empty();
+        if auto.is_empty() || !is_pinned {
+            return Term::Array(value);
+        }
+        let mut to = layout;
+        for (wanted, found) in to.dims.iter_mut().zip(&found.sharding.dims) {
+            // An open dimension keeps the explicit axes that the value has.
+            if wanted.open && only(&wanted.axes) != only(&found.axes) {
+                wanted.axes.retain(|&axis| !explicit.contains(axis as usize));
+                wanted.axes.splice(0..0, only(&found.axes));
+            }
+        }
+        if to == found.sharding {
+            return Term::Array(value);
+        }
+        self.build.span = span;
+        let pinned = self.build.emit1(Reshard { to, step: Step::Pin }, &[value]).map(Term::Array);
+        self.or_report(pinned)
+    }
+
+    /// A new parameter of the function that is being built, for each leaf of a type.
+    pub(super) fn parameters(
+        &mut self,
+        ty: &Ty,
+        bindings: &Bindings,
+        path: &str,
+        leaves: &mut Vec<(String, Type, Span)>,
+    ) -> Option<()> {
+        match ty {
+            Ty::Poison => None,
+            Ty::Array(array) => {
+                let shape = self.array_type(array, bindings)?;
+                let exact = self.exact_layout(array);
+                let given = exact.clone().or_else(|| array.layout());
+                let mut sharding = given.unwrap_or_else(|| self.build.unknown_layout(shape.rank()));
+                if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
+                    sharding = sharding.close();
+                }
+                leaves.push((path.to_string(), Type { array: shape, sharding, varying: AxisSet::EMPTY }, array.span));
+                Some(())
+            }
+            Ty::Tuple(parts) => parts.iter().enumerate().try_for_each(|(position, part)| {
+                self.parameters(part, bindings, &format!("{path}.{position}"), leaves)
+            }),
+            Ty::Struct(fields) => fields
+                .iter()
+                .try_for_each(|(name, field)| self.parameters(field, bindings, &format!("{path}.{name}"), leaves)),
+        }
+    }
+}
+
+/// Types in messages.
+impl Checker<'_> {
+    pub(super) fn display_ty(&self, ty: &Ty, bindings: &Bindings) -> String {
+        match ty {
+            Ty::Poison => "?".to_string(),
+            Ty::Array(array) => {
+                let dims: Vec<String> = array
+                    .dims
+                    .iter()
+                    .map(|dim| dim.size.value(bindings).map_or_else(|_| dim.size.to_string(), |size| size.to_string()))
+                    .collect();
+                let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
+                format!("{}{dims}", array.dtype.name())
+            }
+            Ty::Tuple(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| self.display_ty(part, bindings)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Ty::Struct(fields) => {
+                let parts: Vec<String> =
+                    fields.iter().map(|(name, ty)| format!("{name}: {}", self.display_ty(ty, bindings))).collect();
+                format!("{{ {} }}", parts.join(", "))
+            }
+        }
+    }
+
+    pub(super) fn display_term(&self, term: &Term) -> String {
+        match term {
+            Term::Array(value) => {
+                let ty = self.build.ty(*value);
+                Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.build.mesh)
+            }
+            Term::Tuple(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| self.display_term(part)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Term::Struct(fields) => {
+                let parts: Vec<String> =
+                    fields.iter().map(|(name, term)| format!("{name}: {}", self.display_term(term))).collect();
+                format!("{{ {} }}", parts.join(", "))
+            }
+            Term::List(_) => match self.shape_of(term) {
+                Some(shape) => format!("a list of shape {shape:?}"),
+                None => "a list".to_string(),
+            },
+            Term::Int(number) => format!("{number}"),
+            Term::Float(number) => format!("{number:?}"),
+            other => other.describe().to_string(),
+        }
+    }
+}
+
+fn item_frame(id: ItemId, name: &str) -> Frame {
+    Frame {
+        file: id.file,
+        name: name.to_string(),
+        item: Some(id),
+        call: None,
+        is_template: false,
+        scopes: vec![Scope::default()],
+    }
+}

@@ -1,0 +1,130 @@
+//! `x[k : k + 4]`: slices whose bounds are dynamic and whose length is not.
+//!
+//! Both bounds are traced through the statements that make them, as sums of multiples of other values; the length is known where only a
+//! number is left of their difference. So `x[i * B : (i + 1) * B]` has B places, also if its bounds have names.
+
+use super::Checker;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::elementwise::{Binary, Unary};
+use spmdc_ir::program::{Stmt, Value};
+use spmdc_kernel::number::to_int;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+
+/// Statements that are looked through for the one that makes a value, and steps from a bound to where it comes from: a bound is
+/// computed near the slice, and programs are large.
+const NEAR: usize = 500;
+const MOST_STEPS: usize = 200;
+
+/// A bound of a slice.
+#[derive(Clone, Copy)]
+pub(super) enum Bound {
+    Absent,
+    Number(i64),
+    /// An integer scalar.
+    Dynamic(Value),
+}
+
+/// Multiples of values that are not traced further, and a number.
+#[derive(Default)]
+struct Linear {
+    parts: Vec<(Value, i128)>,
+    number: i128,
+}
+
+impl Linear {
+    fn add(&mut self, value: Value, factor: i128, search: &Search<'_>) -> Option<()> {
+        match self.parts.iter_mut().find(|(other, _)| search.are_equal(*other, value, 0)) {
+            Some((_, sum)) => *sum = sum.checked_add(factor)?,
+            None => self.parts.push((value, factor)),
+        }
+        Some(())
+    }
+}
+
+impl Checker<'_> {
+    /// `stop - start`, if that is a number.
+    pub(super) fn slice_length(&self, start: Bound, stop: Bound) -> Option<i128> {
+        let search = Search(self);
+        let mut difference = Linear::default();
+        let mut steps = 0;
+        for (bound, factor) in [(stop, 1), (start, -1)] {
+            match bound {
+                Bound::Absent => return None,
+                Bound::Number(number) => difference.number += i128::from(number) * factor,
+                Bound::Dynamic(value) => search.trace(value, factor, &mut difference, &mut steps)?,
+            }
+        }
+        difference.parts.iter().all(|&(_, factor)| factor == 0).then_some(difference.number)
+    }
+}
+
+struct Search<'a>(&'a Checker<'a>);
+
+impl Search<'_> {
+    /// The statement that makes a value, if it is near.
+    fn made_by(&self, value: Value) -> Option<&Stmt> {
+        let near = self.0.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
+        near.into_iter().find(|stmt| stmt.results.contains(&value))
+    }
+
+    /// Adds a multiple of a value. Integers wrap, but a slice whose bounds do so lies in no array.
+    fn trace(&self, value: Value, factor: i128, sum: &mut Linear, steps: &mut usize) -> Option<()> {
+        *steps += 1;
+        let made_by = self.made_by(value).filter(|_| *steps < MOST_STEPS);
+        let Some(stmt) = made_by else { return sum.add(value, factor, self) };
+        let arg = |at: usize| stmt.args[at];
+        match &stmt.op {
+            Op::Constant(_) => sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?,
+            Op::Binary(Binary(BinaryOp::Add)) => {
+                self.trace(arg(0), factor, sum, steps)?;
+                self.trace(arg(1), factor, sum, steps)?;
+            }
+            Op::Binary(Binary(BinaryOp::Sub)) => {
+                self.trace(arg(0), factor, sum, steps)?;
+                self.trace(arg(1), factor.checked_neg()?, sum, steps)?;
+            }
+            Op::Binary(Binary(BinaryOp::Mul)) => match (self.number(arg(0)), self.number(arg(1))) {
+                (Some(number), _) => self.trace(arg(1), factor.checked_mul(number)?, sum, steps)?,
+                (None, Some(number)) => self.trace(arg(0), factor.checked_mul(number)?, sum, steps)?,
+                (None, None) => sum.add(value, factor, self)?,
+            },
+            Op::Unary(Unary(UnaryOp::Neg)) => self.trace(arg(0), factor.checked_neg()?, sum, steps)?,
+            Op::Cast(_) if self.is_integer(arg(0)) => self.trace(arg(0), factor, sum, steps)?,
+            Op::PVary(_) => self.trace(arg(0), factor, sum, steps)?,
+            _ => sum.add(value, factor, self)?,
+        }
+        Some(())
+    }
+
+    fn is_integer(&self, value: Value) -> bool {
+        self.0.build.ty(value).dtype().is_integer()
+    }
+
+    /// The number that a value always is.
+    fn number(&self, value: Value) -> Option<i128> {
+        let stmt = self.made_by(value)?;
+        match &stmt.op {
+            Op::Constant(constant) => {
+                let dtype = constant.array.dtype();
+                let bits = constant.array.bits.first().filter(|_| dtype.is_integer())?;
+                Some(to_int(dtype, *bits))
+            }
+            Op::Cast(_) | Op::PVary(_) if self.is_integer(stmt.args[0]) => self.number(stmt.args[0]),
+            _ => None,
+        }
+    }
+
+    /// Whether two values are made alike.
+    fn are_equal(&self, one: Value, other: Value, depth: usize) -> bool {
+        if one == other {
+            return true;
+        }
+        let (Some(a), Some(b)) = (self.made_by(one), self.made_by(other)) else { return false };
+        let alike = a.op == b.op && a.blocks.is_empty() && a.args.len() == b.args.len();
+        let position = |stmt: &Stmt, value| stmt.results.iter().position(|&result| result == value);
+        depth < 8
+            && alike
+            && position(a, one) == position(b, other)
+            && a.args.iter().zip(&b.args).all(|(&one, &other)| self.are_equal(one, other, depth + 1))
+    }
+}

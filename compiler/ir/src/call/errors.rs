@@ -1,0 +1,96 @@
+//! What calls of shipped functions have to say, whoever reads the arguments.
+
+use crate::ops::shape::{MAX_ELEMENTS, MAX_RANK};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+/// E0201
+pub fn missing(function: &str, parameter: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0201, span, format!("`{function}` needs an argument `{parameter}`"))
+}
+
+/// E0108
+pub fn only_in_dumps(what: &str, instead: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0108, span, format!("{what} is for dumps: it trusts what the compiler has checked"))
+        .help(instead)
+}
+
+/// E0218
+pub fn too_large(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0218, span, "this array has more elements than any memory")
+        .help(format!("at most {} are possible", MAX_ELEMENTS))
+}
+
+/// E0208
+pub fn not_whole(value: f64, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0208, span, format!("a whole number is needed here, this is {value}"))
+        .help("a division that must be whole leaves a remainder; `//` rounds down")
+}
+
+/// E0004
+pub fn rank_too_large(rank: usize, span: Span) -> Diagnostic {
+    let message = format!("an array of {rank} dimensions; at most {MAX_RANK} are possible");
+    Diagnostic::error(Code::E0004, span, message).help("`reshape` joins dimensions")
+}
+
+/// The candidate that is nearest to a misspelt name, if one is near enough to be meant.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // One letter in three may differ, so of a name of one or two letters only the case.
+    let limit = name.chars().count() / 3;
+    let mut best: Option<(usize, &str)> = None;
+    // Nobody misspells a name as long as this, and to compare takes the product of the lengths.
+    let is_comparable = |candidate: &&str| name.len() <= 100 && candidate.len() <= 100;
+    for candidate in candidates.into_iter().filter(is_comparable) {
+        let distance = edit_distance(name, candidate);
+        // A short name is not explained by replacing all of it.
+        let plausible = distance <= limit && distance < name.chars().count().max(candidate.chars().count());
+        if plausible && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// How many letters must be put in, taken out, replaced or swapped with their neighbour; letter case counts half a step less.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.to_lowercase().chars().collect();
+    let to: Vec<char> = to.to_lowercase().chars().collect();
+    let width = to.len() + 1;
+    let mut table = vec![0; (from.len() + 1) * width];
+    for i in 0..=from.len() {
+        for j in 0..=to.len() {
+            table[i * width + j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let same = usize::from(from[i - 1] != to[j - 1]);
+                let mut best = (table[(i - 1) * width + j] + 1)
+                    .min(table[i * width + j - 1] + 1)
+                    .min(table[(i - 1) * width + j - 1] + same);
+                if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                    best = best.min(table[(i - 2) * width + j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    table[from.len() * width + to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_and_far_ones_are_not() {
+        let names = ["sum", "softmax", "weights", "x"];
+        assert_eq!(nearest("sotfmax", names), Some("softmax"));
+        assert_eq!(nearest("weigth", names), Some("weights"));
+        assert_eq!(nearest("Sum", names), Some("sum"));
+        assert_eq!(nearest("X", names), Some("x"));
+        assert_eq!(nearest("q", names), None);
+        assert_eq!(nearest("xs", names), None);
+        assert_eq!(nearest("len", ["log", "n"]), None);
+        assert_eq!(nearest("gradient", names), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! What an expression is while checking: an array of the program, or something that exists at compile time only.
+
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, DType};
+use crate::program::Value;
+use std::rc::Rc;
+
+/// A term knows its leaves: structs and tuples never reach the IR.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// A value of the IR.
+    Array(Value),
+    /// An integer literal or constant that has not met a type yet.
+    Int(i128),
+    /// A float literal or constant that has not met a type yet.
+    Float(f64),
+    Bool(bool),
+    Str(String),
+    Tuple(Vec<Term>),
+    /// `[a, b]`: several operands, or an array literal.
+    List(Vec<Term>),
+    /// In the order of the fields' declaration.
+    Struct(Vec<(String, Term)>),
+    /// `f32[3, 4@X]` as an argument.
+    Type(TypeTerm),
+    Sharding(ShardingTerm),
+    /// The name of a mesh axis.
+    Axis(u8),
+    /// `_` or `None`.
+    Nothing,
+    /// A function of the program, a lambda, or what a transformation made of one.
+    Function(Rc<dyn Function>),
+    /// An imported module.
+    Module(usize),
+    /// Stands for something that has been reported already, so that it is reported once.
+    Poison,
+}
+
+/// Something that can be called; the checker implements it.
+pub trait Function: std::fmt::Debug {
+    /// Its name for messages.
+    fn name(&self) -> String;
+    /// For the checker, which knows its own functions.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A type given as an argument; `sharding` has an entry for each dimension.
+#[derive(Clone, Debug)]
+pub struct TypeTerm {
+    pub array: ArrayType,
+    /// None where the type says nothing of its layout.
+    pub sharding: Option<Sharding>,
+    pub varying: AxisSet,
+}
+
+/// `P(...)`, before it has met a value: it may have fewer dimensions than that.
+#[derive(Clone, Debug)]
+pub struct ShardingTerm {
+    pub sharding: Sharding,
+}
+
+impl Term {
+    /// What a call gives whose op has these results: an array, or a tuple of them.
+    pub fn of_results(values: &[Value]) -> Term {
+        match values {
+            [value] => Term::Array(*value),
+            _ => Term::Tuple(values.iter().copied().map(Term::Array).collect()),
+        }
+    }
+
+    /// For messages: "a tuple", "an array".
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Term::Array(_) => "an array",
+            Term::Int(_) => "an integer",
+            Term::Float(_) => "a number",
+            Term::Bool(_) => "a bool",
+            Term::Str(_) => "a string",
+            Term::Tuple(_) => "a tuple",
+            Term::List(_) => "a list",
+            Term::Struct(_) => "a struct",
+            Term::Type(_) => "a type",
+            Term::Sharding(_) => "a sharding",
+            Term::Axis(_) => "a mesh axis",
+            Term::Nothing => "nothing",
+            Term::Function(_) => "a function",
+            Term::Module(_) => "a module",
+            Term::Poison => "an erroneous value",
+        }
+    }
+
+    /// Whether something in it has been reported already.
+    pub fn is_poisoned(&self) -> bool {
+        match self {
+            Term::Poison => true,
+            Term::Tuple(parts) | Term::List(parts) => parts.iter().any(Term::is_poisoned),
+            Term::Struct(fields) => fields.iter().any(|(_, field)| field.is_poisoned()),
+            _ => false,
+        }
+    }
+
+    /// The element type that a number has when nothing else decides.
+    pub fn default_dtype(&self) -> Option<DType> {
+        match self {
+            Term::Int(_) => Some(DType::I32),
+            Term::Float(_) => Some(DType::F32),
+            Term::Bool(_) => Some(DType::Bool),
+            _ => None,
+        }
+    }
+}
+
+/// A compile-time number where a size or index is needed: an integer, or a quotient such as `N / 2` if it is whole.
+pub fn whole_number(term: &Term) -> Option<i128> {
+    match term {
+        Term::Int(number) => Some(*number),
+        Term::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(*number as i128),
+        _ => None,
+    }
+}

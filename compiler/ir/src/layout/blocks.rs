@@ -1,0 +1,116 @@
+//! Where the blocks of one sharding lie in the blocks of another one of the same array.
+//!
+//! `f32[8@X,16]` and `f32[8@Y,16]` on a mesh (X = 2, Y = 4): device (0, 3) has rows 0..4 and is to have rows 6..8, which the
+//! devices with X = 1 hold. So blocks move along X; nobody needs anything from a device with another Y.
+//!
+//! A device that looks for a part of an array asks the devices with its own coordinates along all axes that do not split it.
+
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::AxisSet;
+use std::ops::Range;
+
+/// All coordinates along these axes: each as a list indexed by axis, 0 along the others.
+fn coordinates(axes: AxisSet, mesh: &Mesh) -> impl Iterator<Item = Vec<usize>> {
+    let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+    (0..mesh.size_of(&axes)).map(move |position| mesh.positions(&axes, position))
+}
+
+fn range(size: usize, dim: &DimSharding, coordinates: &[usize], mesh: &Mesh) -> Range<usize> {
+    dim.range(size, mesh.position(&dim.axes, coordinates), mesh)
+}
+
+fn axes_of(dims: [&DimSharding; 2]) -> AxisSet {
+    dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+}
+
+/// Whether every device's block under `to` is a part of its own block under `from`.
+pub fn is_slice(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
+    shape.iter().zip(from.dims.iter().zip(&to.dims)).all(|(&size, (from, to))| {
+        from.axes == to.axes
+            || coordinates(axes_of([from, to]), mesh).all(|at| {
+                let (held, wanted) = (range(size, from, &at, mesh), range(size, to, &at, mesh));
+                wanted.is_empty() || held.start <= wanted.start && wanted.end <= held.end
+            })
+    })
+}
+
+/// The axes along which devices have to fetch what they lack when the array is to lie as `to`.
+pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
+    let mut exchanged = AxisSet::EMPTY;
+    for (&size, (from, to)) in shape.iter().zip(from.dims.iter().zip(&to.dims)) {
+        if from.axes == to.axes || size == 0 {
+            continue;
+        }
+        let block = size.div_ceil(mesh.size_of(&from.axes));
+        for at in coordinates(axes_of([from, to]), mesh) {
+            let wanted = range(size, to, &at, mesh);
+            if wanted.is_empty() {
+                continue;
+            }
+            for owner in wanted.start / block..=(wanted.end - 1) / block {
+                let mut rest = owner;
+                for &axis in from.axes.iter().rev() {
+                    let count = mesh.axes[axis as usize].size;
+                    if rest % count != at[axis as usize] {
+                        exchanged = exchanged.union(AxisSet::of(axis as usize));
+                    }
+                    rest /= count;
+                }
+            }
+        }
+    }
+    exchanged
+}
+
+/// How many elements a device fetches from others, on average.
+pub fn received(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
+    let axes = from.used_axes().union(to.used_axes());
+    let (mut sum, mut devices) = (0u64, 0u64);
+    for at in coordinates(axes, mesh) {
+        let (mut wanted, mut held) = (1, 1);
+        for (&size, (from, to)) in shape.iter().zip(from.dims.iter().zip(&to.dims)) {
+            let (from, to) = (range(size, from, &at, mesh), range(size, to, &at, mesh));
+            wanted *= to.len() as u64;
+            held *= to.end.min(from.end).saturating_sub(to.start.max(from.start)) as u64;
+        }
+        sum += wanted - held;
+        devices += 1;
+    }
+    sum as f64 / devices.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+    }
+
+    fn rows(axes: &[u8]) -> Sharding {
+        Sharding::closed(vec![axes.to_vec(), Vec::new()])
+    }
+
+    #[test]
+    fn a_finer_split_is_a_slice() {
+        let mesh = mesh();
+        assert!(is_slice(&[8, 16], &rows(&[]), &rows(&[1]), &mesh));
+        assert!(is_slice(&[8, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
+        assert!(!is_slice(&[8, 16], &rows(&[1]), &rows(&[0, 1]), &mesh));
+        // Blocks of 5, 5 hold blocks of 2, 2, 2, 2, 2 only in part.
+        assert!(!is_slice(&[10, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
+    }
+
+    #[test]
+    fn blocks_move_along_the_axes_that_split_them() {
+        let mesh = mesh();
+        assert_eq!(exchange_axes(&[8, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::of(1));
+        assert_eq!(exchange_axes(&[8, 16], &rows(&[0]), &rows(&[1]), &mesh), AxisSet::of(0));
+        // The first half, 5 rows, is held by devices of both halves.
+        assert_eq!(exchange_axes(&[10, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::all(2));
+        assert!(exchange_axes(&[0, 16], &rows(&[0]), &rows(&[1]), &mesh).is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! Factor rules: an op's meaning for shardings.
+//!
+//! A rule names *factors* (index variables with sizes) and says for each dimension of each operand and result which factors
+//! it consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]`
+//! to `[128]` is `ab->(ab)`. From the rule follow propagation, the types of explicit axes, partitioning, and cost.
+
+use crate::layout::types::ArrayType;
+use spmdc_abi::ReduceOp;
+
+/// What it means for an op that one of its factors is split over devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorKind {
+    /// Nothing: the op runs on blocks. Position-dependent ops read their block's global offset.
+    Pass,
+    /// Every device computes a partial result, to be combined so.
+    Reduce(ReduceOp),
+    /// Elements move along this dimension, to neighbours mostly: operand and result are split alike, each over its own size, and
+    /// devices fetch what they lack. The factor has the result's size.
+    Window,
+    /// The op needs this dimension whole on every device, or produces it whole.
+    Whole,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    pub size: usize,
+    pub kind: FactorKind,
+}
+
+/// The factors of one dimension, major to minor. A dimension of size 1 that is broadcast has a factor of its own.
+pub type DimFactors = Vec<usize>;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Factors {
+    pub factors: Vec<Factor>,
+    /// Per operand, per dimension.
+    pub operands: Vec<Vec<DimFactors>>,
+    /// Per result, per dimension.
+    pub results: Vec<Vec<DimFactors>>,
+    /// Dimensions of operands that are only a part of their factor, and are needed where that part of it lies.
+    pub parts: Vec<Part>,
+}
+
+/// Element `i` of an operand's dimension stands at `start + i * step` of its factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    pub operand: usize,
+    pub dim: usize,
+    pub start: usize,
+    pub step: usize,
+}
+
+impl Factors {
+    pub fn new() -> Factors {
+        Factors::default()
+    }
+
+    /// A new factor, by its number.
+    pub fn add(&mut self, size: usize, kind: FactorKind) -> usize {
+        self.factors.push(Factor { size, kind });
+        self.factors.len() - 1
+    }
+
+    /// What part of its factor a dimension of an operand is.
+    pub fn part(&self, operand: usize, dim: usize) -> Option<Part> {
+        self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
+    }
+
+    /// Operands and results of which no dimension has to do with another one; what they hold depends on how blocks lie.
+    pub fn unrelated(operands: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let mut own = |arrays: &[&ArrayType]| -> Vec<Vec<Vec<usize>>> {
+            let dims = |array: &&ArrayType| {
+                array.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect::<Vec<_>>()
+            };
+            arrays.iter().map(dims).collect()
+        };
+        let (operands, results) = (own(operands), own(results));
+        Factors { operands, results, ..rule }
+    }
+
+    /// Elementwise with NumPy broadcasting: operand dimensions align at the end, those of size 1 stand for themselves.
+    pub fn elementwise(operands: &[&[usize]], result: &[usize]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<usize> = result.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        for shape in operands {
+            let offset = result.len() - shape.len();
+            let mut operand = Vec::new();
+            for (dim, &size) in shape.iter().enumerate() {
+                let same = size == result[offset + dim];
+                operand.push(vec![if same { dims[offset + dim] } else { rule.add(size, FactorKind::Whole) }]);
+            }
+            rule.operands.push(operand);
+        }
+        rule.results.push(dims.into_iter().map(|factor| vec![factor]).collect());
+        rule
+    }
+
+    /// Dimensions named by letters as in `einsum`: `factors("ik,kj->ij")`-like construction from label lists.
+    pub fn labelled(
+        operands: &[Vec<(char, usize)>],
+        result: &[(char, usize)],
+        kind: impl Fn(char) -> FactorKind,
+    ) -> Factors {
+        let mut rule = Factors::new();
+        let mut labels: Vec<(char, usize)> = Vec::new();
+        let mut factor = |rule: &mut Factors, label: char, size: usize| match labels.iter().find(|(l, _)| *l == label) {
+            Some(&(_, factor)) => factor,
+            None => {
+                let factor = rule.add(size, kind(label));
+                labels.push((label, factor));
+                factor
+            }
+        };
+        for operand in operands {
+            let dims = operand.iter().map(|&(label, size)| vec![factor(&mut rule, label, size)]).collect();
+            rule.operands.push(dims);
+        }
+        let dims = result.iter().map(|&(label, size)| vec![factor(&mut rule, label, size)]).collect();
+        rule.results.push(dims);
+        rule
+    }
+}

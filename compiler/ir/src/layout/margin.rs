@@ -1,0 +1,411 @@
+//! Margins: what lies around the blocks of a value, for all windows on it that reach there.
+//!
+//! A halo belongs to one window. Windows that move the same value by several distances lack overlapping parts; the margin on one side
+//! of the blocks, along one dimension, has all that any of them lacks there.
+//!
+//! ```text
+//! u[:-4] u[1:-3] .. u[4:]  around u[2:-2], u: f32[32@Y], Y = 4     margins of 2 elements before and behind each block
+//! ```
+//!
+//! A *span* is the places from the first to the last that are wanted. Places count in the operand, and on beyond both of its ends
+//! where a window goes round: what stands before a block has smaller numbers than the block. Along earlier dimensions a margin has what
+//! lies in the block, along later ones all that is wanted, with the corners; so each element is in one margin.
+
+use super::mesh::Mesh;
+use super::sharding::{DimSharding, Sharding};
+use super::types::{ArrayType, Type};
+use super::window::{DimMap, overlap};
+use spmdc_abi::FetchDim;
+use std::ops::Range;
+
+/// What lies on one side of each block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Margin {
+    /// The dimension along which it lies before or behind the block.
+    pub dim: usize,
+    pub behind: bool,
+    /// For each dimension, the span for each position along the axes that split it.
+    pub spans: Vec<Vec<Range<i64>>>,
+}
+
+impl Margin {
+    /// Whether it can be a margin of an array of this shape.
+    pub fn is_sound(&self, shape: &[usize]) -> bool {
+        let sound = |span: &Range<i64>, size: usize| {
+            let size = size as i64;
+            span.start >= -2 * size && span.end <= 3 * size && (0..=size).contains(&(span.end - span.start))
+        };
+        let mut dims = self.spans.iter().zip(shape);
+        let fits = self.spans.len() == shape.len() && self.dim < shape.len();
+        fits && dims.all(|(spans, &size)| !spans.is_empty() && spans.iter().all(|span| sound(span, size)))
+    }
+
+    /// How many elements of a dimension each device stores: as many as the one with the longest span.
+    fn width(&self, dim: usize) -> usize {
+        self.spans[dim].iter().map(length).max().unwrap_or(0)
+    }
+
+    /// The spans of all positions one after another, each as long as the longest.
+    pub fn shape(&self) -> Vec<usize> {
+        self.spans.iter().enumerate().map(|(dim, spans)| self.width(dim) * spans.len()).collect()
+    }
+
+    /// The type of the margin of an operand; None where that is split otherwise.
+    pub fn ty(&self, operand: &Type, mesh: &Mesh) -> Option<Type> {
+        let mut dims = self.spans.iter().zip(&operand.sharding.dims);
+        if !dims.all(|(spans, dim)| spans.len() == mesh.size_of(&dim.axes)) {
+            return None;
+        }
+        let mut sharding = operand.sharding.clone();
+        sharding.dims.iter_mut().for_each(|dim| *dim = DimSharding::closed(std::mem::take(&mut dim.axes)));
+        let array = ArrayType::new(operand.dtype(), &self.shape());
+        Some(Type { array, sharding, varying: operand.varying })
+    }
+
+    /// How it is fetched from the blocks of an operand of this shape and layout.
+    pub fn fetch(&self, shape: &[usize], from: &Sharding, mesh: &Mesh) -> Vec<FetchDim> {
+        let dims = self.spans.iter().zip(shape.iter().zip(&from.dims)).enumerate();
+        let dims = dims.map(|(dim, (spans, (&size, from)))| {
+            let blocks = from.blocks(size, mesh);
+            let runs = spans.iter().map(|span| {
+                let len = length(span);
+                let start = span.start.rem_euclid(size.max(1) as i64) as usize;
+                DimMap { size, before: 0, start, step: 1, len, after: 0 }.fetched(&(0..len), &blocks, 0)
+            });
+            FetchDim {
+                from_len: blocks.iter().map(Range::len).max().unwrap_or(0),
+                to_len: self.width(dim),
+                owners: from.axes.clone(),
+                axes: from.axes.clone(),
+                runs: runs.collect(),
+            }
+        });
+        dims.collect()
+    }
+
+    /// Where the element at an index comes from; None if nothing is there.
+    pub fn place(&self, index: &[usize], shape: &[usize]) -> Option<Vec<usize>> {
+        let places = index.iter().zip(shape).enumerate().map(|(dim, (&at, &size))| {
+            let width = self.width(dim).max(1);
+            let span = self.spans[dim].get(at / width)?;
+            let place = span.start + (at % width) as i64;
+            (place < span.end).then(|| place.rem_euclid(size.max(1) as i64) as usize)
+        });
+        places.collect()
+    }
+
+    /// Whether both lie on the same side of the blocks.
+    pub fn is_beside(&self, other: &Margin) -> bool {
+        self.dim == other.dim && self.behind == other.behind
+    }
+
+    /// Whether everything in `other` is here, too.
+    pub fn covers(&self, other: &Margin) -> bool {
+        let pairs = self.spans.iter().flatten().zip(other.spans.iter().flatten());
+        let within =
+            |(all, part): (&Range<i64>, &Range<i64>)| part.is_empty() || all.start <= part.start && part.end <= all.end;
+        self.is_beside(other) && pairs.into_iter().all(within)
+    }
+
+    /// Has what both have, and what is between.
+    fn join(&mut self, other: &Margin) {
+        for (span, more) in self.spans.iter_mut().flatten().zip(other.spans.iter().flatten()) {
+            *span = hull(span, more);
+        }
+    }
+}
+
+/// Whether `known` have all that is in `wanted`.
+pub fn cover(known: &[Margin], wanted: &[Margin]) -> bool {
+    wanted.iter().all(|margin| known.iter().any(|known| known.covers(margin)))
+}
+
+/// Margins that have what both lists have: one for each side.
+pub fn joined(known: &[Margin], more: &[Margin]) -> Vec<Margin> {
+    let mut all = known.to_vec();
+    for margin in more {
+        match all.iter_mut().find(|known| known.is_beside(margin)) {
+            Some(known) => known.join(margin),
+            None => all.push(margin.clone()),
+        }
+    }
+    all
+}
+
+fn length(span: &Range<i64>) -> usize {
+    (span.end - span.start).max(0) as usize
+}
+
+fn hull(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
+    if a.is_empty() {
+        return b.clone();
+    }
+    if b.is_empty() { a.clone() } else { a.start.min(b.start)..a.end.max(b.end) }
+}
+
+/// Where the elements of a window lie, seen from the blocks of its operand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    pub dims: Vec<DimSpread>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DimSpread {
+    pub map: DimMap,
+    /// The axes that split operand and result.
+    pub axes: Vec<u8>,
+    /// For each position along them.
+    pub positions: Vec<Stretch>,
+}
+
+/// On one device: the elements come from before the operand's block, from it, and from behind, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// The block of the result, and what of it has an element. Places count in the whole result.
+    pub block: Range<usize>,
+    pub body: Range<usize>,
+    /// What of this comes from the device's own block of the operand.
+    pub held: Range<usize>,
+    /// That block.
+    pub own: Range<usize>,
+    /// The place of element number 0, so that the block is as near as can be.
+    pub origin: i64,
+}
+
+/// A part of what a window reads along a dimension.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Before,
+    Own,
+    Behind,
+    All,
+}
+
+impl Spread {
+    /// None for windows that share no margins: where operand and result are not split by the same axes, or elements lie in reverse
+    /// along a split dimension.
+    pub fn new(dims: &[DimMap], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Spread> {
+        let dims = dims.iter().zip(from.dims.iter().zip(&to.dims));
+        let dims = dims.map(|(&map, (from, to))| DimSpread::new(map, from, to, mesh));
+        Some(Spread { dims: dims.collect::<Option<_>>()? })
+    }
+
+    /// What it needs: a margin for each side on which some device lacks something.
+    pub fn margins(&self) -> Vec<Margin> {
+        let sides = (0..self.dims.len()).flat_map(|dim| [(dim, false), (dim, true)]);
+        sides.filter_map(|(dim, behind)| self.margin(dim, behind)).collect()
+    }
+
+    fn margin(&self, dim: usize, behind: bool) -> Option<Margin> {
+        let spans = self.dims.iter().enumerate().map(|(other, spread)| {
+            let part = match other.cmp(&dim) {
+                std::cmp::Ordering::Less => Part::Own,
+                std::cmp::Ordering::Equal if behind => Part::Behind,
+                std::cmp::Ordering::Equal => Part::Before,
+                std::cmp::Ordering::Greater => Part::All,
+            };
+            let spans: Vec<Range<i64>> = spread.positions.iter().map(|at| spread.span(at, part)).collect();
+            spans.iter().any(|span| !span.is_empty()).then_some(spans)
+        });
+        Some(Margin { dim, behind, spans: spans.collect::<Option<_>>()? })
+    }
+}
+
+impl DimSpread {
+    fn new(map: DimMap, from: &DimSharding, to: &DimSharding, mesh: &Mesh) -> Option<DimSpread> {
+        let is_whole = [from, to].iter().all(|dim| mesh.size_of(&dim.axes) == 1);
+        if !is_whole && (from.axes != to.axes || (map.step < 1 && map.len > 1)) {
+            return None;
+        }
+        let blocks = from.blocks(map.size, mesh).into_iter().zip(to.blocks(map.result(), mesh));
+        let positions = blocks.map(|(own, block)| {
+            let body = overlap(&block, &map.body());
+            match is_whole {
+                true => Some(Stretch { held: body.clone(), block, body, own, origin: map.start as i64 }),
+                false => Stretch::new(&map, own, block, body),
+            }
+        });
+        Some(DimSpread { map, axes: from.axes.clone(), positions: positions.collect::<Option<_>>()? })
+    }
+
+    /// Whether every device has the whole operand along this dimension.
+    pub fn is_whole(&self) -> bool {
+        self.positions.len() == 1
+    }
+
+    fn span(&self, at: &Stretch, part: Part) -> Range<i64> {
+        let places = match part {
+            Part::Before => at.body.start..at.held.start,
+            Part::Own => at.held.clone(),
+            Part::Behind => at.held.end..at.body.end,
+            Part::All => at.body.clone(),
+        };
+        if places.is_empty() {
+            return 0..0;
+        }
+        if !self.is_whole() {
+            return at.places(&self.map, &places);
+        }
+        match self.map.runs().as_slice() {
+            [run] => {
+                let place = |at: usize| run.origin + (at - self.map.before) as i64 * self.map.step;
+                let (first, last) = (place(places.start), place(places.end - 1));
+                first.min(last)..first.max(last) + 1
+            }
+            _ => 0..self.map.size as i64,
+        }
+    }
+
+    /// Whether some device needs what is before, or behind, its block.
+    pub fn lacks_before(&self) -> bool {
+        self.positions.iter().any(|at| at.body.start < at.held.start)
+    }
+
+    pub fn lacks_behind(&self) -> bool {
+        self.positions.iter().any(|at| at.held.end < at.body.end)
+    }
+
+    pub fn holds(&self) -> bool {
+        self.positions.iter().any(|at| !at.held.is_empty())
+    }
+}
+
+impl Stretch {
+    /// None where the elements go round more than once.
+    fn new(map: &DimMap, own: Range<usize>, block: Range<usize>, body: Range<usize>) -> Option<Stretch> {
+        let size = map.size as i64;
+        let (low, high) = (own.start as i64, own.end as i64);
+        let mut nearest: Option<((usize, i64), Stretch)> = None;
+        for round in [0, size, -size] {
+            let origin = map.start as i64 - round;
+            // The first element whose place is not before a border.
+            let cut = |border: i64| {
+                let number = -(origin - border).div_euclid(map.step.max(1));
+                (number + map.before as i64).clamp(body.start as i64, body.end as i64) as usize
+            };
+            let held = cut(low)..cut(high).max(cut(low));
+            let (block, body, own) = (block.clone(), body.clone(), own.clone());
+            let stretch = Stretch { block, body, held, own, origin };
+            let span = stretch.places(map, &stretch.body);
+            if length(&span) > map.size {
+                return None;
+            }
+            let distance = if stretch.held.is_empty() { (low - span.end).max(span.start - high) } else { 0 };
+            let farness = (stretch.body.len() - stretch.held.len(), distance);
+            if nearest.as_ref().is_none_or(|(least, _)| farness < *least) {
+                nearest = Some((farness, stretch));
+            }
+        }
+        nearest.map(|(_, stretch)| stretch)
+    }
+
+    /// From the first to the last place of some elements of the result.
+    fn places(&self, map: &DimMap, elements: &Range<usize>) -> Range<i64> {
+        if elements.is_empty() {
+            return 0..0;
+        }
+        let place = |at: usize| self.origin + (at - map.before) as i64 * map.step.max(1);
+        place(elements.start)..place(elements.end - 1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    const Y: u8 = 0;
+
+    fn mesh() -> Mesh {
+        Mesh { axes: vec![Axis::new("Y", 4, AxisKind::Auto)], ..Mesh::default() }
+    }
+
+    fn split() -> Sharding {
+        Sharding::closed(vec![vec![Y]])
+    }
+
+    /// Rolls, slices and pads of 13 elements in blocks of 4, 4, 4 and 1.
+    fn maps() -> Vec<DimMap> {
+        let identity = DimMap::identity(13);
+        let mut maps: Vec<DimMap> = (0..13).map(|start| DimMap { start, ..identity }).collect();
+        maps.extend((0..7).map(|start| DimMap { start, len: 7, ..identity }));
+        maps.extend((0..4).map(|start| DimMap { start, step: 2, len: 5, ..identity }));
+        maps.extend((1..9).map(|before| DimMap { before, len: 13 - before, ..identity }));
+        maps.push(DimMap { before: 2, after: 3, ..identity });
+        maps.push(DimMap { start: 5, len: 0, ..identity });
+        maps.push(DimMap { start: 12, len: 1, ..identity });
+        maps
+    }
+
+    fn spread(map: DimMap) -> Spread {
+        Spread::new(&[map], &split(), &split(), &mesh()).unwrap()
+    }
+
+    /// What each device finds in its block and in the margins is what the map says.
+    fn check(map: DimMap, margins: &[Margin]) {
+        let spread = spread(map);
+        assert!(cover(margins, &spread.margins()), "{map:?} in {margins:?}");
+        for (position, at) in spread.dims[0].positions.iter().enumerate() {
+            for element in at.body.clone() {
+                let place = at.places(&map, &(element..element + 1)).start;
+                let wanted = map.place(element).unwrap();
+                assert_eq!(place.rem_euclid(13) as usize, wanted, "{map:?} {at:?}");
+                let part = (at.held.start > element, at.held.end <= element);
+                if part == (false, false) {
+                    assert!(at.own.contains(&wanted) && at.own.contains(&(place as usize)), "{map:?} {at:?}");
+                    continue;
+                }
+                let margin = margins.iter().find(|margin| margin.behind == part.1).unwrap();
+                let index = (place - margin.spans[0][position].start) as usize + position * margin.width(0);
+                assert_eq!(margin.place(&[index], &[13]), Some(vec![wanted]), "{map:?} {margin:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn devices_find_all_in_their_block_and_in_margins() {
+        for map in maps() {
+            let own = spread(map).margins();
+            check(map, &own);
+            for other in maps() {
+                let both = joined(&own, &spread(other).margins());
+                if both.iter().all(|margin| margin.is_sound(&[13])) {
+                    [map, other].into_iter().for_each(|map| check(map, &both));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_fetched_is_what_the_margin_says() {
+        for margin in maps().into_iter().flat_map(|map| spread(map).margins()) {
+            let fetch = &margin.fetch(&[13], &split(), &mesh())[0];
+            for (position, runs) in fetch.runs.iter().enumerate() {
+                let mut found = vec![None; margin.width(0)];
+                for run in runs {
+                    for i in 0..run.len {
+                        found[run.to + i] = Some(vec![run.owner as usize * 4 + run.from + i]);
+                    }
+                }
+                let wanted = (0..margin.width(0)).map(|i| margin.place(&[position * margin.width(0) + i], &[13]));
+                assert_eq!(found, wanted.collect::<Vec<_>>(), "{margin:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn corners_lie_in_the_margins_of_the_first_dimension() {
+        let mesh = Mesh { axes: ["X", "Y"].map(|name| Axis::new(name, 2, AxisKind::Auto)).to_vec(), ..Mesh::default() };
+        let layout = Sharding::closed(vec![vec![0], vec![1]]);
+        let by = |rows: usize, columns: usize| {
+            let dims = [rows, columns].map(|start| DimMap { start, ..DimMap::identity(8) });
+            Spread::new(&dims, &layout, &layout, &mesh).unwrap().margins()
+        };
+        // A diagonal neighbour: the row before the block, and of the column before it what the block has.
+        let both = joined(&by(7, 0), &by(7, 7));
+        let shapes: Vec<_> = both.iter().map(|margin| (margin.dim, margin.behind, margin.shape())).collect();
+        assert_eq!(shapes, [(0, false, vec![2, 10]), (1, false, vec![6, 2])]);
+        assert!(cover(&both, &by(7, 7)) && !cover(&by(7, 0), &both));
+    }
+}

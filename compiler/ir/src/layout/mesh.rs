@@ -1,0 +1,157 @@
+//! The mesh: named axes over the devices.
+
+use crate::layout::types::AxisSet;
+pub use spmdc_grammar::ast::AxisKind;
+use spmdc_kernel::machine::Machine;
+
+/// Axis sets are bits of a word.
+pub const MAX_AXES: usize = 16;
+
+/// A named axis, and who decides shardings along it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    pub name: String,
+    pub size: usize,
+    pub kind: AxisKind,
+    /// Where the program's axis is another one, which the compiler has cut.
+    pub part: Option<Part>,
+}
+
+/// One of the axes that stand for an axis of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The program's name of the whole.
+    pub of: String,
+    /// Which one it is of how many, major to minor. They stand side by side in the mesh.
+    pub at: usize,
+    pub count: usize,
+}
+
+impl Axis {
+    pub fn new(name: &str, size: usize, kind: AxisKind) -> Axis {
+        Axis { name: name.to_string(), size, kind, part: None }
+    }
+}
+
+/// Devices are numbered row-major over the axes. Axes are referred to by their position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mesh {
+    pub axes: Vec<Axis>,
+    pub machine: Machine,
+}
+
+impl Mesh {
+    pub fn device_count(&self) -> usize {
+        self.axes.iter().map(|axis| axis.size).product()
+    }
+
+    pub fn find(&self, name: &str) -> Option<u8> {
+        self.axes.iter().position(|axis| axis.name == name).map(|position| position as u8)
+    }
+
+    /// How many blocks a dimension has that is split over `axes`.
+    pub fn size_of(&self, axes: &[u8]) -> usize {
+        axes.iter().map(|&axis| self.axes[axis as usize].size).product()
+    }
+
+    pub fn size_of_set(&self, axes: AxisSet) -> usize {
+        axes.iter().map(|axis| self.axes[axis].size).product()
+    }
+
+    pub fn all(&self) -> AxisSet {
+        AxisSet::all(self.axes.len())
+    }
+
+    pub fn of_kind(&self, kind: AxisKind) -> AxisSet {
+        (0..self.axes.len()).filter(|&axis| self.axes[axis].kind == kind).collect()
+    }
+
+    pub fn name(&self, axis: u8) -> &str {
+        &self.axes[axis as usize].name
+    }
+
+    /// The names of axes as the program knows them: where all parts of an axis stand in their order, the name of the whole.
+    pub fn names(&self, axes: &[u8]) -> Vec<&str> {
+        self.wholes(axes).into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// As [`Mesh::names`], each with the axes that it stands for.
+    pub fn wholes<'a>(&self, axes: &'a [u8]) -> Vec<(&str, &'a [u8])> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(&axis) = axes.get(at) {
+            let Axis { name, part, .. } = &self.axes[axis as usize];
+            let whole = part.as_ref().filter(|part| {
+                let all = axes.get(at..at + part.count);
+                part.at == 0 && all.is_some_and(|all| all.iter().zip(axis..).all(|(&other, next)| other == next))
+            });
+            let (name, count) = whole.map_or((name, 1), |part| (&part.of, part.count));
+            found.push((name.as_str(), &axes[at..at + count]));
+            at += count;
+        }
+        found
+    }
+
+    /// The mesh of the program: parts of an axis are that axis.
+    pub fn whole(&self) -> Mesh {
+        let mut axes: Vec<Axis> = Vec::new();
+        for axis in &self.axes {
+            match (&axis.part, axes.last_mut()) {
+                (Some(part), Some(whole)) if part.at > 0 => whole.size *= axis.size,
+                (Some(part), _) => axes.push(Axis::new(&part.of, axis.size, axis.kind)),
+                (None, _) => axes.push(axis.clone()),
+            }
+        }
+        Mesh { axes, machine: self.machine }
+    }
+
+    /// The same axes, none being a part of another one: as dumps name them.
+    pub fn plain(&self) -> Mesh {
+        let axes = self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect();
+        Mesh { axes, machine: self.machine }
+    }
+
+    /// `X`, or `(X,Y)` for several.
+    pub fn display_axes(&self, axes: &[u8]) -> String {
+        let names = self.names(axes);
+        if names.len() == 1 { names[0].to_string() } else { format!("({})", names.join(",")) }
+    }
+
+    pub fn display_set(&self, axes: AxisSet) -> String {
+        let list: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+        self.display_axes(&list)
+    }
+
+    /// The coordinates of a device, in the order of the axes.
+    pub fn coordinates(&self, device: usize) -> Vec<usize> {
+        let mut rest = device;
+        let mut coordinates = vec![0; self.axes.len()];
+        for (axis, coordinate) in self.axes.iter().zip(&mut coordinates).rev() {
+            *coordinate = rest % axis.size;
+            rest /= axis.size;
+        }
+        coordinates
+    }
+
+    /// The coordinates of the position along these axes, major to minor; 0 along the others.
+    pub fn positions(&self, axes: &[u8], position: usize) -> Vec<usize> {
+        let mut coordinates = vec![0; self.axes.len()];
+        self.set_position(axes, position, &mut coordinates);
+        coordinates
+    }
+
+    /// Moves to a position along these axes.
+    pub fn set_position(&self, axes: &[u8], position: usize, coordinates: &mut [usize]) {
+        let mut rest = position;
+        for &axis in axes.iter().rev() {
+            let size = self.axes[axis as usize].size;
+            coordinates[axis as usize] = rest % size;
+            rest /= size;
+        }
+    }
+
+    /// The position along `axes`, major to minor.
+    pub fn position(&self, axes: &[u8], coordinates: &[usize]) -> usize {
+        axes.iter().fold(0, |position, &axis| position * self.axes[axis as usize].size + coordinates[axis as usize])
+    }
+}

@@ -1,0 +1,24 @@
+//! The parts of axes that have been cut: what stands in a layout, or in an op, where the whole axis stood.
+
+use crate::layout::sharding::Sharding;
+use crate::layout::types::AxisSet;
+
+/// For each axis of a mesh, its parts in another one, major to minor; itself where it is not cut.
+pub struct Parts(pub Vec<Vec<u8>>);
+
+impl Parts {
+    pub fn axes(&self, axes: &[u8]) -> Vec<u8> {
+        axes.iter().flat_map(|&axis| &self.0[axis as usize]).copied().collect()
+    }
+
+    pub fn set(&self, axes: AxisSet) -> AxisSet {
+        axes.iter().flat_map(|axis| &self.0[axis]).map(|&part| part as usize).collect()
+    }
+
+    pub fn sharding(&self, sharding: &Sharding) -> Sharding {
+        let mut cut = sharding.clone();
+        cut.dims.iter_mut().for_each(|dim| dim.axes = self.axes(&dim.axes));
+        cut.unreduced = self.set(cut.unreduced);
+        cut
+    }
+}

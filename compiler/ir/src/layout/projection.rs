@@ -1,0 +1,273 @@
+//! A rule's factors and the dimensions of its tensors: axes of the one as axes of the other.
+//!
+//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. A dimension of several
+//! factors fills them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X
+//! and `b` over Y. Blocks must not straddle factors, so there every factor divides evenly, and a later one is split only where
+//! all before it are split completely. A major factor alone may be split unevenly where the blocks are the same: `(46)@Y`, Y = 4, as
+//! `ab` of sizes 23 and 2.
+
+use crate::layout::factors::{DimFactors, FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::blocks_hold_whole;
+use crate::layout::types::AxisSet;
+
+/// For each factor the axes that split it, major to minor.
+pub type Assignment = Vec<Vec<u8>>;
+
+/// A rule, and what follows from it for splitting its factors.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    pub rule: Factors,
+    /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1 that
+    /// share a dimension with others.
+    pub whole: Vec<bool>,
+    /// Per factor: shares a dimension with others, so its blocks have to make up those of the dimension.
+    pub even: Vec<bool>,
+}
+
+impl Projection {
+    pub fn new(rule: Factors) -> Projection {
+        let mut whole: Vec<bool> = rule.factors.iter().map(|factor| factor.kind == FactorKind::Whole).collect();
+        let mut even = vec![false; rule.factors.len()];
+        for tensor in rule.operands.iter().chain(&rule.results) {
+            let mut seen = vec![false; rule.factors.len()];
+            for dim in tensor {
+                for &factor in dim {
+                    whole[factor] |= seen[factor] || rule.factors[factor].size == 1 && dim.len() > 1;
+                    seen[factor] = true;
+                }
+                let several = significant(&rule, dim).count() > 1;
+                significant(&rule, dim).for_each(|factor| even[factor] |= several);
+            }
+        }
+        Projection { rule, whole, even }
+    }
+
+    /// The axes that split a factor of a tensor whose dimensions have `axes`; None where the tensor does not have the factor, or has it
+    /// in a dimension that is split in a way that no factors can say.
+    pub fn axes_of<'a>(
+        &self,
+        tensor: &[DimFactors],
+        factor: usize,
+        axes: impl Fn(usize) -> &'a [u8],
+        mesh: &Mesh,
+    ) -> Option<&'a [u8]> {
+        tensor.iter().enumerate().rev().find_map(|(dim, factors)| {
+            let position = factors.iter().rposition(|&other| other == factor)?;
+            self.part(factors, position, axes(dim), mesh)
+        })
+    }
+
+    /// The same of every factor.
+    pub fn factors_of<'a>(
+        &self,
+        tensor: &[DimFactors],
+        axes: impl Fn(usize) -> &'a [u8],
+        mesh: &Mesh,
+    ) -> Vec<Option<&'a [u8]>> {
+        (0..self.rule.factors.len()).map(|factor| self.axes_of(tensor, factor, &axes, mesh)).collect()
+    }
+
+    /// Of the axes of a dimension, dealt out to its factors, those that the one at `position` gets.
+    fn part<'a>(&self, dim: &DimFactors, position: usize, axes: &'a [u8], mesh: &Mesh) -> Option<&'a [u8]> {
+        let size = |at: usize| self.rule.factors[dim[at]].size;
+        // Factors that are larger than 1 take axes one after the other; if there are none, the last does.
+        let mut takers = (0..dim.len()).filter(|&at| size(at) != 1);
+        let mut at = takers.next().unwrap_or(dim.len() - 1);
+        if takers.clone().next().is_none() {
+            return Some(if at == position { axes } else { &[] });
+        }
+        let major = at;
+        let mut left = size(at);
+        let (mut begin, mut end) = (0, 0);
+        for (place, &axis) in axes.iter().enumerate() {
+            let blocks = mesh.axes[axis as usize].size;
+            if left == 1 && blocks > 1 {
+                at = takers.next()?;
+                left = size(at);
+            }
+            if !left.is_multiple_of(blocks) {
+                let minor = dim.iter().map(|&factor| self.rule.factors[factor].size).product::<usize>() / size(major);
+                let fits = at == major && blocks_hold_whole(size(major), minor, mesh.size_of(axes));
+                return fits.then_some(if position == major { axes } else { &[] });
+            }
+            left /= blocks;
+            if at < position {
+                begin = place + 1;
+            }
+            if at <= position {
+                end = place + 1;
+            }
+        }
+        Some(&axes[begin..end])
+    }
+
+    /// The first axis of a dimension whose blocks straddle factors, and where to cut it for its parts to split one factor each, as far
+    /// as that goes: of `(ab)` with sizes 2 and 8, an axis of 4 at 2.
+    pub fn cuts(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<(u8, Vec<usize>)> {
+        let mut sizes = significant(&self.rule, dim).map(|factor| self.rule.factors[factor].size);
+        if axes.is_empty() || sizes.clone().count() < 2 || self.part(dim, 0, axes, mesh).is_some() {
+            return None;
+        }
+        let mut left = 1;
+        for &axis in axes {
+            let size = mesh.axes[axis as usize].size;
+            let (mut cuts, mut rest) = (Vec::new(), size);
+            while rest > 1 {
+                if left == 1 {
+                    left = sizes.next()?;
+                }
+                let common = gcd(left, rest);
+                if common == 1 {
+                    break;
+                }
+                (left, rest) = (left / common, rest / common);
+                cuts.extend((rest > 1).then_some(size / rest));
+            }
+            if rest > 1 || !cuts.is_empty() {
+                return (!cuts.is_empty()).then_some((axis, cuts));
+            }
+        }
+        None
+    }
+
+    /// The axes of each dimension of a tensor.
+    pub fn dims_of(&self, tensor: &[DimFactors], assignment: &Assignment) -> Vec<Vec<u8>> {
+        tensor.iter().map(|dim| dim.iter().flat_map(|&factor| assignment[factor].iter().copied()).collect()).collect()
+    }
+
+    /// Whether the op can run on blocks that are split so.
+    pub fn is_valid(&self, assignment: &Assignment, mesh: &Mesh) -> bool {
+        let mut used = AxisSet::EMPTY;
+        for (factor, axes) in assignment.iter().enumerate() {
+            let blocks = mesh.size_of(axes);
+            if !axes.is_empty() && self.whole[factor] || !self.fits(factor, blocks) {
+                return false;
+            }
+            for &axis in axes {
+                if used.contains(axis as usize) {
+                    return false;
+                }
+                used = used.union(AxisSet::of(axis as usize));
+            }
+        }
+        let dims = self.rule.operands.iter().chain(&self.rule.results).flatten();
+        dims.into_iter().all(|dim| self.is_filled(dim, assignment, mesh))
+    }
+
+    /// Whether so many blocks of a factor make up the blocks of each dimension that it is a factor of.
+    pub fn fits(&self, factor: usize, blocks: usize) -> bool {
+        let size = self.rule.factors[factor].size;
+        if !self.even[factor] || size.is_multiple_of(blocks) {
+            return true;
+        }
+        let dims = self.rule.operands.iter().chain(&self.rule.results).flatten().filter(|dim| dim.contains(&factor));
+        dims.into_iter().all(|dim| {
+            let others = significant(&self.rule, dim).filter(|&other| other != factor);
+            let minor = others.map(|other| self.rule.factors[other].size).product();
+            significant(&self.rule, dim).next() == Some(factor) && blocks_hold_whole(size, minor, blocks)
+        })
+    }
+
+    /// Whether every factor before a split one is split completely.
+    pub fn is_filled(&self, dim: &DimFactors, assignment: &Assignment, mesh: &Mesh) -> bool {
+        let mut complete = true;
+        for factor in significant(&self.rule, dim) {
+            if !assignment[factor].is_empty() && !complete {
+                return false;
+            }
+            complete &= mesh.size_of(&assignment[factor]) == self.rule.factors[factor].size;
+        }
+        true
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The factors of a dimension that are larger than 1.
+fn significant<'a>(rule: &'a Factors, dim: &'a DimFactors) -> impl Iterator<Item = usize> + Clone + 'a {
+    dim.iter().copied().filter(|&factor| rule.factors[factor].size != 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+    }
+
+    /// `a,b->(ab)`
+    fn merge(a: usize, b: usize) -> Projection {
+        let mut rule = Factors::new();
+        let (a, b) = (rule.add(a, FactorKind::Pass), rule.add(b, FactorKind::Pass));
+        rule.operands.push(vec![vec![a], vec![b]]);
+        rule.results.push(vec![vec![a, b]]);
+        Projection::new(rule)
+    }
+
+    #[test]
+    fn a_dimension_fills_its_factors_major_to_minor() {
+        let mesh = mesh();
+        let factors = |a, b, axes: &[u8]| {
+            let projection = merge(a, b);
+            let parts = projection.factors_of(&projection.rule.results[0], |_| axes, &mesh);
+            parts.into_iter().map(|part| part.map(<[u8]>::to_vec)).collect::<Vec<_>>()
+        };
+        assert_eq!(factors(2, 8, &[0, 1]), [Some(vec![0]), Some(vec![1])]);
+        assert_eq!(factors(8, 2, &[0, 1]), [Some(vec![0, 1]), Some(vec![])]);
+        assert_eq!(factors(1, 8, &[0]), [Some(vec![]), Some(vec![0])]);
+        assert_eq!(factors(3, 8, &[0]), [None, None]);
+    }
+
+    #[test]
+    fn axes_are_cut_where_factors_end() {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 12)], ..Mesh::default() };
+        let cuts = |sizes: &[usize], axes: &[u8]| {
+            let mut rule = Factors::new();
+            let factors: Vec<usize> = sizes.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+            rule.results.push(vec![factors.clone()]);
+            Projection::new(rule).cuts(&factors, axes, &mesh)
+        };
+        assert_eq!(cuts(&[2, 1, 24], &[1]), Some((1, vec![2])));
+        assert_eq!(cuts(&[2, 3, 8], &[1]), Some((1, vec![2, 6])));
+        assert_eq!(cuts(&[8, 3], &[0, 1]), Some((1, vec![4])));
+        // A part may be left over that fits nowhere; what fits needs no cut, nor does what has no factor in common.
+        assert_eq!(cuts(&[9, 4], &[1]), Some((1, vec![3])));
+        assert_eq!(cuts(&[9, 2], &[1]), None);
+        assert_eq!(
+            (cuts(&[24, 2], &[1]), cuts(&[2, 12], &[0, 1]), cuts(&[5, 12], &[1]), cuts(&[24], &[1])),
+            (None, None, None, None)
+        );
+    }
+
+    #[test]
+    fn blocks_do_not_straddle_factors() {
+        let mesh = mesh();
+        let valid = |a, b, axes: [&[u8]; 2]| merge(a, b).is_valid(&axes.map(<[u8]>::to_vec).to_vec(), &mesh);
+        assert!(valid(8, 16, [&[0], &[]]));
+        assert!(valid(2, 16, [&[0], &[1]]));
+        assert!(!valid(8, 16, [&[], &[1]]));
+        assert!(!valid(8, 16, [&[0], &[1]]));
+        assert!(!valid(6, 16, [&[1], &[]]));
+        assert!(!valid(8, 16, [&[0], &[0]]));
+        // Blocks of 12, 12, 12 and 10 are 6, 6, 6 and 5 pairs; blocks of 7, 7 and 6 hold no whole pairs.
+        assert!(valid(23, 2, [&[1], &[]]) && !valid(10, 2, [&[1], &[]]) && !valid(2, 23, [&[], &[1]]));
+        let parts = merge(23, 2);
+        let parts = parts.factors_of(&parts.rule.results[0], |_| &[1], &mesh);
+        assert_eq!(parts, [Some([1].as_slice()), Some(&[])]);
+    }
+
+    #[test]
+    fn a_single_factor_need_not_divide() {
+        let rule = Factors::elementwise(&[&[10]], &[10]);
+        let projection = Projection::new(rule);
+        assert!(projection.is_valid(&vec![vec![1]], &mesh()));
+        assert_eq!(projection.factors_of(&[vec![0]], |_| &[0, 1], &mesh()), [Some([0, 1].as_slice())]);
+    }
+}

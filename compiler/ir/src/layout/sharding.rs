@@ -1,0 +1,279 @@
+//! Shardings: a small immutable value with an algebra, free of the IR.
+//!
+//! A dimension lists the axes that split it, major to minor; `open` means that propagation may append more. An axis occurs at
+//! most once over all dimensions and the unreduced set. Blocks are flat over several axes: `ceil(size / n)` elements each, with
+//! trailing blocks perhaps shorter or empty.
+
+use crate::layout::mesh::Mesh;
+use crate::layout::types::AxisSet;
+use spmdc_abi::ReduceOp;
+use std::ops::Range;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DimSharding {
+    /// Major to minor.
+    pub axes: Vec<u8>,
+    pub open: bool,
+    /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have frames.
+    pub frame: Option<Frame>,
+}
+
+/// Blocks of another dimension, that of an array which this one is a part of, or which is a part of this one: element `i` stands at
+/// place `start + i * step` of a dimension of `size`, and lies on the device where that place lies. What stands before its first place
+/// lies on the first device, what stands behind its last one on the last.
+///
+/// ```text
+/// f32[30@Y/32+1], Y = 4      what u[1:-1] of u: f32[32@Y] has in u's blocks: 7, 8, 8 and 7 elements
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    pub size: usize,
+    pub start: i64,
+    pub step: usize,
+}
+
+impl Frame {
+    /// The first element of a dimension of `size` that does not stand before this block of the frame.
+    fn cut(&self, size: usize, blocks: usize, block: usize) -> usize {
+        if block == 0 || block >= blocks {
+            return if block == 0 { 0 } else { size };
+        }
+        let place = (block * self.size.div_ceil(blocks)) as i64;
+        let distance = place - self.start;
+        (-(-distance).div_euclid(self.step.max(1) as i64)).clamp(0, size as i64) as usize
+    }
+}
+
+impl DimSharding {
+    pub fn closed(axes: Vec<u8>) -> DimSharding {
+        DimSharding { axes, open: false, frame: None }
+    }
+
+    /// The layout of a dimension of `size` whose element `i` lies where element `start + i * step` of a dimension lies that is
+    /// laid out as this one.
+    pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
+        let outer = self.frame.unwrap_or(Frame { size: whole, start: 0, step: 1 });
+        let frame = Frame {
+            size: outer.size,
+            start: outer.start.saturating_add(start.saturating_mul(outer.step as i64)),
+            step: outer.step.saturating_mul(step),
+        };
+        let plain = DimSharding::closed(self.axes.clone());
+        let framed = DimSharding { frame: Some(frame), ..plain.clone() };
+        if framed.has_blocks_of(&plain, size, mesh) { plain } else { framed }
+    }
+
+    /// Whether both cut a dimension of this size into the same blocks.
+    pub fn has_blocks_of(&self, other: &DimSharding, size: usize, mesh: &Mesh) -> bool {
+        self.axes == other.axes && (self.frame == other.frame || self.blocks(size, mesh) == other.blocks(size, mesh))
+    }
+
+    /// The part of a dimension that the device at this position along the axes holds.
+    pub fn range(&self, size: usize, position: usize, mesh: &Mesh) -> Range<usize> {
+        let blocks = mesh.size_of(&self.axes);
+        match &self.frame {
+            None => block_range(size, blocks, position),
+            Some(frame) => frame.cut(size, blocks, position)..frame.cut(size, blocks, position + 1),
+        }
+    }
+
+    /// The blocks of a dimension, by position along the axes.
+    pub fn blocks(&self, size: usize, mesh: &Mesh) -> Vec<Range<usize>> {
+        (0..mesh.size_of(&self.axes)).map(|position| self.range(size, position, mesh)).collect()
+    }
+
+    /// The length of the largest block.
+    pub fn block(&self, size: usize, mesh: &Mesh) -> usize {
+        match self.frame {
+            None => size.div_ceil(mesh.size_of(&self.axes).max(1)),
+            Some(_) => self.blocks(size, mesh).iter().map(Range::len).max().unwrap_or(0),
+        }
+    }
+
+    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a frame `X/32+1`, or `X/32+1:2` for every second place.
+    pub fn display(&self, mesh: &Mesh) -> String {
+        let mut names = mesh.names(&self.axes);
+        if self.open {
+            names.push("?");
+        }
+        let axes = match names.as_slice() {
+            [] => "_".to_string(),
+            [name] => name.to_string(),
+            _ => format!("({})", names.join(",")),
+        };
+        match self.frame {
+            None => axes,
+            Some(Frame { size, start, step: 1 }) => format!("{axes}/{size}{start:+}"),
+            Some(Frame { size, start, step }) => format!("{axes}/{size}{start:+}:{step}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sharding {
+    pub dims: Vec<DimSharding>,
+    /// Along these axes every device holds a partial value, to be combined by `combine`.
+    pub unreduced: AxisSet,
+    /// `Sum` in everything that the user can write; others live between a reduction and its collective.
+    pub combine: ReduceOp,
+}
+
+impl Sharding {
+    pub fn replicated(rank: usize) -> Sharding {
+        Sharding::closed(vec![Vec::new(); rank])
+    }
+
+    pub fn open(rank: usize) -> Sharding {
+        let dims = vec![DimSharding { open: true, ..DimSharding::default() }; rank];
+        Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+    }
+
+    pub fn closed(dims: Vec<Vec<u8>>) -> Sharding {
+        let dims = dims.into_iter().map(DimSharding::closed).collect();
+        Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+    }
+
+    pub fn with_unreduced(mut self, axes: AxisSet, combine: ReduceOp) -> Sharding {
+        self.unreduced = axes;
+        self.combine = if axes.is_empty() { ReduceOp::Sum } else { combine };
+        self
+    }
+
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The axes that split some dimension.
+    pub fn used_axes(&self) -> AxisSet {
+        self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+    }
+
+    pub fn is_replicated(&self) -> bool {
+        self.unreduced.is_empty() && self.dims.iter().all(|dim| dim.axes.is_empty())
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.dims.iter().all(|dim| !dim.open)
+    }
+
+    /// The same layout with nothing left open.
+    pub fn close(&self) -> Sharding {
+        let mut closed = self.clone();
+        closed.dims.iter_mut().for_each(|dim| dim.open = false);
+        closed
+    }
+
+    pub fn has_frames(&self) -> bool {
+        self.dims.iter().any(|dim| dim.frame.is_some())
+    }
+
+    /// The same axes, each dimension cut into blocks of its own.
+    pub fn without_frames(&self) -> Sharding {
+        let mut plain = self.clone();
+        plain.dims.iter_mut().for_each(|dim| dim.frame = None);
+        plain
+    }
+
+    /// An axis that occurs more than once, which no valid sharding has.
+    pub fn repeated_axis(&self) -> Option<u8> {
+        let mut seen = self.unreduced;
+        for &axis in self.dims.iter().flat_map(|dim| &dim.axes) {
+            if seen.contains(axis as usize) {
+                return Some(axis);
+            }
+            seen = seen.union(AxisSet::of(axis as usize));
+        }
+        None
+    }
+
+    /// `P(X,_,(Y,Z))`, with all dimensions written.
+    pub fn display(&self, mesh: &Mesh) -> String {
+        let mut parts: Vec<String> = self.dims.iter().map(|dim| dim.display(mesh)).collect();
+        if !self.unreduced.is_empty() {
+            parts.push(format!("{}={}", self.unreduced_keyword("unreduced"), mesh.display_set(self.unreduced)));
+        }
+        format!("P({})", parts.join(","))
+    }
+
+    pub(crate) fn display_unreduced(&self, mesh: &Mesh) -> String {
+        if self.unreduced.is_empty() {
+            return String::new();
+        }
+        format!("{{{}:{}}}", self.unreduced_keyword("U"), mesh.display_set(self.unreduced))
+    }
+
+    /// `U` for sums; `Umax` and so on for what only dumps contain.
+    fn unreduced_keyword(&self, base: &str) -> String {
+        let suffix = match self.combine {
+            ReduceOp::Sum => "",
+            ReduceOp::Product => "prod",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+            ReduceOp::And => "all",
+            ReduceOp::Or => "any",
+        };
+        format!("{base}{suffix}")
+    }
+}
+
+/// The half-open range of a dimension that the block with linear coordinate `position` of `blocks` holds.
+pub fn block_range(size: usize, blocks: usize, position: usize) -> Range<usize> {
+    let block = size.div_ceil(blocks.max(1));
+    (position * block).min(size)..((position + 1) * block).min(size)
+}
+
+/// Whether so many blocks of a dimension of `major * minor` elements consist of whole blocks of `major` elements of `minor` each: 46
+/// elements in four blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
+pub fn blocks_hold_whole(major: usize, minor: usize, blocks: usize) -> bool {
+    let blocks = blocks.max(1);
+    (major * minor).div_ceil(blocks) == major.div_ceil(blocks) * minor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    const Y: u8 = 1;
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+    }
+
+    #[test]
+    fn parts_lie_where_the_whole_does() {
+        let y = DimSharding::closed(vec![Y]);
+        let lengths = |dim: &DimSharding, size| dim.blocks(size, &mesh()).iter().map(Range::len).collect::<Vec<_>>();
+        let inner = y.part(32, (1, 1), 30, &mesh());
+        assert_eq!((inner.display(&mesh()).as_str(), lengths(&inner, 30)), ("Y/32+1", vec![7, 8, 8, 7]));
+        let padded = y.part(32, (-1, 1), 34, &mesh());
+        assert_eq!((padded.display(&mesh()).as_str(), lengths(&padded, 34)), ("Y/32-1", vec![9, 8, 8, 9]));
+        let third = inner.part(30, (2, 3), 9, &mesh());
+        assert_eq!((third.display(&mesh()).as_str(), lengths(&third, 9)), ("Y/32+3:3", vec![2, 3, 2, 2]));
+        // The first half has blocks of its own where the whole has two of them.
+        assert_eq!(lengths(&y.part(32, (0, 1), 16, &mesh()), 16), [8, 8, 0, 0]);
+        // Every second element: blocks of half the size.
+        assert_eq!(y.part(32, (0, 2), 16, &mesh()), y);
+    }
+
+    #[test]
+    fn blocks_of_a_product_are_blocks_of_its_major_factor() {
+        for (major, minor, blocks) in (1..12).flat_map(|a| (1..5).flat_map(move |b| (1..9).map(move |n| (a, b, n)))) {
+            let ends = |size: usize, scale: usize| -> Vec<usize> {
+                (0..blocks).map(|position| block_range(size, blocks, position).end * scale).collect()
+            };
+            let are_same = ends(major * minor, 1) == ends(major, minor);
+            assert_eq!(blocks_hold_whole(major, minor, blocks), are_same, "{major} * {minor} in {blocks}");
+        }
+    }
+
+    #[test]
+    fn trailing_blocks_are_short_or_empty() {
+        let lengths = |size, blocks| (0..blocks).map(|t| block_range(size, blocks, t).len()).collect::<Vec<_>>();
+        assert_eq!(lengths(10, 4), [3, 3, 3, 1]);
+        assert_eq!(lengths(9, 4), [3, 3, 3, 0]);
+        assert_eq!(lengths(10, 8), [2, 2, 2, 2, 2, 0, 0, 0]);
+        assert_eq!(lengths(0, 3), [0, 0, 0]);
+    }
+}

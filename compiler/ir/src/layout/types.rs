@@ -1,0 +1,125 @@
+//! Types: element type, shape, sharding, and along which manual axes a value varies.
+
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+pub use spmdc_abi::{AxisSet, DType};
+
+/// An element type and a shape: what an op computes from its operands, whatever their layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayType {
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+}
+
+impl ArrayType {
+    pub fn new(dtype: DType, shape: &[usize]) -> ArrayType {
+        ArrayType { dtype, shape: shape.to_vec() }
+    }
+
+    pub fn scalar(dtype: DType) -> ArrayType {
+        ArrayType { dtype, shape: Vec::new() }
+    }
+
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn with_dtype(&self, dtype: DType) -> ArrayType {
+        ArrayType { dtype, shape: self.shape.clone() }
+    }
+}
+
+impl std::fmt::Display for ArrayType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.dtype.name())?;
+        if !self.shape.is_empty() {
+            let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
+            write!(f, "[{}]", dims.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// The type of a value. Inside a `manual` region `array.shape` is the shape that one device sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Type {
+    pub array: ArrayType,
+    /// Before propagation, dimensions may be open: then only what is known so far is listed.
+    pub sharding: Sharding,
+    /// Manual axes along which devices may hold different values; empty outside `manual`.
+    pub varying: AxisSet,
+}
+
+impl Type {
+    /// A type that says nothing of its layout.
+    pub fn open(array: ArrayType) -> Type {
+        let sharding = Sharding::open(array.rank());
+        Type { array, sharding, varying: AxisSet::EMPTY }
+    }
+
+    pub fn replicated(array: ArrayType) -> Type {
+        let sharding = Sharding::replicated(array.rank());
+        Type { array, sharding, varying: AxisSet::EMPTY }
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.array.dtype
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.array.shape
+    }
+
+    pub fn rank(&self) -> usize {
+        self.array.rank()
+    }
+
+    pub fn is_scalar(&self) -> bool {
+        self.array.rank() == 0
+    }
+
+    /// The shape of the largest block: `ceil(size / n)` per dimension that has no frame. It is the shape in which every device stores its block.
+    pub fn block_shape(&self, mesh: &Mesh) -> Vec<usize> {
+        let dims = self.array.shape.iter().zip(&self.sharding.dims);
+        dims.map(|(&size, dim)| dim.block(size, mesh)).collect()
+    }
+
+    /// Bytes of the largest block.
+    pub fn block_bytes(&self, mesh: &Mesh) -> usize {
+        self.block_shape(mesh).iter().product::<usize>() * self.array.dtype.size()
+    }
+
+    /// The axes along which devices hold different data: split, partial or varying ones.
+    pub fn distinct_axes(&self) -> AxisSet {
+        self.sharding.used_axes().union(self.sharding.unreduced).union(self.varying)
+    }
+
+    /// As the language writes it: `f32[4@X,8@(Y,Z)]{U:W}{V:A}`.
+    pub fn display(&self, mesh: &Mesh) -> String {
+        let mut text = self.array.dtype.name().to_string();
+        if !self.array.shape.is_empty() {
+            let quiet = self.sharding.dims.iter().all(|dim| dim.axes.is_empty());
+            let dims = self.array.shape.iter().zip(&self.sharding.dims).map(|(size, dim)| {
+                if dim.axes.is_empty() && (quiet || !dim.open) {
+                    size.to_string()
+                } else {
+                    format!("{size}@{}", dim.display(mesh))
+                }
+            });
+            text += &format!("[{}]", dims.collect::<Vec<_>>().join(","));
+        }
+        text += &self.sharding.display_unreduced(mesh);
+        if !self.varying.is_empty() {
+            text += &format!("{{V:{}}}", mesh.display_set(self.varying));
+        }
+        text
+    }
+}

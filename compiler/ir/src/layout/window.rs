@@ -1,0 +1,599 @@
+//! Windows: results whose elements are elements of an operand at other places. A slice, a roll, a flip and a pad are windows.
+//!
+//! Along one dimension a [`DimMap`] says where the elements come from. Where operand and result are split, a device finds a run of
+//! its block in its own block of the operand, and lacks the rest: what it lacks is its *halo*.
+//!
+//! ```text
+//! roll(x, 1), x: f32[8@Y], Y = 4        result block 2:4 is x[1], x[2]; x[2] is held, x[1] is lacking
+//! ```
+//!
+//! All of this follows from the two layouts, so which elements move is known when the program is compiled.
+
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::lower::builder::table;
+use crate::ops::shape::MAX_ELEMENTS;
+use spmdc_abi::{FetchDim, FetchRun, Scalar};
+use std::ops::Range;
+
+/// One dimension of a window: `before` places without an element, then `len` elements, then `after` places without one. Element
+/// `i` is the operand's at `start + i * step`, counted round its `size`. `step` is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DimMap {
+    pub size: usize,
+    pub before: usize,
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+    pub after: usize,
+}
+
+/// Elements that lie `step` apart without going round: their numbers, and the place that number 0 would have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub numbers: Range<usize>,
+    pub origin: i64,
+}
+
+impl DimMap {
+    pub fn identity(size: usize) -> DimMap {
+        DimMap { size, before: 0, start: 0, step: 1, len: size, after: 0 }
+    }
+
+    pub fn is_identity(&self) -> bool {
+        *self == DimMap::identity(self.size)
+    }
+
+    /// Whether this can be a window: its elements go round once at most, forwards or backwards, and all numbers are those of sizes.
+    pub fn is_sound(&self) -> bool {
+        let sizes = [self.size, self.before, self.len, self.after];
+        if self.step == 0 || sizes.into_iter().any(|size| size > MAX_ELEMENTS) {
+            return false;
+        }
+        let Some(steps) = self.len.checked_sub(1) else { return true };
+        let (size, way) = (self.size as i64, self.step.checked_mul(steps as i64));
+        let last = way.and_then(|way| way.checked_add(self.start as i64));
+        self.start < self.size && last.is_some_and(|last| (-size..2 * size).contains(&last))
+    }
+
+    /// The size of the result.
+    pub fn result(&self) -> usize {
+        self.before + self.len + self.after
+    }
+
+    /// The places of the result that have an element.
+    pub fn body(&self) -> Range<usize> {
+        self.before..self.before + self.len
+    }
+
+    /// Where the element at a place of the result comes from.
+    pub fn place(&self, at: usize) -> Option<usize> {
+        let number = at.checked_sub(self.before).filter(|&number| number < self.len)?;
+        Some((self.start as i64 + number as i64 * self.step).rem_euclid(self.size.max(1) as i64) as usize)
+    }
+
+    /// The elements, as few runs as there are.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut number = 0;
+        while number < self.len {
+            let place = (self.start as i64 + number as i64 * self.step).rem_euclid(self.size.max(1) as i64);
+            let room = if self.step > 0 { self.size as i64 - 1 - place } else { place };
+            let room = room as usize / self.step.unsigned_abs().max(1) as usize + 1;
+            let end = (number + room).min(self.len);
+            runs.push(Run { numbers: number..end, origin: place - number as i64 * self.step });
+            number = end;
+        }
+        runs
+    }
+
+    /// This map on what another one gives, as one map; None where elements would not lie in one run.
+    fn after(&self, inner: &DimMap) -> Option<DimMap> {
+        if self.is_identity() {
+            return Some(*inner);
+        }
+        // Elements that all move round the same way.
+        if *inner == (DimMap { start: inner.start, ..DimMap::identity(inner.size) }) {
+            let start = if self.len == 0 { self.start } else { inner.place(self.start)? };
+            return Some(DimMap { start, ..*self }).filter(DimMap::is_sound);
+        }
+        if self.runs().len() > 1 || inner.runs().len() > 1 {
+            return None;
+        }
+        // The places of the result of `inner` that are elements.
+        let numbers = self.numbers_in(&self.runs().into_iter().next()?, &inner.body());
+        if numbers.is_empty() {
+            return None;
+        }
+        let first = self.place(self.before + numbers.start).and_then(|place| inner.place(place))?;
+        Some(DimMap {
+            size: inner.size,
+            before: self.before + numbers.start,
+            start: first,
+            step: if numbers.len() == 1 { 1 } else { self.step * inner.step },
+            len: numbers.len(),
+            after: self.after + self.len - numbers.end,
+        })
+    }
+
+    /// The numbers within a run whose places lie in a range.
+    fn numbers_in(&self, run: &Run, places: &Range<usize>) -> Range<usize> {
+        let (low, high) = (places.start as i64 - run.origin, places.end as i64 - run.origin);
+        let (first, end) = match self.step {
+            step if step > 0 => (div_ceil(low, step), div_ceil(high, step)),
+            step => ((-high).div_euclid(-step) + 1, (-low).div_euclid(-step) + 1),
+        };
+        let clamp = |number: i64| number.clamp(run.numbers.start as i64, run.numbers.end as i64) as usize;
+        let (first, end) = (clamp(first), clamp(end));
+        if places.is_empty() || first >= end { 0..0 } else { first..end }
+    }
+
+    /// What comes from which block of the operand for these places of the result; the first of them comes to `to`.
+    pub(super) fn fetched(&self, places: &Range<usize>, blocks: &[Range<usize>], to: usize) -> Vec<FetchRun> {
+        let mut found = Vec::new();
+        for run in self.runs() {
+            let numbers =
+                overlap(&(run.numbers.start + self.before..run.numbers.end + self.before), &(places.start..places.end));
+            if numbers.is_empty() {
+                continue;
+            }
+            let part = Run { numbers: numbers.start - self.before..numbers.end - self.before, origin: run.origin };
+            let place = |number: usize| (part.origin + number as i64 * self.step) as usize;
+            let (first, last) = (place(part.numbers.start), place(part.numbers.end - 1));
+            let (low, high) = (first.min(last), first.max(last));
+            let owners = blocks.partition_point(|block| block.end <= low)..blocks.len();
+            let mut parts: Vec<FetchRun> = Vec::new();
+            for owner in owners.take_while(|&owner| blocks[owner].start <= high) {
+                let numbers = self.numbers_in(&part, &blocks[owner]);
+                if !numbers.is_empty() {
+                    parts.push(FetchRun {
+                        owner: owner as u32,
+                        from: place(numbers.start) - blocks[owner].start,
+                        step: self.step,
+                        to: to + numbers.start + self.before - places.start,
+                        len: numbers.len(),
+                    });
+                }
+            }
+            found.extend(parts);
+        }
+        found
+    }
+}
+
+fn div_ceil(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+pub(super) fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+/// What a window is: a map for each dimension, and the bits of the number where there is no element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowMap {
+    pub dims: Vec<DimMap>,
+    pub fill: u64,
+}
+
+impl WindowMap {
+    pub fn result_shape(&self) -> Vec<usize> {
+        self.dims.iter().map(DimMap::result).collect()
+    }
+
+    /// This window on what another one gives, as one window on the other's operand.
+    pub fn after(&self, inner: &WindowMap) -> Option<WindowMap> {
+        let fills = |map: &WindowMap| map.dims.iter().any(|dim| dim.before + dim.after > 0);
+        if fills(self) && fills(inner) && self.fill != inner.fill {
+            return None;
+        }
+        let fill = if fills(self) { self.fill } else { inner.fill };
+        let dims = self.dims.iter().zip(&inner.dims).map(|(outer, inner)| outer.after(inner));
+        Some(WindowMap { dims: dims.collect::<Option<_>>()?, fill })
+    }
+
+    /// Whether the op can run on blocks as they lie: what it cuts or moves is whole on both sides.
+    pub fn is_local(&self, from: &Sharding, to: &Sharding) -> bool {
+        let dims = self.dims.iter().zip(from.dims.iter().zip(&to.dims));
+        dims.into_iter().all(
+            |(map, (from, to))| {
+                if map.is_identity() { from == to } else { from.axes.is_empty() && to.axes.is_empty() }
+            },
+        )
+    }
+}
+
+/// One dimension of a device's block of the result. Places count in the whole result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reach {
+    pub block: Range<usize>,
+    /// What of it has an element.
+    pub body: Range<usize>,
+    /// What of this comes from the device's own block of the operand; a single run.
+    pub held: Range<usize>,
+    /// Where the first of these lies in that block.
+    pub from: usize,
+}
+
+impl Reach {
+    fn new(map: &DimMap, own: &Range<usize>, block: Range<usize>) -> Reach {
+        let body = overlap(&block, &map.body());
+        let mut reach = Reach { held: body.end..body.end, from: 0, block, body };
+        for run in map.runs() {
+            let numbers = map.numbers_in(&run, own);
+            let held = overlap(&(numbers.start + map.before..numbers.end + map.before), &reach.body);
+            if held.len() > reach.held.len() {
+                let place = run.origin + (held.start - map.before) as i64 * map.step;
+                reach.from = place as usize - own.start;
+                reach.held = held;
+            }
+        }
+        reach
+    }
+
+    /// How many elements the device lacks.
+    pub fn lacking(&self) -> usize {
+        self.body.len() - self.held.len()
+    }
+
+    /// The places that are lacking before and behind those that are held.
+    pub fn lacks(&self) -> [Range<usize>; 2] {
+        [self.body.start..self.held.start, self.held.end..self.body.end]
+    }
+}
+
+/// One dimension of a window on all devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DimReach {
+    pub map: DimMap,
+    /// The axes, major to minor, along which devices hold other parts of result or operand.
+    pub axes: Vec<u8>,
+    /// For each position along them.
+    pub positions: Vec<Reach>,
+    /// The axes that split the operand, and its blocks for each position along them.
+    pub owners: Vec<u8>,
+    pub blocks: Vec<Range<usize>>,
+    /// The axes that split the result, and its blocks.
+    to: Vec<u8>,
+    to_blocks: Vec<Range<usize>>,
+}
+
+impl DimReach {
+    pub fn new(map: DimMap, from: &DimSharding, to: &DimSharding, mesh: &Mesh) -> DimReach {
+        let blocks = from.blocks(map.size, mesh);
+        let to_blocks = to.blocks(map.result(), mesh);
+        let mut axes = to.axes.clone();
+        axes.extend(from.axes.iter().filter(|axis| !to.axes.contains(axis)));
+        let positions = (0..mesh.size_of(&axes)).map(|position| {
+            let at = mesh.positions(&axes, position);
+            let own = &blocks[mesh.position(&from.axes, &at)];
+            Reach::new(&map, own, to_blocks[mesh.position(&to.axes, &at)].clone())
+        });
+        let mut reach = DimReach {
+            positions: positions.collect(),
+            map,
+            axes,
+            owners: from.axes.clone(),
+            blocks,
+            to: to.axes.clone(),
+            to_blocks,
+        };
+        reach.settle();
+        reach
+    }
+
+    /// Devices that hold nothing lack all: on the side on which the others lack something.
+    fn settle(&mut self) {
+        let before = |reach: &Reach| !reach.held.is_empty() && reach.body.start < reach.held.start;
+        let behind = |reach: &Reach| !reach.held.is_empty() && reach.held.end < reach.body.end;
+        if self.positions.iter().any(behind) && !self.positions.iter().any(before) {
+            for reach in self.positions.iter_mut().filter(|reach| reach.held.is_empty()) {
+                reach.held = reach.body.start..reach.body.start;
+            }
+        }
+    }
+
+    /// Whether every device has the whole operand along this dimension.
+    pub fn is_whole(&self) -> bool {
+        self.blocks.len() == 1
+    }
+
+    /// The most elements that some device lacks.
+    pub fn capacity(&self) -> usize {
+        if self.is_whole() {
+            return 0;
+        }
+        self.positions.iter().map(Reach::lacking).max().unwrap_or(0)
+    }
+
+    /// How many elements devices lack, on average.
+    pub fn average(&self) -> f64 {
+        if self.is_whole() {
+            return 0.0;
+        }
+        self.positions.iter().map(Reach::lacking).sum::<usize>() as f64 / self.positions.len() as f64
+    }
+
+    /// A number of each device.
+    pub fn scalar(&self, number: impl Fn(&Reach) -> i64) -> Scalar {
+        table(&self.axes, self.positions.iter().map(number).collect())
+    }
+
+    /// Whether some device lacks elements before, or behind, those that it holds.
+    pub fn lacks_before(&self) -> bool {
+        self.positions.iter().any(|reach| reach.body.start < reach.held.start)
+    }
+
+    pub fn lacks_behind(&self) -> bool {
+        self.positions.iter().any(|reach| reach.held.end < reach.body.end)
+    }
+
+    fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: Part) -> FetchDim {
+        // Where all is here it may be here in two runs.
+        let is_held = part == Part::Held && self.owners == self.to && !self.is_whole();
+        let (axes, runs) = match part {
+            Part::Lacking => {
+                let lacking = |reach: &Reach| {
+                    let [before, behind] = reach.lacks();
+                    let mut runs = self.map.fetched(&before, &self.blocks, 0);
+                    runs.extend(self.map.fetched(&behind, &self.blocks, before.len()));
+                    runs
+                };
+                (self.axes.clone(), self.positions.iter().map(lacking).collect())
+            }
+            Part::Held | Part::All => {
+                // The positions of operand and result are the same where only what is held is copied.
+                let runs = self.to_blocks.iter().enumerate().map(|(position, block)| {
+                    let body = overlap(block, &self.map.body());
+                    let places = if is_held { self.positions[position].held.clone() } else { body };
+                    self.map.fetched(&places, &self.blocks, places.start - block.start)
+                });
+                (self.to.clone(), runs.collect())
+            }
+        };
+        let from_len = self.blocks.iter().map(Range::len).max().unwrap_or(0);
+        debug_assert_eq!(self.blocks.len(), mesh.size_of(&self.owners));
+        FetchDim { from_len, to_len, owners: self.owners.clone(), axes, runs }
+    }
+}
+
+/// Which elements of a dimension are fetched.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Held,
+    Lacking,
+    All,
+}
+
+/// A window on all devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reaches {
+    pub dims: Vec<DimReach>,
+    to: Sharding,
+}
+
+impl Reaches {
+    /// None where what a device lacks could not be laid out: an axis splits one dimension of the operand and another of the result.
+    pub fn new(dims: &[DimMap], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Reaches> {
+        let pairs = dims.iter().zip(from.dims.iter().zip(&to.dims));
+        let reaches: Vec<DimReach> = pairs.map(|(&map, (from, to))| DimReach::new(map, from, to, mesh)).collect();
+        let fits = reaches.iter().enumerate().filter(|(_, reach)| reach.capacity() > 0).all(|(dim, reach)| {
+            let others = to.dims.iter().enumerate().filter(|(other, _)| *other != dim);
+            let mut taken = others.flat_map(|(_, other)| &other.axes);
+            !taken.any(|axis| reach.axes.contains(axis))
+        });
+        fits.then(|| Reaches { dims: reaches, to: to.clone() })
+    }
+
+    /// The dimensions along which some device lacks something.
+    pub fn halos(&self) -> Vec<usize> {
+        (0..self.dims.len()).filter(|&dim| self.dims[dim].capacity() > 0).collect()
+    }
+
+    /// The type of what devices lack along a dimension: there it has as many elements for each device as the one has that lacks
+    /// most. Along earlier dimensions only the part matters that devices hold.
+    pub fn halo_type(&self, dim: usize, result: &Type, mesh: &Mesh) -> Type {
+        let reach = &self.dims[dim];
+        let mut shape: Vec<usize> = self.dims.iter().map(|reach| reach.map.result()).collect();
+        shape[dim] = reach.capacity() * mesh.size_of(&reach.axes);
+        let mut sharding = self.to.clone();
+        sharding.dims[dim] = DimSharding::closed(reach.axes.clone());
+        Type { array: ArrayType::new(result.dtype(), &shape), sharding, varying: result.varying }
+    }
+
+    /// How the halo of a dimension is fetched.
+    pub fn fetch(&self, halo: usize, mesh: &Mesh) -> Vec<FetchDim> {
+        let dims = self.dims.iter().zip(&self.to.dims).enumerate();
+        let dims = dims.map(|(dim, (reach, to))| {
+            let stored = to.block(reach.map.result(), mesh);
+            match dim.cmp(&halo) {
+                std::cmp::Ordering::Less => reach.fetch_dim(stored, mesh, Part::Held),
+                std::cmp::Ordering::Equal => reach.fetch_dim(reach.capacity(), mesh, Part::Lacking),
+                std::cmp::Ordering::Greater => reach.fetch_dim(stored, mesh, Part::All),
+            }
+        });
+        dims.collect()
+    }
+
+    /// Where the element at an index of the halo of a dimension comes from; None if nothing is there.
+    pub fn halo_place(&self, halo: usize, index: &[usize]) -> Option<Vec<usize>> {
+        let places = index.iter().zip(&self.dims).enumerate().map(|(dim, (&at, reach))| {
+            if dim != halo {
+                return reach.map.place(at);
+            }
+            let capacity = reach.capacity();
+            let [before, behind] = reach.positions[at / capacity].lacks();
+            let lacking = before.chain(behind).nth(at % capacity)?;
+            reach.map.place(lacking)
+        });
+        places.collect()
+    }
+}
+
+/// What the fetches of some halos take, in elements.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// The axes along which devices fetch from each other.
+    pub group: AxisSet,
+    /// Of the device that provides, or receives, most.
+    pub provided: usize,
+    pub received: usize,
+    /// Of all devices.
+    pub total: usize,
+    /// The shape of what that device provides which provides most; flat if it is no box.
+    pub shape: Vec<usize>,
+}
+
+/// The flow of halos, each given as how it is fetched.
+pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> Flow {
+    use std::collections::BTreeMap;
+    let axes: Vec<u8> = {
+        let dims = fetches.iter().flatten();
+        let all: AxisSet = dims.flat_map(|dim| dim.axes.iter().chain(&dim.owners)).map(|&axis| axis as usize).collect();
+        all.iter().map(|axis| axis as u8).collect()
+    };
+    let mut flow = Flow::default();
+    // For each device the boxes that others take from it: what several take counts once.
+    let mut provided: BTreeMap<usize, Vec<(usize, Vec<FetchRun>)>> = BTreeMap::new();
+    for device in 0..mesh.size_of(&axes) {
+        let at = mesh.positions(&axes, device);
+        let mut received = 0;
+        for (number, dims) in fetches.iter().enumerate() {
+            let mut boxes: Vec<(Vec<usize>, Vec<FetchRun>)> = vec![(at.clone(), Vec::new())];
+            for dim in dims {
+                let runs = &dim.runs[mesh.position(&dim.axes, &at)];
+                let longer = boxes.iter().flat_map(|(owner, known)| {
+                    runs.iter().map(|run| {
+                        let mut owner = owner.clone();
+                        mesh.set_position(&dim.owners, run.owner as usize, &mut owner);
+                        (owner, [known.as_slice(), &[FetchRun { owner: 0, to: 0, ..*run }]].concat())
+                    })
+                });
+                boxes = longer.collect();
+            }
+            for (owner, runs) in boxes.into_iter().filter(|(owner, _)| *owner != at) {
+                received += runs.iter().map(|run| run.len).product::<usize>();
+                let differing = (0..at.len()).filter(|&axis| owner[axis] != at[axis]);
+                flow.group = flow.group.union(differing.collect());
+                let boxes = provided.entry(mesh.position(&axes, &owner)).or_default();
+                if !boxes.contains(&(number, runs.clone())) {
+                    boxes.push((number, runs));
+                }
+            }
+        }
+        flow.received = flow.received.max(received);
+        flow.total += received * (mesh.device_count() / mesh.size_of(&axes));
+    }
+    for boxes in provided.values() {
+        let shape = |runs: &[FetchRun]| runs.iter().map(|run| run.len).collect::<Vec<usize>>();
+        let elements: usize = boxes.iter().map(|(_, runs)| shape(runs).iter().product::<usize>()).sum();
+        if elements > flow.provided {
+            flow.provided = elements;
+            flow.shape = if let [(_, runs)] = boxes.as_slice() { shape(runs) } else { vec![elements] };
+        }
+    }
+    flow
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    /// X = 2, Y = 4.
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+    }
+
+    const X: u8 = 0;
+    const Y: u8 = 1;
+
+    fn slice(size: usize, start: usize, step: i64, len: usize) -> DimMap {
+        DimMap { size, before: 0, start, step, len, after: 0 }
+    }
+
+    fn maps() -> Vec<DimMap> {
+        let mut maps = vec![DimMap::identity(10), DimMap { before: 2, after: 3, ..DimMap::identity(10) }];
+        maps.extend((0..10).map(|shift| DimMap { start: shift, ..DimMap::identity(10) }));
+        maps.extend([
+            slice(10, 1, 1, 8),
+            slice(10, 1, 3, 3),
+            slice(10, 9, -1, 10),
+            slice(10, 8, -3, 3),
+            slice(10, 4, 1, 0),
+        ]);
+        maps.push(DimMap { before: 1, after: 1, ..slice(10, 7, -2, 4) });
+        maps
+    }
+
+    #[test]
+    fn runs_are_the_elements() {
+        for map in maps() {
+            let places: Vec<i64> = map
+                .runs()
+                .iter()
+                .flat_map(|run| run.numbers.clone().map(|number| run.origin + number as i64 * map.step))
+                .collect();
+            let wanted: Vec<i64> = map.body().map(|at| map.place(at).unwrap() as i64).collect();
+            assert_eq!(places, wanted, "{map:?}");
+        }
+    }
+
+    #[test]
+    fn windows_on_windows_are_windows() {
+        for inner in maps() {
+            for outer in maps() {
+                let outer = DimMap { size: inner.result(), len: outer.len.min(inner.result()), ..outer };
+                if outer.start >= outer.size || !outer.is_sound() {
+                    continue;
+                }
+                let Some(both) = outer.after(&inner) else { continue };
+                assert_eq!(both.result(), outer.result());
+                for at in 0..both.result() {
+                    let wanted = outer.place(at).and_then(|place| inner.place(place));
+                    assert_eq!(both.place(at), wanted, "{outer:?} after {inner:?}");
+                }
+            }
+        }
+    }
+
+    /// What each device finds in its own block and in its halo is what the map says.
+    fn check(map: DimMap, from: &[u8], to: &[u8]) {
+        let mesh = mesh();
+        let (from, to) = (DimSharding::closed(from.to_vec()), DimSharding::closed(to.to_vec()));
+        let reach = DimReach::new(map, &from, &to, &mesh);
+        let lacking = reach.fetch_dim(reach.capacity(), &mesh, Part::Lacking);
+        for (position, own) in reach.positions.iter().enumerate() {
+            let at = mesh.positions(&reach.axes, position);
+            let block = &reach.blocks[mesh.position(&reach.owners, &at)];
+            for (i, place) in own.held.clone().enumerate() {
+                let found = block.start as i64 + own.from as i64 + i as i64 * map.step;
+                assert_eq!(map.place(place), Some(found as usize), "{map:?} {own:?}");
+            }
+            let lacks = own.lacks();
+            let wanted: Vec<usize> =
+                lacks.iter().flat_map(|range| range.clone()).map(|at| map.place(at).unwrap()).collect();
+            let mut fetched = vec![usize::MAX; wanted.len()];
+            for run in &lacking.runs[position] {
+                for i in 0..run.len {
+                    let place = reach.blocks[run.owner as usize].start + run.from;
+                    fetched[run.to + i] = (place as i64 + i as i64 * run.step) as usize;
+                }
+            }
+            assert_eq!(fetched, wanted, "{map:?} on device {position}");
+        }
+    }
+
+    #[test]
+    fn devices_find_what_they_hold_and_fetch_what_they_lack() {
+        for map in maps() {
+            for (from, to) in [(&[Y][..], &[Y][..]), (&[X, Y], &[X, Y]), (&[X], &[Y]), (&[Y], &[]), (&[X, Y], &[X])] {
+                check(map, from, to);
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
+
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{DType, Type};
+use crate::lower::work::Temporaries;
+use crate::program::{Func, Stmt, Value};
+use spmdc_abi::{LayoutDim, Scalar};
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use std::ops::Range;
+
+/// What a kernel needs to know of the program around it.
+pub struct KernelContext<'a> {
+    pub func: &'a Func,
+    pub mesh: &'a Mesh,
+    /// For each value the statement to expand in place of a load, if it is fused into its users.
+    pub inlined: &'a [Option<&'a Stmt>],
+    pub temporaries: &'a Temporaries,
+}
+
+impl<'a> KernelContext<'a> {
+    pub fn ty(&self, value: Value) -> &'a Type {
+        self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
+    }
+
+    /// The statement to expand in place of a load.
+    fn inlined(&self, value: Value) -> Option<&'a Stmt> {
+        self.inlined.get(value.0 as usize).copied().flatten()
+    }
+
+    /// The length of this device's block along a dimension, as the loader resolves it.
+    pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
+        let layout = layout_dim(ty, dim);
+        if ty.sharding.dims[dim].frame.is_some() {
+            self.of_block(ty, dim, |block| block.len())
+        } else if ty.shape()[dim].is_multiple_of(self.mesh.size_of(&layout.axes)) {
+            Scalar::Const((ty.shape()[dim] / self.mesh.size_of(&layout.axes)) as i64)
+        } else {
+            Scalar::BlockLen(layout)
+        }
+    }
+
+    /// The global index of the first element of this device's block along a dimension.
+    pub fn block_start(&self, ty: &Type, dim: usize) -> Scalar {
+        let layout = layout_dim(ty, dim);
+        if ty.sharding.dims[dim].frame.is_some() {
+            self.of_block(ty, dim, |block| block.start)
+        } else if self.mesh.size_of(&layout.axes) == 1 {
+            // Of axes of one device, too: a number that is read at run time keeps loops from being vectorized.
+            Scalar::Const(0)
+        } else {
+            Scalar::BlockStart(layout)
+        }
+    }
+
+    /// A number that follows from this device's block along a dimension.
+    pub fn of_block(&self, ty: &Type, dim: usize, number: impl Fn(&Range<usize>) -> usize) -> Scalar {
+        let layout = &ty.sharding.dims[dim];
+        let values = layout.blocks(ty.shape()[dim], self.mesh).iter().map(|block| number(block) as i64).collect();
+        table(&layout.axes, values)
+    }
+
+    /// Row-major strides of a value's block, in elements.
+    pub fn strides(&self, ty: &Type) -> Vec<i64> {
+        let mut strides = vec![1; ty.rank()];
+        let shape = ty.block_shape(self.mesh);
+        for dim in (1..ty.rank()).rev() {
+            strides[dim - 1] = strides[dim] * shape[dim] as i64;
+        }
+        strides
+    }
+}
+
+/// A number for each position along some axes.
+pub fn table(axes: &[u8], values: Vec<i64>) -> Scalar {
+    match values.first() {
+        Some(first) if values.iter().all(|value| value == first) => Scalar::Const(*first),
+        _ => Scalar::Table { axes: axes.to_vec(), values },
+    }
+}
+
+fn layout_dim(ty: &Type, dim: usize) -> LayoutDim {
+    LayoutDim { size: ty.shape()[dim], axes: ty.sharding.dims[dim].axes.clone() }
+}
+
+pub struct KernelBuilder<'a> {
+    pub context: KernelContext<'a>,
+    pub kernel: Kernel,
+    /// Which value lies in each buffer of the kernel.
+    pub values: Vec<Value>,
+    /// Elements already computed at an index: a fused value that is used twice is computed once.
+    computed: Vec<(Value, Vec<Affine>, Elem)>,
+    /// The statement that is being expanded.
+    span: Span,
+}
+
+impl<'a> KernelBuilder<'a> {
+    /// `span` is where the statement stands whose work this is.
+    pub fn new(context: KernelContext<'a>, span: Span) -> KernelBuilder<'a> {
+        KernelBuilder { context, kernel: Kernel::default(), values: Vec::new(), computed: Vec::new(), span }
+    }
+
+    /// A loop dimension over `extent`; reduced ones must come after all others.
+    pub fn dim(&mut self, extent: Scalar, max: usize, reduced: bool) -> Affine {
+        let extent = match extent {
+            Scalar::Const(n) => Extent::Static(n as u64),
+            scalar => Extent::Scalar { slot: self.scalar(scalar), max: max as u64 },
+        };
+        self.kernel.dims.push(LoopDim { extent, reduced });
+        Affine::dim(self.kernel.dims.len() - 1)
+    }
+
+    /// Loop dimensions over this device's block of a type, in order.
+    pub fn block_dims(&mut self, ty: &Type, reduced: bool) -> Vec<Affine> {
+        let max = ty.block_shape(self.context.mesh);
+        (0..ty.rank()).map(|dim| self.dim(self.context.block_len(ty, dim), max[dim], reduced)).collect()
+    }
+
+    /// A per-device number as an affine value.
+    pub fn scalar_affine(&mut self, scalar: Scalar) -> Affine {
+        match scalar {
+            Scalar::Const(n) => Affine::constant(n),
+            scalar => Affine { scalars: vec![(self.scalar(scalar), 1)], ..Affine::default() },
+        }
+    }
+
+    /// An index into the whole dimension, from one into this device's block.
+    pub fn global_index(&mut self, ty: &Type, dim: usize, local: &Affine) -> Affine {
+        let start = self.scalar_affine(self.context.block_start(ty, dim));
+        local.plus(&start)
+    }
+
+    /// An index into this device's block, from one into the whole dimension. Where that is split, `tests` gets whether the device has
+    /// the element.
+    pub fn index_in_block(&mut self, ty: &Type, dim: usize, place: &Affine, tests: &mut Vec<Elem>) -> Affine {
+        let start = self.scalar_affine(self.context.block_start(ty, dim));
+        if !ty.sharding.dims[dim].axes.is_empty() {
+            let end = self.scalar_affine(self.context.of_block(ty, dim, |block| block.end));
+            tests.push(self.in_range(place.clone(), start.clone(), end));
+        }
+        place.plus(&start.times(-1))
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> usize {
+        if let Some(slot) = self.kernel.scalars.iter().position(|known| *known == scalar) {
+            return slot;
+        }
+        self.kernel.scalars.push(scalar);
+        self.kernel.scalars.len() - 1
+    }
+
+    fn push(&mut self, inst: Inst) -> Elem {
+        if let Some(known) = self.kernel.insts.iter().position(|other| *other == inst) {
+            return Elem(known as u32);
+        }
+        self.kernel.insts.push(inst);
+        Elem(self.kernel.insts.len() as u32 - 1)
+    }
+
+    /// Element of a value at an index into this device's block: a load, or the expression of a fused value.
+    pub fn operand(&mut self, value: Value, index: &[Affine]) -> Elem {
+        if let Some((_, _, elem)) = self.computed.iter().find(|(v, i, _)| *v == value && i == index) {
+            return *elem;
+        }
+        let elem = match self.context.inlined(value) {
+            Some(stmt) => {
+                let outer = std::mem::replace(&mut self.span, stmt.origin.span);
+                let elem = stmt.op.rules().point(self, stmt, index);
+                self.span = outer;
+                elem
+            }
+            None => {
+                let access = self.access(value, index, false);
+                let dtype = self.context.ty(value).dtype();
+                self.push(Inst::Load { access, dtype })
+            }
+        };
+        self.computed.push((value, index.to_vec(), elem));
+        elem
+    }
+
+    /// As [`KernelBuilder::operand`] if all tests hold; else what adds nothing.
+    pub fn operand_if(&mut self, value: Value, index: &[Affine], tests: &[Elem]) -> Elem {
+        let dtype = self.context.ty(value).dtype();
+        let elem = self.operand(value, index);
+        tests.iter().fold(elem, |elem, &test| {
+            let nothing = self.constant(dtype, number::nothing_added(dtype));
+            self.select(dtype, test, elem, nothing)
+        })
+    }
+
+    /// A dynamic index: the i64 scalar that lies in `value`'s buffer, read once. It has been checked; should a dump have left that
+    /// out, it is the last of `places`.
+    pub fn dynamic_index(&mut self, value: Value, places: usize) -> Affine {
+        let buffer = self.buffer(value, false);
+        let elem = self.push(Inst::LoopInvariant { buffer, last: places.saturating_sub(1) as u64 });
+        Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
+    }
+
+    pub fn constant(&mut self, dtype: DType, bits: u64) -> Elem {
+        self.push(Inst::Const { dtype, bits })
+    }
+
+    pub fn index(&mut self, affine: Affine, dtype: DType) -> Elem {
+        self.push(Inst::Index { affine, dtype })
+    }
+
+    pub fn unary(&mut self, op: UnaryOp, dtype: DType, arg: Elem) -> Elem {
+        self.push(Inst::Unary { op, dtype, arg })
+    }
+
+    pub fn binary(&mut self, op: BinaryOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
+        let site = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
+        self.push(Inst::Binary { op, dtype, lhs, rhs, site: site.then_some(self.span) })
+    }
+
+    pub fn compare(&mut self, op: CompareOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
+        self.push(Inst::Compare { op, dtype, lhs, rhs })
+    }
+
+    pub fn select(&mut self, dtype: DType, cond: Elem, then: Elem, otherwise: Elem) -> Elem {
+        self.push(Inst::Select { dtype, cond, then, otherwise })
+    }
+
+    pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
+        if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
+    }
+
+    pub fn in_range(&mut self, affine: Affine, low: Affine, high: Affine) -> Elem {
+        self.push(Inst::InRange { affine, low, high })
+    }
+
+    /// Writes an element of `value`'s block at every point.
+    pub fn store(&mut self, value: Value, index: &[Affine], elem: Elem) {
+        let dtype = self.context.ty(value).dtype();
+        let access = self.access(value, index, true);
+        self.kernel.stores.push(Store { access, dtype, value: elem, combine: None });
+    }
+
+    /// Combines `elem` (of type `dtype`) over the reduced dimensions into an element of `value`'s block.
+    pub fn store_combined(&mut self, value: Value, index: &[Affine], dtype: DType, elem: Elem, combine: Combine) {
+        let access = self.access(value, index, true);
+        self.kernel.stores.push(Store { access, dtype, value: elem, combine: Some(combine) });
+    }
+
+    fn access(&mut self, value: Value, index: &[Affine], written: bool) -> Access {
+        let strides = self.context.strides(self.context.ty(value));
+        let address = index.iter().zip(strides).fold(Affine::default(), |sum, (i, stride)| sum.plus(&i.times(stride)));
+        Access { buffer: self.buffer(value, written), address }
+    }
+
+    fn buffer(&mut self, value: Value, written: bool) -> usize {
+        if let Some(slot) = self.values.iter().position(|known| *known == value) {
+            self.kernel.buffers[slot].written |= written;
+            return slot;
+        }
+        self.values.push(value);
+        let ty = self.context.ty(value);
+        let len = ty.block_shape(self.context.mesh).iter().product();
+        self.kernel.buffers.push(BufferSlot { dtype: ty.dtype(), written, len });
+        self.values.len() - 1
+    }
+}

@@ -1,0 +1,376 @@
+//! Cuts loops where conditions on indices change, so that no element pays for a test.
+//!
+//! ```text
+//! for i in 0..n { y[i] = if 1 <= i < n { x[i - 1] } else { h[i] } }
+//! =>
+//! for i in 0..1 { y[i] = h[i] }    for i in 1..n { y[i] = x[i - 1] }
+//! ```
+//!
+//! Along each dimension the *middle* is where all conditions hold; what lies before and behind becomes a kernel of its own. In the
+//! kernels of outer dimensions' ends, conditions on inner ones stay tests: these are thin. Reduced dimensions are left alone.
+//!
+//! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the kernel as it was before
+//! the cuts, so each part says where it lies in that range ([`Cutout`]).
+
+use crate::lower::work::Cutout;
+use spmdc_abi::{DType, Scalar};
+use spmdc_kernel::grain::grain;
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
+use spmdc_kernel::machine::Machine;
+use spmdc_kernel::nest::{operands, scalar_bounds};
+
+/// The kernel, or the kernels of its parts.
+pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
+    let conditions = conditions(&kernel);
+    let mut parts = Vec::new();
+    let mut middle = Part { ranges: vec![None; kernel.dims.len()], known: Vec::new() };
+    for dim in 0..kernel.dims.len() {
+        let here: Vec<&Condition> = conditions.iter().filter(|condition| condition.dim == dim).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let zero = Scalar::Const(0);
+        let len = extent(&kernel, dim);
+        let first = here.iter().fold(zero.clone(), |first, condition| max(first, condition.low.clone()));
+        let first = min(first, len.clone());
+        let end = here.iter().fold(len.clone(), |end, condition| min(end, condition.high.clone()));
+        let end = max(end, first.clone());
+        for (from, to) in [(&zero, &first), (&end, &len)] {
+            if bounds(to).1 <= bounds(from).0 {
+                continue;
+            }
+            let mut part = middle.clone();
+            part.ranges[dim] = Some((from.clone(), to.clone()));
+            for condition in &here {
+                part.known.extend(condition.truth(from, to).map(|truth| (condition.at, truth)));
+            }
+            parts.push(part);
+        }
+        middle.ranges[dim] = Some((first, end));
+        middle.known.extend(here.iter().map(|condition| (condition.at, true)));
+    }
+    if conditions.is_empty() {
+        return vec![(kernel, None)];
+    }
+    let is_empty = |(from, to): &(Scalar, Scalar)| bounds(to).1 <= bounds(from).0;
+    if !middle.ranges.iter().flatten().any(is_empty) {
+        parts.push(middle);
+    }
+    let parts = parts.iter().enumerate();
+    let grain = grain(&kernel, machine);
+    parts.map(|(number, part)| (part.of(&kernel), part.cutout(&kernel, grain, number > 0))).collect()
+}
+
+/// A condition `low <= index of dim < high`, by the instruction that computes it.
+struct Condition {
+    at: usize,
+    dim: usize,
+    low: Scalar,
+    high: Scalar,
+}
+
+impl Condition {
+    /// Whether it holds for all indices in a range, or for none; None: it may change, or nobody knows.
+    fn truth(&self, from: &Scalar, to: &Scalar) -> Option<bool> {
+        let holds = bounds(&self.low).1 <= bounds(from).0 && bounds(&self.high).0 >= bounds(to).1;
+        let fails = self.low == *to
+            || self.high == *from
+            || bounds(&self.low).0 >= bounds(to).1
+            || bounds(&self.high).1 <= bounds(from).0;
+        if holds { Some(true) } else { fails.then_some(false) }
+    }
+}
+
+/// The conditions that are worth cutting at: those on one index that choose between values.
+fn conditions(kernel: &Kernel) -> Vec<Condition> {
+    let chooses =
+        |at: usize| kernel.insts.iter().any(|inst| matches!(inst, Inst::Select { cond, .. } if cond.0 as usize == at));
+    let known = kernel.insts.iter().enumerate().filter_map(|(at, inst)| {
+        let Inst::InRange { affine, low, high } = inst else { return None };
+        let &[(dim, 1)] = affine.terms.as_slice() else { return None };
+        let fixed = |affine: &Affine| affine.terms.is_empty() && affine.dynamic.is_empty();
+        let rest = Affine { terms: Vec::new(), ..affine.clone() };
+        if kernel.dims[dim].reduced || ![&rest, low, high].into_iter().all(fixed) || !chooses(at) {
+            return None;
+        }
+        let bound = |bound: &Affine| scalar_of(&bound.plus(&rest.times(-1)), kernel);
+        Some(Condition { at, dim, low: bound(low), high: bound(high) })
+    });
+    known.collect()
+}
+
+/// A part of the points of a kernel.
+#[derive(Clone)]
+struct Part {
+    /// From where to where along each dimension; None: all of it.
+    ranges: Vec<Option<(Scalar, Scalar)>>,
+    /// Conditions whose truth is known there.
+    known: Vec<(usize, bool)>,
+}
+
+impl Part {
+    /// Where it lies in the range of the whole kernel.
+    fn cutout(&self, kernel: &Kernel, grain: u32, continues: bool) -> Option<Cutout> {
+        if !kernel.range_dim {
+            return None;
+        }
+        let first = self.ranges[0].as_ref().map_or(Scalar::Const(0), |(from, _)| from.clone());
+        Some(Cutout { whole: extent(kernel, 0), first, continues, grain })
+    }
+
+    fn of(&self, kernel: &Kernel) -> Kernel {
+        let mut part = pruned(kernel, &self.known);
+        for (dim, range) in self.ranges.iter().enumerate() {
+            let Some((from, to)) = range else { continue };
+            let most = part.dims[dim].extent.most();
+            let len = minus(to.clone(), from.clone());
+            part.dims[dim].extent = match len {
+                Scalar::Const(len) => Extent::Static(len.max(0) as u64),
+                len => {
+                    let max = most.min(bounds(&len).1.max(0) as u64);
+                    Extent::Scalar { slot: slot(&mut part, len), max }
+                }
+            };
+            let start = match from {
+                Scalar::Const(start) => Affine::constant(*start),
+                start => Affine { scalars: vec![(slot(&mut part, start.clone()), 1)], ..Affine::default() },
+            };
+            each_affine(&mut part, &|affine| {
+                let stride = affine.terms.iter().find(|(known, _)| *known == dim).map_or(0, |&(_, stride)| stride);
+                affine.plus(&start.times(stride))
+            });
+        }
+        part
+    }
+}
+
+fn slot(kernel: &mut Kernel, scalar: Scalar) -> usize {
+    let known = kernel.scalars.iter().position(|known| *known == scalar);
+    known.unwrap_or_else(|| {
+        kernel.scalars.push(scalar);
+        kernel.scalars.len() - 1
+    })
+}
+
+/// The kernel where these conditions are known, without the instructions that nobody needs then.
+fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
+    let truth = |at: usize| known.iter().find(|(condition, _)| *condition == at).map(|&(_, truth)| truth);
+    // What each instruction is the same as.
+    let mut same: Vec<Elem> = (0..kernel.insts.len() as u32).map(Elem).collect();
+    for (at, inst) in kernel.insts.iter().enumerate() {
+        if let Inst::Select { cond, then, otherwise, .. } = inst
+            && let Some(truth) = truth(cond.0 as usize)
+        {
+            same[at] = same[if truth { then } else { otherwise }.0 as usize];
+        }
+    }
+    let mut needed = vec![false; kernel.insts.len()];
+    let mut stack: Vec<Elem> = Vec::new();
+    let dynamic = |affine: &Affine| affine.dynamic.iter().map(|&(elem, _)| elem).collect::<Vec<_>>();
+    for store in &kernel.stores {
+        stack.extend(store.operands());
+        stack.extend(dynamic(&store.access.address));
+    }
+    while let Some(elem) = stack.pop() {
+        let at = same[elem.0 as usize].0 as usize;
+        if !std::mem::replace(&mut needed[at], true) {
+            stack.extend(operands(&kernel.insts[at]));
+            affines(&kernel.insts[at]).into_iter().for_each(|affine| stack.extend(dynamic(affine)));
+        }
+    }
+    let mut place = vec![Elem(0); kernel.insts.len()];
+    let mut part = Kernel { insts: Vec::new(), ..kernel.clone() };
+    for at in (0..kernel.insts.len()).filter(|&at| needed[at]) {
+        place[at] = Elem(part.insts.len() as u32);
+        part.insts.push(match truth(at) {
+            Some(truth) => Inst::Const { dtype: DType::Bool, bits: u64::from(truth) },
+            None => kernel.insts[at].clone(),
+        });
+    }
+    let renumber = |elem: &mut Elem| *elem = place[same[elem.0 as usize].0 as usize];
+    part.insts.iter_mut().for_each(|inst| each_operand(inst, &renumber));
+    for store in &mut part.stores {
+        renumber(&mut store.value);
+        if let Some(Combine::Scan { first, .. }) = &mut store.combine {
+            renumber(first);
+        }
+    }
+    each_affine(&mut part, &|affine| {
+        let mut affine = affine.clone();
+        affine.dynamic.iter_mut().for_each(|(elem, _)| renumber(elem));
+        affine
+    });
+    part
+}
+
+fn each_operand(inst: &mut Inst, change: &dyn Fn(&mut Elem)) {
+    match inst {
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => {}
+        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => change(arg),
+        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(change),
+        Inst::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().for_each(change),
+    }
+}
+
+fn affines(inst: &Inst) -> Vec<&Affine> {
+    match inst {
+        Inst::Load { access, .. } => vec![&access.address],
+        Inst::Index { affine, .. } => vec![affine],
+        Inst::InRange { affine, low, high } => vec![affine, low, high],
+        Inst::Const { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::Unary { .. }
+        | Inst::Binary { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Cast { .. } => Vec::new(),
+    }
+}
+
+/// Changes every index and address of the kernel.
+pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affine) {
+    for inst in &mut kernel.insts {
+        match inst {
+            Inst::Load { access, .. } => access.address = change(&access.address),
+            Inst::Index { affine, .. } => *affine = change(affine),
+            Inst::InRange { affine, low, high } => {
+                for affine in [affine, low, high] {
+                    *affine = change(affine);
+                }
+            }
+            Inst::Const { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. } => {}
+        }
+    }
+    kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
+}
+
+// Numbers of devices.
+
+fn extent(kernel: &Kernel, dim: usize) -> Scalar {
+    match kernel.dims[dim].extent {
+        Extent::Static(extent) => Scalar::Const(extent as i64),
+        Extent::Scalar { slot, .. } => kernel.scalars[slot].clone(),
+    }
+}
+
+/// An affine value that no index is part of.
+fn scalar_of(affine: &Affine, kernel: &Kernel) -> Scalar {
+    affine.scalars.iter().fold(Scalar::Const(affine.constant), |sum, &(slot, stride)| {
+        plus(sum, times(kernel.scalars[slot].clone(), stride))
+    })
+}
+
+fn bounds(scalar: &Scalar) -> (i64, i64) {
+    scalar_bounds(scalar).unwrap_or((i64::MIN, i64::MAX))
+}
+
+fn plus(a: Scalar, b: Scalar) -> Scalar {
+    match (a, b) {
+        (Scalar::Const(a), Scalar::Const(b)) => Scalar::Const(a.wrapping_add(b)),
+        (Scalar::Const(0), other) | (other, Scalar::Const(0)) => other,
+        (a, b) => Scalar::Add(Box::new(a), Box::new(b)),
+    }
+}
+
+fn times(a: Scalar, b: i64) -> Scalar {
+    match a {
+        Scalar::Const(a) => Scalar::Const(a.wrapping_mul(b)),
+        a if b == 1 => a,
+        a => Scalar::Mul(Box::new(a), Box::new(Scalar::Const(b))),
+    }
+}
+
+fn minus(a: Scalar, b: Scalar) -> Scalar {
+    if a == b { Scalar::Const(0) } else { plus(a, times(b, -1)) }
+}
+
+fn min(a: Scalar, b: Scalar) -> Scalar {
+    if a == b || bounds(&a).1 <= bounds(&b).0 {
+        a
+    } else if bounds(&b).1 <= bounds(&a).0 {
+        b
+    } else {
+        Scalar::Min(Box::new(a), Box::new(b))
+    }
+}
+
+fn max(a: Scalar, b: Scalar) -> Scalar {
+    if a == b || bounds(&a).0 >= bounds(&b).1 {
+        a
+    } else if bounds(&b).0 >= bounds(&a).1 {
+        b
+    } else {
+        Scalar::Max(Box::new(a), Box::new(b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use spmdc_kernel::loops::{Access, BufferSlot, LoopDim, Store};
+
+    /// `y[i] = if low <= i < high { x[i] } else { h[i] }` for `i` below `extent`.
+    fn kernel(extent: Extent, scalars: Vec<Scalar>, low: Affine, high: Affine) -> Kernel {
+        let buffer = |written| BufferSlot { dtype: DType::F32, written, len: 8 };
+        let at = |buffer| Access { buffer, address: Affine::dim(0) };
+        let load = |buffer| Inst::Load { access: at(buffer), dtype: DType::F32 };
+        let choice = Inst::Select { dtype: DType::F32, cond: Elem(2), then: Elem(0), otherwise: Elem(1) };
+        Kernel {
+            dims: vec![LoopDim { extent, reduced: false }],
+            range_dim: true,
+            buffers: vec![buffer(false), buffer(false), buffer(true)],
+            scalars,
+            insts: vec![load(0), load(1), Inst::InRange { affine: Affine::dim(0), low, high }, choice],
+            stores: vec![Store { access: at(2), dtype: DType::F32, value: Elem(3), combine: None }],
+        }
+    }
+
+    /// Extent and first index of each part, and what it loads.
+    fn parts(kernel: Kernel) -> Vec<(Extent, i64, Vec<usize>)> {
+        let loads = |part: &Kernel| {
+            let loads = part.insts.iter().filter_map(|inst| match inst {
+                Inst::Load { access, .. } => Some(access.buffer),
+                _ => None,
+            });
+            loads.collect()
+        };
+        let part = |part: &Kernel| (part.dims[0].extent.clone(), part.stores[0].access.address.constant, loads(part));
+        peel(kernel, &Machine::REAL).iter().map(|(kernel, _)| part(kernel)).collect()
+    }
+
+    #[test]
+    fn ends_and_middle_need_no_test() {
+        let constant = Affine::constant;
+        let cut = parts(kernel(Extent::Static(8), Vec::new(), constant(1), constant(7)));
+        let wanted = [(1, 0, 1), (1, 7, 1), (6, 1, 0)].map(|(len, at, from)| (Extent::Static(len), at, vec![from]));
+        assert_eq!(cut, wanted);
+        let all = parts(kernel(Extent::Static(8), Vec::new(), constant(0), constant(9)));
+        assert_eq!(all, [(Extent::Static(8), 0, vec![0])]);
+        let none = parts(kernel(Extent::Static(8), Vec::new(), constant(8), constant(8)));
+        assert_eq!(none, [(Extent::Static(8), 0, vec![1])]);
+    }
+
+    #[test]
+    fn borders_may_differ_between_devices() {
+        let table = Scalar::Table { axes: vec![0], values: vec![0, 2] };
+        let low = Affine { scalars: vec![(0, 1)], ..Affine::default() };
+        let kernel = kernel(Extent::Static(8), vec![table.clone()], low, Affine::constant(8));
+        let cut = peel(kernel, &Machine::REAL);
+        assert_eq!(cut.len(), 2);
+        let [(front, _), (middle, Some(cutout))] = cut.as_slice() else { panic!("{cut:?}") };
+        assert_eq!(front.dims[0].extent, Extent::Scalar { slot: 0, max: 2 });
+        assert_eq!(middle.stores[0].access.address.scalars, [(0, 1)]);
+        assert_eq!(*cutout, Cutout { whole: Scalar::Const(8), first: table, continues: true, grain: 1 });
+    }
+}

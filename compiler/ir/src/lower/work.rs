@@ -1,0 +1,361 @@
+//! From the partitioned program to the schedule: which kernels run in which order, over which buffers.
+
+use super::builder::{KernelBuilder, KernelContext};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::program::origin::Origin;
+use crate::program::{Func, Stmt, Value};
+use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_kernel::loops::Kernel;
+use std::cell::OnceCell;
+
+/// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    pub dtype: DType,
+    pub a: Value,
+    pub b: Value,
+    pub c: Value,
+    pub m: ProductDim,
+    pub n: ProductDim,
+    pub k: ProductDim,
+    /// Batch dimensions and further free ones.
+    pub loops: Vec<ProductDim>,
+    /// Further contracted dimensions.
+    pub contracted: Vec<ProductDim>,
+    /// One operand is taken from the devices that hold its blocks.
+    pub ring: Option<Box<GemmRing>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProductDim {
+    pub extent: Scalar,
+    pub a: i64,
+    pub b: i64,
+    pub c: i64,
+}
+
+/// One side of a collective: a buffer, and how the array that it holds a block of lies on the devices. Inside `manual` this
+/// may be a larger array than the value's type says: the blocks of all devices together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    pub value: Value,
+    pub layout: Layout,
+}
+
+/// What devices fetch from the blocks of one value into those of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetch {
+    pub from: Value,
+    pub to: Value,
+    pub dtype: DType,
+    pub dims: Vec<FetchDim>,
+}
+
+/// Where the range of a kernel lies in that of a larger kernel, out of which it was cut. The larger one's range is what devices
+/// divide that fill a buffer together: it is equal on all of them, the cuts need not be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cutout {
+    /// Length of the larger kernel's range.
+    pub whole: Scalar,
+    /// The unit of the larger kernel's range that is unit 0 of this one's.
+    pub first: Scalar,
+    /// Whether another part, over the same buffers, is right in front of it. Each device works on the same units of both, so
+    /// nobody waits between them.
+    pub continues: bool,
+    /// As in [`spmdc_abi::KernelStep`], of the larger kernel.
+    pub grain: u32,
+}
+
+/// One unit of work, in terms of values; memory and machine code come later.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Kernel {
+        kernel: Kernel,
+        buffers: Vec<Value>,
+        cutout: Option<Cutout>,
+        origin: Origin,
+    },
+    Product {
+        product: Product,
+        origin: Origin,
+    },
+    /// `to` is the same bytes as `from`: a reshape, a squeeze.
+    Alias {
+        from: Value,
+        to: Value,
+    },
+    /// The bytes of `from`, in the buffer of `to`.
+    Copy {
+        from: Value,
+        to: Value,
+        origin: Origin,
+    },
+    /// The buffer of `to` has these bytes, always; no work.
+    Constant {
+        to: Value,
+        bytes: Vec<u8>,
+    },
+    /// As [`spmdc_abi::ExchangeStep`].
+    Exchange {
+        kind: CollectiveKind,
+        group: AxisSet,
+        from: Side,
+        to: Side,
+        counts: bool,
+        origin: Origin,
+    },
+    /// As [`spmdc_abi::ReduceStep`].
+    Reduce {
+        kind: CollectiveKind,
+        op: ReduceOp,
+        group: AxisSet,
+        reduce: AxisSet,
+        from: Side,
+        to: Side,
+        counts: bool,
+        origin: Origin,
+    },
+    /// As [`spmdc_abi::PermuteStep`].
+    Permute {
+        axes: Vec<u8>,
+        source: Vec<Option<u32>>,
+        from: Value,
+        to: Value,
+        origin: Origin,
+    },
+    /// As [`spmdc_abi::FetchStep`].
+    Fetch {
+        kind: CollectiveKind,
+        group: AxisSet,
+        parts: Vec<Fetch>,
+        bytes: u64,
+        origin: Origin,
+    },
+    /// As [`spmdc_abi::Step::CheckIndex`].
+    CheckIndex {
+        index: Value,
+        extent: i64,
+        len: i64,
+        to: Value,
+        origin: Origin,
+    },
+    Print {
+        text: String,
+        values: Vec<Value>,
+        /// The first value is a bool that must hold; the text says what is wrong if it does not.
+        asserts: bool,
+        origin: Origin,
+    },
+}
+
+impl Work {
+    /// The values that it reads from memory.
+    pub fn reads(&self) -> Vec<Value> {
+        match self {
+            Work::Kernel { kernel, buffers, .. } => {
+                let pairs = buffers.iter().zip(&kernel.buffers);
+                pairs.filter(|(_, slot)| !slot.written).map(|(&value, _)| value).collect()
+            }
+            Work::Product { product, .. } => vec![product.a, product.b],
+            Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
+            Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
+            Work::Fetch { parts, .. } => parts.iter().map(|part| part.from).collect(),
+            Work::CheckIndex { index, .. } => vec![*index],
+            Work::Print { values, .. } => values.clone(),
+            Work::Constant { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether devices read each other's blocks.
+    pub fn is_collective(&self) -> bool {
+        match self {
+            Work::Exchange { .. } | Work::Reduce { .. } | Work::Permute { .. } | Work::Fetch { .. } => true,
+            Work::Product { product, .. } => product.ring.is_some(),
+            Work::Kernel { .. }
+            | Work::Alias { .. }
+            | Work::Copy { .. }
+            | Work::Constant { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => false,
+        }
+    }
+
+    /// The values that it writes.
+    pub fn writes(&self) -> Vec<Value> {
+        match self {
+            Work::Kernel { kernel, buffers, .. } => {
+                let pairs = buffers.iter().zip(&kernel.buffers);
+                pairs.filter(|(_, slot)| slot.written).map(|(&value, _)| value).collect()
+            }
+            Work::Product { product, .. } => vec![product.c],
+            Work::Constant { to, .. }
+            | Work::Alias { to, .. }
+            | Work::Copy { to, .. }
+            | Work::Permute { to, .. }
+            | Work::CheckIndex { to, .. } => {
+                vec![*to]
+            }
+            Work::Exchange { to, .. } | Work::Reduce { to, .. } => vec![to.value],
+            Work::Fetch { parts, .. } => parts.iter().map(|part| part.to).collect(),
+            Work::Print { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The layout of a value as the runtime knows it. Inside `manual` it is that of the local array.
+pub fn layout_of(ty: &Type) -> Layout {
+    debug_assert!(!ty.sharding.has_frames(), "only windows and local ops work on blocks of another dimension");
+    let dims = ty.shape().iter().zip(&ty.sharding.dims);
+    let dims = dims.map(|(&size, dim)| LayoutDim { size, axes: dim.axes.clone() }).collect();
+    Layout { dtype: ty.dtype(), dims }
+}
+
+/// Types of the values that an op needed in between, in the order of their making. A list that only grows, so that a type can
+/// be looked at while more are added.
+#[derive(Debug, Default)]
+pub struct Temporaries {
+    /// The number of the first one as a value.
+    pub first: u32,
+    head: OnceCell<Box<Temporary>>,
+}
+
+#[derive(Debug)]
+struct Temporary {
+    ty: Type,
+    next: OnceCell<Box<Temporary>>,
+}
+
+impl Temporaries {
+    pub fn starting_at(first: u32) -> Temporaries {
+        Temporaries { first, head: OnceCell::new() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Temporary> {
+        std::iter::successors(self.head.get(), |temporary| temporary.next.get()).map(|temporary| &**temporary)
+    }
+
+    pub fn ty(&self, value: Value) -> Option<&Type> {
+        let position = value.0.checked_sub(self.first)?;
+        self.iter().nth(position as usize).map(|temporary| &temporary.ty)
+    }
+
+    fn add(&self, ty: Type) -> Value {
+        let position = self.iter().count();
+        let end = self.iter().last().map_or(&self.head, |last| &last.next);
+        end.set(Box::new(Temporary { ty, next: OnceCell::new() })).expect("the end of the list is empty");
+        Value(self.first + position as u32)
+    }
+
+    pub fn types(&self) -> Vec<Type> {
+        self.iter().map(|temporary| temporary.ty.clone()).collect()
+    }
+}
+
+/// Where ops put their work. One is made for each statement that is not fused away.
+pub struct Lowering<'a> {
+    pub func: &'a Func,
+    pub mesh: &'a Mesh,
+    pub inlined: &'a [Option<&'a Stmt>],
+    pub work: Vec<Work>,
+    /// Values that ops needed in between, numbered after all others.
+    pub temporaries: &'a Temporaries,
+    pub origin: Origin,
+}
+
+impl<'a> Lowering<'a> {
+    pub fn kernel(&self) -> KernelBuilder<'a> {
+        let context =
+            KernelContext { func: self.func, mesh: self.mesh, inlined: self.inlined, temporaries: self.temporaries };
+        KernelBuilder::new(context, self.origin.span)
+    }
+
+    /// The kernel is complete: its first dimension, if it is not reduced, is the one that is divided among workers.
+    pub fn run(&mut self, builder: KernelBuilder<'_>) {
+        let mut kernel = builder.kernel;
+        kernel.range_dim = kernel.dims.first().is_some_and(|dim| !dim.reduced);
+        let (buffers, origin) = (builder.values, self.origin.clone());
+        self.work.push(Work::Kernel { kernel, buffers, cutout: None, origin });
+    }
+
+    pub fn product(&mut self, product: Product) {
+        self.work.push(Work::Product { product, origin: self.origin.clone() });
+    }
+
+    pub fn alias(&mut self, from: Value, to: Value) {
+        self.work.push(Work::Alias { from, to });
+    }
+
+    /// The buffer of `to` has these bytes whenever the program runs.
+    pub fn constant(&mut self, to: Value, bytes: Vec<u8>) {
+        self.work.push(Work::Constant { to, bytes });
+    }
+
+    /// The same bytes in another buffer; both have the same block shape.
+    pub fn copy(&mut self, from: Value, to: Value) {
+        self.work.push(Work::Copy { from, to, origin: self.origin.clone() });
+    }
+
+    /// Every device fetches its block of `to` from the devices that differ from it along `group` only.
+    pub fn exchange(&mut self, kind: CollectiveKind, group: AxisSet, from: Side, to: Side) {
+        self.work.push(Work::Exchange { kind, group, from, to, counts: true, origin: self.origin.clone() });
+    }
+
+    /// Combines the partial values of the devices along `reduce`, which is part of `group`.
+    pub fn reduce(
+        &mut self,
+        kind: CollectiveKind,
+        op: ReduceOp,
+        group: AxisSet,
+        reduce: AxisSet,
+        from: Side,
+        to: Side,
+    ) {
+        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, counts: true, origin: self.origin.clone() });
+    }
+
+    /// All work so far is one collective: only the first part counts.
+    pub fn join(&mut self) {
+        for work in self.work.iter_mut().skip(1) {
+            if let Work::Exchange { counts, .. } | Work::Reduce { counts, .. } = work {
+                *counts = false;
+            }
+        }
+    }
+
+    /// Whole buffers between the positions along `axes`: `source` says for each one whose it receives; None: zeros.
+    pub fn permute(&mut self, axes: Vec<u8>, source: Vec<Option<u32>>, from: Value, to: Value) {
+        self.work.push(Work::Permute { axes, source, from, to, origin: self.origin.clone() });
+    }
+
+    /// Every device fetches parts of other devices' blocks; `bytes` is the most that one provides.
+    pub fn fetch(&mut self, kind: CollectiveKind, group: AxisSet, parts: Vec<Fetch>, bytes: u64) {
+        self.work.push(Work::Fetch { kind, group, parts, bytes, origin: self.origin.clone() });
+    }
+
+    /// `to` (an i64 scalar) is the checked index; the program stops where `len` places from `index` on are not among `0..extent`, nor are
+    /// when counted from the end.
+    pub fn check_index(&mut self, index: Value, (extent, len): (i64, i64), to: Value) {
+        self.work.push(Work::CheckIndex { index, extent, len, to, origin: self.origin.clone() });
+    }
+
+    pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {
+        self.work.push(Work::Print { text, values, asserts, origin: self.origin.clone() });
+    }
+
+    pub fn ty(&self, value: Value) -> &'a Type {
+        self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
+    }
+
+    /// A buffer for in between, in this layout. It is not zeroed.
+    pub fn temporary(&mut self, ty: Type) -> Value {
+        self.temporaries.add(ty)
+    }
+
+    /// As [`Lowering::temporary`], with the layout of another value of the same shape.
+    pub fn temporary_like(&mut self, value: Value, dtype: DType) -> Value {
+        let mut ty = self.ty(value).clone();
+        ty.array = ArrayType::new(dtype, ty.shape());
+        self.temporary(ty)
+    }
+}

@@ -1,0 +1,119 @@
+//! `broadcast_to(x, shape)`: NumPy broadcasting to a given shape. `zeros`, `ones` and `full` are broadcasts of a number.
+//!
+//! Factors: as elementwise; a dimension that is stretched is new, so it splits freely. Nothing moves.
+
+use super::reshard::with_layout;
+use super::shape::MAX_ELEMENTS;
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::Args;
+use crate::call::errors::too_large;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::ops::constant::Constant;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broadcast {
+    pub shape: Vec<usize>,
+}
+
+impl Rules for Broadcast {
+    fn name(&self) -> &'static str {
+        "broadcast_to"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let from = &args[0].shape;
+        let fits = from.len() <= self.shape.len()
+            && from.iter().rev().zip(self.shape.iter().rev()).all(|(&size, &wanted)| size == wanted || size == 1);
+        if !fits {
+            let message = format!("{} cannot be broadcast to shape {}", args[0], shape::display(&self.shape));
+            let help = "aligned at the end, sizes must be equal, or the operand's 1";
+            return Err(Mismatch::new(Code::E0204, message).help(help));
+        }
+        Ok(vec![ArrayType::new(args[0].dtype, &self.shape)])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        Factors::elementwise(&[&args[0].shape], &results[0].shape)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let from = args[0].shape();
+        let offset = self.shape.len() - from.len();
+        let strides = shape::strides(from);
+        let bits = shape::indices(&self.shape).map(|index| {
+            let dims = from.iter().zip(&strides).zip(&index[offset..]);
+            args[0].bits[dims.map(|((&size, &stride), &at)| if size == 1 { 0 } else { at * stride }).sum::<usize>()]
+        });
+        Ok(vec![Array::new(ArrayType::new(args[0].dtype(), &self.shape), bits.collect())])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("broadcast_to({}, {})", args[0], shape::tuple(&self.shape))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let from = kernel.context.ty(stmt.args[0]);
+        let offset = index.len() - from.rank();
+        let dims = from.shape().iter().enumerate();
+        let index: Vec<Affine> = dims
+            .map(
+                |(dim, &size)| {
+                    if size == self.shape[offset + dim] { index[offset + dim].clone() } else { Affine::constant(0) }
+                },
+            )
+            .collect();
+        kernel.operand(stmt.args[0], &index)
+    }
+}
+
+/// A value stretched to a shape; itself where it has that shape.
+pub fn broadcast(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
+    if build.ty(value).shape() == to {
+        return Ok(value);
+    }
+    build.emit1(Broadcast { shape: to.to_vec() }, &[value])
+}
+
+/// An array of one number.
+pub fn filled(build: &mut Builder, dtype: DType, bits: u64, to: &[usize]) -> Result<Value, Diagnostic> {
+    let number = build.emit1(Constant::scalar(dtype, bits), &[])?;
+    broadcast(build, number, to)
+}
+
+/// Sizes given in a call: none may be negative, or larger than any array.
+pub(super) fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
+    let size = |&size: &i64| match usize::try_from(size) {
+        Ok(size) if size <= MAX_ELEMENTS => Ok(size),
+        Ok(_) => Err(too_large(args.span)),
+        Err(_) => Err(Diagnostic::error(Code::E0205, args.span, format!("a size cannot be negative, as {size} is"))),
+    };
+    given.iter().map(size).collect()
+}
+
+impl Call for Broadcast {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let given = args.ints("shape")?;
+        let to = sizes(&given, args)?;
+        let value = broadcast(build, value, &to)?;
+        with_layout(args, build, value)
+    }
+}

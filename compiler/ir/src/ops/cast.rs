@@ -1,0 +1,149 @@
+//! Conversion of the element type: `f32(x)`, `cast(x, bf16)`.
+//!
+//! Elementwise: every dimension passes through. Integers wrap, floats to integers saturate with NaN becoming 0, and bool is
+//! "not zero"; see `number::cast`.
+
+use super::constant::Constant;
+use super::promote::{self, Operand};
+use super::{Call, Mismatch, Rules};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cast {
+    pub to: DType,
+}
+
+impl Rules for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let from = args[0].dtype;
+        if number::cast(from, self.to, 0).is_none() {
+            let message = format!("{} does not convert to {}", from.name(), self.to.name());
+            return Err(Mismatch::new(Code::E0215, message));
+        }
+        Ok(vec![args[0].with_dtype(self.to)])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        Factors::elementwise(&[&args[0].shape], &results[0].shape)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let from = args[0].dtype();
+        let bits = args[0].bits.iter().map(|&bits| number::cast(from, self.to, bits).unwrap_or(0)).collect();
+        Ok(vec![Array::new(args[0].ty.with_dtype(self.to), bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("{}({})", self.to.name(), args[0])
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let from = kernel.context.ty(stmt.args[0]).dtype();
+        let arg = kernel.operand(stmt.args[0], index);
+        kernel.cast(from, self.to, arg)
+    }
+}
+
+/// `f32(x)` and its like, of an array or a literal. A conversion is always a statement; a literal becomes a constant.
+pub fn convert(build: &mut Builder, to: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+    match term {
+        Term::Array(value) if build.ty(*value).dtype() == to => Ok(*value),
+        Term::Array(value) => build.emit1(Cast { to }, &[*value]),
+        Term::List(_) if promote::holds_array(term) => {
+            let stacked = build.materialize(term, None, span)?;
+            promote::cast(build, stacked, to)
+        }
+        Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
+            let converted = convert_literal(term, to);
+            build.materialize(&converted, Some(to), span)
+        }
+        other => {
+            let message = format!("{} cannot be converted to {}", other.describe(), to.name());
+            Err(Diagnostic::error(Code::E0210, span, message))
+        }
+    }
+}
+
+/// A literal cut to what the type holds, so that it fits exactly: `u8(300)` is 44 and `i32(2.9)` is 2.
+fn convert_literal(term: &Term, to: DType) -> Term {
+    match term {
+        Term::List(items) => Term::List(items.iter().map(|item| convert_literal(item, to)).collect()),
+        Term::Float(value) if to.is_integer() => {
+            let bits = number::cast(DType::F64, to, value.to_bits()).unwrap_or(0);
+            Term::Int(number::to_int(to, bits))
+        }
+        Term::Float(value) if to == DType::Bool => Term::Bool(*value != 0.0),
+        Term::Int(value) if to.is_integer() => Term::Int(number::to_int(to, number::from_int(to, *value))),
+        Term::Int(value) if to == DType::Bool => Term::Bool(*value != 0),
+        other => other.clone(),
+    }
+}
+
+impl Call for Cast {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.required("x")?;
+        let to = args.ty("dtype")?;
+        if to.array.rank() != 0 {
+            return Err(Diagnostic::error(Code::E0210, args.span, "`cast` takes an element type such as bf16"));
+        }
+        Ok(Term::Array(convert(build, to.array.dtype, (&value.term, value.span))?))
+    }
+}
+
+impl Constant {
+    /// A scalar literal of the given type, from a float.
+    pub fn float(dtype: DType, value: f64) -> Constant {
+        let bits =
+            if dtype.is_float() { number::from_float(dtype, value) } else { number::from_int(dtype, value as i128) };
+        Constant::scalar(dtype, bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing;
+    use spmdc_grammar::span::Span;
+
+    #[test]
+    fn arrays_convert_and_literals_become_constants() {
+        let mut build = testing::builder();
+        let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
+        let y = convert(&mut build, DType::I8, (&x, Span::default())).unwrap();
+        assert_eq!(build.ty(y).array, ArrayType::new(DType::I8, &[2]));
+        let list = Term::List(vec![Term::Float(2.9), Term::Int(300)]);
+        convert(&mut build, DType::U8, (&list, Span::default())).unwrap();
+        let stmts = &build.innermost().stmts;
+        let printed = stmts[1].op.rules().print(&[], &Mesh::default());
+        assert_eq!(printed, "u8([2, 44])");
+        assert_eq!(stmts.len(), 2);
+    }
+
+    #[test]
+    fn elements_convert() {
+        let x = Array::from_floats(DType::F32, &[3], &[-1.5, f64::NAN, 300.0]);
+        let y = Cast { to: DType::U8 }.eval(&[&x]).unwrap();
+        assert_eq!(y[0].ints(), [0, 0, 255]);
+    }
+}

@@ -1,0 +1,99 @@
+//! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
+
+use super::{Collective, axis_set, dimension, factors, join, manual_axes, sides};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::lower::work::Lowering;
+use crate::ops::reshard::{Reshard, is_step};
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::CollectiveKind;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PAllGather {
+    pub axes: Vec<u8>,
+    pub dim: usize,
+    /// How many devices take part.
+    pub members: usize,
+}
+
+impl Rules for PAllGather {
+    fn name(&self) -> &'static str {
+        "all_gather"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut result = args[0].clone();
+        result.shape[self.dim] *= self.members;
+        Ok(vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[self.dim])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![join(&vec![args[0]; self.members], self.dim)])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("all_gather({}, {}, axis={})", args[0], mesh.display_axes(&self.axes), self.dim)
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.minus(axis_set(&self.axes))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let (mut from, to) = sides(lowering, stmt);
+        from.layout.dims[self.dim].size *= self.members;
+        from.layout.dims[self.dim].axes = self.axes.clone();
+        lowering.exchange(CollectiveKind::AllGather, axis_set(&self.axes), from, to);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::AllGather, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+impl Collective for PAllGather {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        let parts: Vec<&Array> = members.iter().map(|member| member[0]).collect();
+        vec![join(&parts, self.dim); members.len()]
+    }
+}
+
+impl Call for PAllGather {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        // In dumps, `all_gather(v, P(...))` is the step of a reshard.
+        if is_step(args, build)? {
+            return Reshard::call(name, args, build);
+        }
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        let dim = args.optional_int("axis")?.unwrap_or(0);
+        let dim = dimension(name, dim, build.ty(value).rank(), build)?;
+        let members = build.mesh.size_of(&axes);
+        Ok(Term::Array(build.emit1(PAllGather { axes, dim, members }, &[value])?))
+    }
+}

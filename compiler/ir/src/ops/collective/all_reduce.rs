@@ -1,0 +1,147 @@
+//! `psum`, `pmean`, `pmax`, `pmin`: combines the local values of the devices along the axes, so that all have the result.
+//!
+//! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
+
+use super::{Collective, axis_set, factors, manual_axes, sides};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::lower::work::Lowering;
+use crate::ops::constant::{Constant, float_bits};
+use crate::ops::elementwise::Binary;
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::{CollectiveKind, ReduceOp};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PAllReduce {
+    pub op: ReduceOp,
+    pub axes: Vec<u8>,
+}
+
+/// Combines two elements as a reduction across devices does.
+pub(super) fn combine(op: ReduceOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
+    let op = match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Product => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Maximum,
+        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+    };
+    number::eval_binary(op, dtype, lhs, rhs).unwrap_or(0)
+}
+
+/// All members' values combined, in order. Half-precision sums are kept in f32 until the end.
+pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
+    let first = members[0][0];
+    let dtype = first.dtype();
+    let wide = if matches!(dtype, DType::F16 | DType::Bf16) { DType::F32 } else { dtype };
+    let widened = |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).unwrap_or(0) };
+    let element = |index: usize| {
+        let start = widened(first.bits[index]);
+        let total =
+            members[1..].iter().fold(start, |total, member| combine(op, wide, total, widened(member[0].bits[index])));
+        if wide == dtype { total } else { number::cast(wide, dtype, total).unwrap_or(0) }
+    };
+    Array::new(first.ty.clone(), (0..first.bits.len()).map(element).collect())
+}
+
+impl Rules for PAllReduce {
+    fn name(&self) -> &'static str {
+        match self.op {
+            ReduceOp::Sum => "psum",
+            ReduceOp::Max => "pmax",
+            ReduceOp::Min => "pmin",
+            ReduceOp::Product => "pprod",
+            ReduceOp::And => "pall",
+            ReduceOp::Or => "pany",
+        }
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype == DType::Bool && self.op == ReduceOp::Sum {
+            let mismatch = Mismatch::new(Code::E0215, "bools cannot be summed over devices");
+            return Err(mismatch.help("convert first: psum(i32(x), X)"));
+        }
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("{}({}, {})", self.name(), args[0], mesh.display_axes(&self.axes))
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.minus(axis_set(&self.axes))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let group = axis_set(&self.axes);
+        let (from, to) = sides(lowering, stmt);
+        lowering.reduce(CollectiveKind::AllReduce, self.op, group, group, from, to);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::AllReduce, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+impl Collective for PAllReduce {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        vec![combined(self.op, members); members.len()]
+    }
+}
+
+impl Call for PAllReduce {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        let op = match name {
+            "pmax" => ReduceOp::Max,
+            "pmin" => ReduceOp::Min,
+            _ => ReduceOp::Sum,
+        };
+        let members = build.mesh.size_of(&axes);
+        let dtype = build.ty(value).dtype();
+        if name == "pmean" && !dtype.is_float() {
+            let message = format!("the mean of {} values is not of that type", dtype.name());
+            return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert first: pmean(f32(x), X)"));
+        }
+        let sum = build.emit1(PAllReduce { op, axes }, &[value])?;
+        if name != "pmean" {
+            return Ok(Term::Array(sum));
+        }
+        let count = build.emit1(Constant::scalar(dtype, float_bits(members as f64, dtype)), &[])?;
+        Ok(Term::Array(build.emit1(Binary(BinaryOp::Div), &[sum, count])?))
+    }
+}

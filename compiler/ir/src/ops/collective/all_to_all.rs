@@ -1,0 +1,129 @@
+//! `all_to_all(x, X, split=0, concat=1)`: each device cuts its value along one dimension, sends a part to every device, and joins what it
+//! receives along another.
+
+use super::reduce_scatter::divided;
+use super::{Collective, axis_set, cut, dimension, factors, join, manual_axes, sides};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::lower::work::Lowering;
+use crate::ops::reshard::{Reshard, is_step};
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PAllToAll {
+    pub axes: Vec<u8>,
+    pub split: usize,
+    pub concat: usize,
+    pub members: usize,
+}
+
+impl Rules for PAllToAll {
+    fn name(&self) -> &'static str {
+        "all_to_all"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut result = divided(args[0], self.split, self.members)?;
+        result.shape[self.concat] *= self.members;
+        Ok(vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[self.split, self.concat])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![self.eval_group(&vec![vec![args[0]]; self.members]).swap_remove(0)])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let axes = mesh.display_axes(&self.axes);
+        format!("all_to_all({}, {axes}, split={}, concat={})", args[0], self.split, self.concat)
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let (mut from, mut to) = sides(lowering, stmt);
+        let local = from.layout;
+        from.layout = self.layout(&local, true);
+        to.layout = self.layout(&local, false);
+        lowering.exchange(CollectiveKind::AllToAll, axis_set(&self.axes), from, to);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::AllToAll, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+impl PAllToAll {
+    /// The group's blocks as one array: the cut dimension becomes (receiver, rest), and a dimension for the sender stands before
+    /// the joined one. Before, a device has one sender; afterwards, one receiver. In memory both are the local blocks.
+    fn layout(&self, local: &Layout, along_sender: bool) -> Layout {
+        let axes = |here: bool| if here { self.axes.clone() } else { Vec::new() };
+        let mut dims = Vec::new();
+        for (dim, layout) in local.dims.iter().enumerate() {
+            if dim == self.concat {
+                dims.push(LayoutDim { size: self.members, axes: axes(along_sender) });
+            }
+            if dim == self.split {
+                dims.push(LayoutDim { size: self.members, axes: axes(!along_sender) });
+                dims.push(LayoutDim { size: layout.size / self.members, axes: Vec::new() });
+            } else {
+                dims.push(layout.clone());
+            }
+        }
+        Layout { dtype: local.dtype, dims }
+    }
+}
+
+impl Collective for PAllToAll {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        let sent: Vec<Vec<Array>> = members.iter().map(|member| cut(member[0], self.split, members.len())).collect();
+        let received = |receiver: usize| {
+            let parts: Vec<&Array> = sent.iter().map(|parts| &parts[receiver]).collect();
+            join(&parts, self.concat)
+        };
+        (0..members.len()).map(received).collect()
+    }
+}
+
+impl Call for PAllToAll {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        // In dumps, `all_to_all(v, P(...))` is the step of a reshard.
+        if is_step(args, build)? {
+            return Reshard::call(name, args, build);
+        }
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        let rank = build.ty(value).rank();
+        let split = dimension(name, args.int("split")?, rank, build)?;
+        let concat = dimension(name, args.int("concat")?, rank, build)?;
+        let members = build.mesh.size_of(&axes);
+        Ok(Term::Array(build.emit1(PAllToAll { axes, split, concat, members }, &[value])?))
+    }
+}

@@ -1,0 +1,93 @@
+//! `axis_index(X)`: this device's position along the axes, an i32 that varies over them. `axis_size(X)` is a constant.
+
+use super::{Collective, axis_set, manual_axes};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::Scalar;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisIndex {
+    pub axes: Vec<u8>,
+}
+
+impl Rules for AxisIndex {
+    fn name(&self) -> &'static str {
+        "axis_index"
+    }
+
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![ArrayType::scalar(DType::I32)])
+    }
+
+    fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        Factors { results: vec![Vec::new()], ..Factors::new() }
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![Array::scalar(DType::I32, 0)])
+    }
+
+    fn print(&self, _: &[String], mesh: &Mesh) -> String {
+        format!("axis_index({})", mesh.display_axes(&self.axes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {
+        let position = kernel.scalar_affine(Scalar::Coordinate(self.axes.clone()));
+        kernel.index(position, DType::I32)
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+impl Collective for AxisIndex {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn communicates(&self) -> bool {
+        false
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        (0..members.len()).map(|position| Array::scalar(DType::I32, position as u64)).collect()
+    }
+}
+
+impl Call for AxisIndex {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let axes = manual_axes(name, args, build)?;
+        if name == "axis_size" {
+            return Ok(Term::Int(build.mesh.size_of(&axes) as i128));
+        }
+        Ok(Term::Array(build.emit1(AxisIndex { axes }, &[])?))
+    }
+}

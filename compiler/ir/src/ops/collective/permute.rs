@@ -1,0 +1,141 @@
+//! `ppermute(x, X, ((0, 1), (1, 2)))` and the cyclic `pshift(x, X, 1)`: whole local values from device to device.
+//!
+//! A pair says from which position along the axes to which. Positions that nobody sends to get zeros.
+
+use super::{Collective, axis_set, factors, manual_axes};
+use crate::call::args::{Arg, Args};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::lower::work::Lowering;
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::CollectiveKind;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PPermute {
+    pub axes: Vec<u8>,
+    /// For each position along the axes, from which it receives.
+    pub source: Vec<Option<u32>>,
+}
+
+impl Rules for PPermute {
+    fn name(&self) -> &'static str {
+        "ppermute"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let pairs = self.source.iter().enumerate().filter_map(|(to, from)| from.map(|from| format!("({from}, {to})")));
+        let pairs: Vec<String> = pairs.collect();
+        format!("ppermute({}, {}, [{}])", args[0], mesh.display_axes(&self.axes), pairs.join(", "))
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.permute(self.axes.clone(), self.source.clone(), stmt.args[0], stmt.results[0]);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::CollectivePermute, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+impl Collective for PPermute {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        let received = |source: &Option<u32>| match source {
+            Some(from) => members[*from as usize][0].clone(),
+            None => Array::filled(members[0][0].ty.clone(), 0),
+        };
+        self.source.iter().map(received).collect()
+    }
+}
+
+/// The sources that pairs (from, to) describe, or what is wrong with the pairs.
+fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> {
+    let malformed = |message: String| Diagnostic::error(Code::E0505, pairs.span, message);
+    let (Term::Tuple(list) | Term::List(list)) = &pairs.term else {
+        return Err(malformed(format!(
+            "a permutation is a list of pairs such as ((0, 1), (1, 2)), not {}",
+            pairs.term.describe()
+        )));
+    };
+    let mut source = vec![None; members];
+    let mut sends = vec![false; members];
+    for pair in list {
+        let (from, to) = match pair {
+            Term::Tuple(ends) | Term::List(ends) => match ends.as_slice() {
+                [Term::Int(from), Term::Int(to)] => (*from, *to),
+                _ => return Err(malformed("each entry of a permutation is a pair of positions".to_string())),
+            },
+            other => {
+                return Err(malformed(format!(
+                    "each entry of a permutation is a pair of positions, not {}",
+                    other.describe()
+                )));
+            }
+        };
+        let position = |at: i128| {
+            usize::try_from(at)
+                .ok()
+                .filter(|&at| at < members)
+                .ok_or_else(|| malformed(format!("there is no position {at} among {members} devices")))
+        };
+        let (from, to) = (position(from)?, position(to)?);
+        if std::mem::replace(&mut sends[from], true) {
+            return Err(malformed(format!("position {from} sends twice")));
+        }
+        if source[to].replace(from as u32).is_some() {
+            return Err(malformed(format!("position {to} receives twice")));
+        }
+    }
+    Ok(source)
+}
+
+impl Call for PPermute {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        let members = build.mesh.size_of(&axes);
+        let source = if name == "pshift" {
+            let shift = args.int("shift")?;
+            (0..members as i64).map(|to| Some((to - shift).rem_euclid(members as i64) as u32)).collect()
+        } else {
+            sources(&args.required("perm")?, members)?
+        };
+        Ok(Term::Array(build.emit1(PPermute { axes, source }, &[value])?))
+    }
+}

@@ -1,0 +1,107 @@
+//! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes, of which each device keeps its own part.
+
+use super::all_reduce::combined;
+use super::{Collective, axis_set, cut, dimension, factors, manual_axes, sides};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::lower::work::Lowering;
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_abi::{CollectiveKind, ReduceOp};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PSumScatter {
+    pub axes: Vec<u8>,
+    pub dim: usize,
+    pub members: usize,
+}
+
+impl Rules for PSumScatter {
+    fn name(&self) -> &'static str {
+        "psum_scatter"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype == DType::Bool {
+            return Err(Mismatch::new(Code::E0215, "bools cannot be summed over devices"));
+        }
+        divided(args[0], self.dim, self.members).map(|result| vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[self.dim])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![cut(args[0], self.dim, self.members).swap_remove(0)])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("psum_scatter({}, {}, axis={})", args[0], mesh.display_axes(&self.axes), self.dim)
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let group = axis_set(&self.axes);
+        let (from, mut to) = sides(lowering, stmt);
+        to.layout = from.layout.clone();
+        to.layout.dims[self.dim].axes = self.axes.clone();
+        lowering.reduce(CollectiveKind::ReduceScatter, ReduceOp::Sum, group, group, from, to);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::ReduceScatter, axis_set(&self.axes)))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn group(&self) -> Option<&dyn Collective> {
+        Some(self)
+    }
+}
+
+/// A local type whose dimension is divided among the members of a group.
+pub(super) fn divided(ty: &ArrayType, dim: usize, members: usize) -> Result<ArrayType, Mismatch> {
+    if !ty.shape[dim].is_multiple_of(members) {
+        let message = format!("dimension {dim} of {ty} does not divide by the {members} devices of the group");
+        return Err(Mismatch::new(Code::E0503, message));
+    }
+    let mut result = ty.clone();
+    result.shape[dim] /= members;
+    Ok(result)
+}
+
+impl Collective for PSumScatter {
+    fn axes(&self) -> &[u8] {
+        &self.axes
+    }
+
+    fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
+        cut(&combined(ReduceOp::Sum, members), self.dim, members.len())
+    }
+}
+
+impl Call for PSumScatter {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        let dim = args.optional_int("axis")?.unwrap_or(0);
+        let dim = dimension(name, dim, build.ty(value).rank(), build)?;
+        let members = build.mesh.size_of(&axes);
+        Ok(Term::Array(build.emit1(PSumScatter { axes, dim, members }, &[value])?))
+    }
+}

@@ -1,0 +1,71 @@
+//! `pvary(x, X)`: marks a value as varying along the axes, although the devices still agree. Nothing moves.
+
+use super::{axis_set, factors, manual_axes};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::types::{ArrayType, AxisSet};
+use crate::lower::builder::KernelBuilder;
+use crate::ops::{Call, Mismatch, Rules};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PVary {
+    pub axes: Vec<u8>,
+}
+
+impl Rules for PVary {
+    fn name(&self) -> &'static str {
+        "pvary"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        factors(&args[0].shape, &results[0].shape, &[])
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("pvary({}, {})", args[0], mesh.display_axes(&self.axes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        kernel.operand(stmt.args[0], index)
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.axes = parts.axes(&self.axes);
+    }
+
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+}
+
+impl Call for PVary {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let axes = manual_axes(name, args, build)?;
+        Ok(Term::Array(build.emit1(PVary { axes }, &[value])?))
+    }
+}

@@ -1,0 +1,195 @@
+//! Several small collectives of one kind at once: `all_reduce(x, y, to=[P(_), P(_,_)])`.
+//!
+//! Each operand comes into a layout of its own, as by the step of a `reshard`; `combine_collectives` joins such steps. Only dumps name it.
+
+use super::reshard::{complete, lower_step};
+use super::{Mismatch, Reads, Rules};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::lower::work::Lowering;
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use crate::reshard::{self, Traffic};
+use spmdc_abi::{CollectiveKind, ReduceOp};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combined {
+    pub kind: CollectiveKind,
+    /// The layout of each result.
+    pub to: Vec<Sharding>,
+}
+
+/// What collectives must have in common to be one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Common {
+    pub kind: CollectiveKind,
+    /// Reports say one element type of a collective.
+    dtype: DType,
+    group: AxisSet,
+    /// The axes along which partial values are combined, and how.
+    reduce: AxisSet,
+    op: ReduceOp,
+}
+
+impl Common {
+    /// None for collectives in which every device has its own partners: two of them need not have the same.
+    pub fn of(kind: CollectiveKind, from: &Type, to: &Sharding, mesh: &Mesh) -> Option<Common> {
+        if matches!(kind, CollectiveKind::CollectivePermute | CollectiveKind::Transfer) {
+            return None;
+        }
+        let group = reshard::group(&from.array, &from.sharding, to, mesh);
+        let reduce = from.sharding.unreduced.minus(to.unreduced);
+        Some(Common { kind, dtype: from.dtype(), group, reduce, op: from.sharding.combine })
+    }
+}
+
+impl Rules for Combined {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let fits = args.len() == self.to.len() && args.iter().zip(&self.to).all(|(arg, to)| arg.rank() == to.rank());
+        if !fits || args.is_empty() {
+            return Err(Mismatch::new(Code::E0205, "every operand needs a layout of its rank"));
+        }
+        Ok(args.iter().map(|&arg| arg.clone()).collect())
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        for arg in args {
+            let dims: Vec<Vec<usize>> = arg.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+            rule.operands.push(dims.clone());
+            rule.results.push(dims);
+        }
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(args.iter().map(|&arg| arg.clone()).collect())
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        // How partial values combine follows from the operands.
+        let layout = |to: &Sharding| Sharding { combine: ReduceOp::Sum, ..to.clone() }.display(mesh);
+        let to: Vec<String> = self.to.iter().map(layout).collect();
+        format!("{}({}, to=[{}])", self.name(), args.join(", "), to.join(", "))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        stmt.args.iter().zip(&stmt.results).for_each(|(&from, &to)| lower_step(lowering, self.kind, from, to));
+        lowering.join();
+        Ok(())
+    }
+
+    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let (first, to) = (args.first()?, self.to.first()?);
+        Some((self.kind, reshard::group(&first.array, &first.sharding, to, mesh)))
+    }
+
+    /// The elements of all operands, one after another.
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let parts = args.iter().zip(results).map(|(from, to)| reshard::traffic(self.kind, from, to, mesh));
+        Some(parts.fold(Traffic { operand: vec![0], received: 0, total: 0 }, |sum, part| Traffic {
+            operand: vec![sum.operand[0] + part.operand.iter().product::<usize>()],
+            received: sum.received + part.received,
+            total: sum.total + part.total,
+        }))
+    }
+
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+        if let Err(mismatch) = self.infer(&arrays) {
+            return Some(Err(mismatch));
+        }
+        let parts = || args.iter().zip(&self.to);
+        let mut common = parts().map(|(arg, to)| Common::of(self.kind, arg, to, mesh));
+        let first = common.next().flatten();
+        if first.is_none() || common.any(|other| other != first) {
+            return Some(Err(Mismatch::new(Code::E0210, "these collectives have not enough in common to be one")));
+        }
+        Some(Ok(parts().map(|(&arg, to)| Type { sharding: to.clone(), ..arg.clone() }).collect()))
+    }
+}
+
+/// Reads `all_reduce(x, y, to=[P(_), P(_,_)])` in a dump.
+pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    let given = args.required("to")?;
+    let layouts = match given.term {
+        Term::List(layouts) | Term::Tuple(layouts) => layouts,
+        one => vec![one],
+    };
+    let mut operands = Vec::new();
+    for arg in args.positional() {
+        operands.push(build.materialize(&arg.term, None, arg.span)?);
+    }
+    let mut to = Vec::new();
+    for (layout, &operand) in layouts.iter().zip(&operands) {
+        let Term::Sharding(layout) = layout else {
+            let message = format!("`to` must be shardings such as [P(X, _)], not {}", layout.describe());
+            return Err(Diagnostic::error(Code::E0210, given.span, message));
+        };
+        to.push(complete(layout.sharding.clone(), build.ty(operand).rank(), given.span)?);
+    }
+    if to.len() != layouts.len() {
+        return Err(Diagnostic::error(Code::E0210, given.span, "there are more layouts than operands"));
+    }
+    Ok(Term::of_results(&build.emit(Combined { kind, to }, &operands)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    const Y: u8 = 1;
+
+    fn partial(shape: &[usize], combine: ReduceOp) -> Type {
+        let mut ty = Type::replicated(ArrayType::new(DType::F32, shape));
+        ty.sharding = ty.sharding.with_unreduced(AxisSet::of(Y.into()), combine);
+        ty
+    }
+
+    #[test]
+    fn traffic_adds_up_and_parts_are_alike() {
+        let mesh = testing::mesh();
+        let op =
+            Combined { kind: CollectiveKind::AllReduce, to: vec![Sharding::replicated(1), Sharding::replicated(2)] };
+        let (x, y) = (partial(&[16], ReduceOp::Sum), partial(&[4, 8], ReduceOp::Sum));
+        let results = op.result_types(&[&x, &y], &mesh).unwrap().unwrap();
+        assert_eq!(results[1], Type::replicated(y.array.clone()));
+        let results: Vec<&Type> = results.iter().collect();
+        assert_eq!(op.collective(&[&x, &y], &results, &mesh), Some((CollectiveKind::AllReduce, AxisSet::of(1))));
+        let traffic = op.traffic(&[&x, &y], &results, &mesh).unwrap();
+        // 3/2 of what the operands have, on each of 8 devices.
+        assert_eq!((traffic.operand, traffic.received, traffic.total), (vec![48], 288, 2304));
+        for other in [partial(&[4, 8], ReduceOp::Max), Type::replicated(y.array.clone())] {
+            assert!(op.result_types(&[&x, &other], &mesh).unwrap().is_err());
+        }
+        assert!(op.result_types(&[&x], &mesh).unwrap().is_err());
+    }
+
+    #[test]
+    fn whole_arrays_stay_as_they_are() {
+        let (x, y) = (integers(&[2], &[1, 2]), integers(&[1], &[3]));
+        let op = Combined { kind: CollectiveKind::AllGather, to: vec![Sharding::replicated(1); 2] };
+        assert_eq!(op.eval(&[&x, &y]).unwrap(), [x, y]);
+    }
+}

@@ -1,0 +1,175 @@
+//! `concatenate` and `stack`: arrays one after another along a dimension.
+//!
+//! Factors: each operand is a part of the joined dimension, and is needed where that part of the result lies; all other dimensions pass.
+
+use super::{Call, Mismatch, Rules, reshape, shape};
+use crate::call::args::{Arg, Args};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors, Part};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::lower::builder::table;
+use crate::lower::work::Lowering;
+use crate::ops::promote;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Concatenate {
+    pub axis: usize,
+}
+
+impl Rules for Concatenate {
+    fn name(&self) -> &'static str {
+        "concatenate"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let first = args[0];
+        let mut result = first.clone();
+        for other in &args[1..] {
+            let dims = || first.shape.iter().zip(&other.shape).enumerate();
+            let same = other.rank() == first.rank() && dims().all(|(dim, (a, b))| dim == self.axis || a == b);
+            if !same {
+                let message = format!("{first} and {other} cannot be joined along dimension {}", self.axis);
+                return Err(Mismatch::new(Code::E0205, message).help("all other dimensions must be equal"));
+            }
+            if other.dtype != first.dtype {
+                return Err(Mismatch::new(Code::E0203, format!("{first} and {other} have different element types")));
+            }
+            result.shape[self.axis] += other.shape[self.axis];
+        }
+        Ok(vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let kind = |dim| if dim == self.axis { FactorKind::Window } else { FactorKind::Pass };
+        let sizes = results[0].shape.iter().enumerate();
+        let dims: Vec<Vec<usize>> = sizes.map(|(dim, &size)| vec![rule.add(size, kind(dim))]).collect();
+        let mut start = 0;
+        for (operand, arg) in args.iter().enumerate() {
+            rule.operands.push(dims.clone());
+            rule.parts.push(Part { operand, dim: self.axis, start, step: 1 });
+            start += arg.shape[self.axis];
+        }
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let outer: usize = args[0].shape()[..self.axis].iter().product();
+        let mut ty = args[0].ty.clone();
+        ty.shape[self.axis] = args.iter().map(|arg| arg.shape()[self.axis]).sum();
+        let mut bits = Vec::with_capacity(ty.len());
+        for row in 0..outer {
+            for arg in args {
+                let len: usize = arg.shape()[self.axis..].iter().product();
+                bits.extend_from_slice(&arg.bits[row * len..(row + 1) * len]);
+            }
+        }
+        Ok(vec![Array::new(ty, bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("concatenate([{}], axis={})", args.join(", "), self.axis)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    /// A copy for each operand: what a device has of it is a part of its block of the result.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let result = stmt.results[0];
+        let mut at = 0;
+        for &arg in &stmt.args {
+            let size = lowering.ty(arg).shape()[self.axis];
+            if !lowering.ty(arg).shape().contains(&0) {
+                let mut kernel = lowering.kernel();
+                let (ty, to_ty) = (kernel.context.ty(arg), kernel.context.ty(result));
+                let from = kernel.block_dims(ty, false);
+                let (layout, mesh) = (&to_ty.sharding.dims[self.axis], kernel.context.mesh);
+                let blocks = layout.blocks(to_ty.shape()[self.axis], mesh);
+                let own = ty.sharding.dims[self.axis].blocks(size, mesh);
+                let distances =
+                    blocks.iter().zip(&own).map(|(block, own)| (at + own.start) as i64 - block.start as i64);
+                let distance = kernel.scalar_affine(table(&layout.axes, distances.collect()));
+                let mut to = from.clone();
+                to[self.axis] = to[self.axis].plus(&distance);
+                let elem = kernel.operand(arg, &from);
+                kernel.store(result, &to, elem);
+                lowering.run(kernel);
+            }
+            at += size;
+        }
+        Ok(())
+    }
+}
+
+/// The arrays of a list or tuple, brought to one element type.
+fn operands(args: &mut Args<'_>, build: &mut Builder) -> Result<Vec<Value>, Diagnostic> {
+    let arg = args.required("arrays")?;
+    let (Term::List(items) | Term::Tuple(items)) = &arg.term else {
+        let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
+        return Err(Diagnostic::error(Code::E0210, arg.span, message).help("write them in brackets: [a, b]"));
+    };
+    if items.is_empty() {
+        return Err(Diagnostic::error(Code::E0210, arg.span, format!("`{}` of no arrays", args.function)));
+    }
+    let operands: Vec<_> = items.iter().map(|item| (item, arg.span)).collect();
+    promote::promoted(build, &operands)
+}
+
+/// Arrays one after another; those that add nothing are left out.
+pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
+    if values.len() == 1 {
+        return Ok(values[0]);
+    }
+    Concatenate { axis }.infer(&build.func.arrays(values)).map_err(|mismatch| build.mismatch(mismatch))?;
+    let filled: Vec<Value> = values.iter().copied().filter(|&value| build.ty(value).shape()[axis] > 0).collect();
+    match filled.as_slice() {
+        [] => Ok(values[0]),
+        [one] => Ok(*one),
+        several => build.emit1(Concatenate { axis }, several),
+    }
+}
+
+impl Call for Concatenate {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let mut values = operands(args, build)?;
+        let nothing =
+            |arg: &Arg| arg.name.as_deref().is_none_or(|name| name == "axis") && matches!(arg.term, Term::Nothing);
+        if name == "concatenate" && args.rest.iter().any(nothing) {
+            // `axis=None` joins the flattened arrays.
+            args.take("axis");
+            for value in &mut values {
+                let len = build.ty(*value).array.len();
+                *value = reshape::reshape(build, *value, &[len])?;
+            }
+            return Ok(Term::Array(concatenate(build, &values, 0)?));
+        }
+        let axis = args.optional_int("axis")?.unwrap_or(0);
+        let rank = build.ty(values[0]).rank();
+        if name == "concatenate" {
+            let axis = shape::axis(axis, rank, args.span)?;
+            return Ok(Term::Array(concatenate(build, &values, axis)?));
+        }
+        let axis = shape::axis(axis, rank + 1, args.span)?;
+        let sizes = build.ty(values[0]).shape().to_vec();
+        for value in &mut values {
+            if build.ty(*value).shape() != sizes {
+                let (first, other) = (shape::display(&sizes), shape::display(build.ty(*value).shape()));
+                let message = format!("`stack` needs arrays of one shape, not {first} and {other}");
+                return Err(Diagnostic::error(Code::E0205, args.span, message));
+            }
+            let mut wider = sizes.clone();
+            wider.insert(axis, 1);
+            *value = reshape::reshape(build, *value, &wider)?;
+        }
+        Ok(Term::Array(concatenate(build, &values, axis)?))
+    }
+}

@@ -1,0 +1,234 @@
+//! Literals: numbers and lists of numbers.
+
+use super::{Mismatch, Rules};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::lower::work::Lowering;
+use crate::program::Stmt;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+
+/// An array known at compile time: a scalar, or the elements of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    pub array: Array,
+}
+
+impl Constant {
+    pub fn scalar(dtype: DType, bits: u64) -> Constant {
+        Constant { array: Array::scalar(dtype, bits) }
+    }
+
+    /// A number, bool, or nested list of them, of the given element type or the one that suits all elements.
+    pub fn from_term(term: &Term, dtype: Option<DType>, span: Span) -> Result<Constant, Diagnostic> {
+        let mut shape = Vec::new();
+        let mut leaves = Vec::new();
+        flatten(term, 0, &mut shape, &mut leaves, span)?;
+        let found = || leaves.iter().filter_map(|leaf| leaf.default_dtype()).max().unwrap_or(DType::F32);
+        let is_given = dtype.is_some();
+        let dtype = dtype.unwrap_or_else(found);
+        let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>();
+        let bits = bits.map_err(|error| match dtype {
+            // Nobody asked for 32 bits.
+            DType::I32 if !is_given => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
+            _ => error,
+        })?;
+        Ok(Constant { array: Array::new(ArrayType::new(dtype, &shape), bits) })
+    }
+}
+
+fn flatten<'a>(
+    term: &'a Term,
+    depth: usize,
+    shape: &mut Vec<usize>,
+    leaves: &mut Vec<&'a Term>,
+    span: Span,
+) -> Result<(), Diagnostic> {
+    let ragged = || Diagnostic::error(Code::E0205, span, "the rows of this list have different lengths");
+    match term {
+        Term::List(items) => {
+            if depth == shape.len() && leaves.is_empty() {
+                shape.push(items.len());
+            } else if shape.get(depth) != Some(&items.len()) {
+                return Err(ragged());
+            }
+            items.iter().try_for_each(|item| flatten(item, depth + 1, shape, leaves, span))
+        }
+        Term::Int(_) | Term::Float(_) | Term::Bool(_) if depth == shape.len() => {
+            leaves.push(term);
+            Ok(())
+        }
+        Term::Int(_) | Term::Float(_) | Term::Bool(_) => Err(ragged()),
+        other => {
+            Err(Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", other.describe())))
+        }
+    }
+}
+
+/// The least and the largest number of an integer type.
+fn range(dtype: DType) -> (i128, i128) {
+    let bits = dtype.size() as u32 * 8;
+    if dtype.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+fn fits(value: i128, dtype: DType) -> bool {
+    let (low, high) = range(dtype);
+    (low..=high).contains(&value)
+}
+
+/// The bits of a number that fills an array: as those of a literal, and any number but zero is true.
+pub fn filling_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
+    match *term {
+        Term::Int(value) if dtype == DType::Bool => Ok(u64::from(value != 0)),
+        Term::Float(value) if dtype == DType::Bool => Ok(u64::from(value != 0.0)),
+        ref term => number_bits(term, dtype, span),
+    }
+}
+
+/// The bits of a literal in an element type; an error where it does not fit.
+pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
+    let misfit = |text: String| {
+        Diagnostic::error(Code::E0218, span, format!("{text} is not a value of type {}", dtype.name()))
+            .help(format!("write {}(...) to convert", dtype.name()))
+    };
+    match *term {
+        Term::Bool(value) if dtype == DType::Bool => Ok(u64::from(value)),
+        Term::Bool(value) => number_bits(&Term::Int(i128::from(value)), dtype, span),
+        Term::Int(value) if dtype.is_float() => Ok(float_bits(value as f64, dtype)),
+        Term::Float(value) if dtype.is_float() => Ok(float_bits(value, dtype)),
+        Term::Int(value) if dtype.is_integer() => {
+            let (bits, (low, high)) = (dtype.size() as u32 * 8, range(dtype));
+            if value < low || value > high {
+                let message = format!("{value} does not fit into {}: its numbers are {low} to {high}", dtype.name());
+                let wider = [DType::I32, DType::I64, DType::U64].into_iter().find(|wider| fits(value, *wider));
+                return Err(Diagnostic::error(Code::E0218, span, message).help(match wider {
+                    Some(wider) => format!("{} has room for it; as a float it is f64({value}.0)", wider.name()),
+                    None => format!("no integer type has room for it; as a float it is f64({value}.0)"),
+                }));
+            }
+            Ok(value as u64 & (u64::MAX >> (64 - bits)))
+        }
+        Term::Int(value) => Err(misfit(value.to_string())),
+        Term::Float(value) => Err(misfit(format!("{value:?}"))),
+        ref other => {
+            Err(Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", other.describe())))
+        }
+    }
+}
+
+/// A number rounded to a float type, as bits.
+pub fn float_bits(value: f64, dtype: DType) -> u64 {
+    match dtype {
+        DType::F64 => value.to_bits(),
+        DType::F32 => u64::from((value as f32).to_bits()),
+        DType::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+        DType::Bf16 => u64::from(half::bf16::from_f64(value).to_bits()),
+        DType::Bool
+        | DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::Key => unreachable!("{} is not a float type", dtype.name()),
+    }
+}
+
+/// An element as a literal that reads back as the same bits; NaN and infinities are written as expressions.
+pub fn literal(dtype: DType, bits: u64) -> String {
+    let float = |value: f64, text: String| {
+        if value.is_nan() {
+            "(0.0 / 0.0)".to_string()
+        } else if value.is_infinite() {
+            if value > 0.0 { "1e999".to_string() } else { "-1e999".to_string() }
+        } else {
+            text
+        }
+    };
+    match dtype {
+        DType::Bool => (bits != 0).to_string(),
+        DType::I8 => (bits as i8).to_string(),
+        DType::I16 => (bits as i16).to_string(),
+        DType::I32 => (bits as i32).to_string(),
+        DType::I64 => (bits as i64).to_string(),
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Key => bits.to_string(),
+        DType::F16 => {
+            let value = half::f16::from_bits(bits as u16).to_f64();
+            float(value, format!("{value:?}"))
+        }
+        DType::Bf16 => {
+            let value = half::bf16::from_bits(bits as u16).to_f64();
+            float(value, format!("{value:?}"))
+        }
+        DType::F32 => {
+            let value = f32::from_bits(bits as u32);
+            float(f64::from(value), format!("{value:?}"))
+        }
+        DType::F64 => {
+            let value = f64::from_bits(bits);
+            float(value, format!("{value:?}"))
+        }
+    }
+}
+
+fn print_list(array: &Array, dim: usize, start: usize) -> String {
+    if dim == array.shape().len() {
+        return literal(array.dtype(), array.bits[start]);
+    }
+    let stride: usize = array.shape()[dim + 1..].iter().product();
+    let items = (0..array.shape()[dim]).map(|i| print_list(array, dim + 1, start + i * stride));
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+impl Rules for Constant {
+    fn name(&self) -> &'static str {
+        "constant"
+    }
+
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![self.array.ty.clone()])
+    }
+
+    fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        // A scalar fuses wherever it is used. A list lies whole on every device: it is small, and its users slice it freely.
+        let mut rule = Factors::new();
+        let dims = results[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect();
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![self.array.clone()])
+    }
+
+    fn print(&self, _: &[String], _: &Mesh) -> String {
+        format!("{}({})", self.array.dtype().name(), print_list(&self.array, 0, 0))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        self.array.shape().is_empty() || self.array.bits.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let size = self.array.dtype().size();
+        let bytes = self.array.bits.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(size)).collect();
+        lowering.constant(stmt.results[0], bytes);
+        Ok(())
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {
+        kernel.constant(self.array.dtype(), self.array.bits.first().copied().unwrap_or(0))
+    }
+}

@@ -1,0 +1,323 @@
+//! `dynamic_slice(x, (i, 0), (4, 16))` and `dynamic_update_slice(x, v, (i, 0))`: a region of a given size whose place is known only when
+//! the program runs.
+//!
+//! As in jax.lax, a start below zero counts from the end, and a region that would stick out is moved until it does not; nothing stops the
+//! program. Along a split dimension the devices contribute what they have of the region to a sum, as for a single index. A region that
+//! is replaced is written where it lies: see `update`.
+
+use super::elementwise::binary;
+use super::index::{are_checked, beginnings, checked};
+use super::promote::cast;
+use super::slice::{Range, slice};
+use super::update::{Places, Update, assigned};
+use super::{Call, Mismatch, Reads, Rules, shape};
+use crate::call::args::{Arg, Args};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::scalar::BinaryOp;
+
+/// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: so many places of dimensions 0 and 2, from i and j on. All of them exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicSlice {
+    /// Dimensions in order, and their sizes in the result.
+    pub dims: Vec<(usize, usize)>,
+}
+
+impl DynamicSlice {
+    /// The number of a dimension among those that are cut.
+    fn cut(&self, dim: usize) -> Option<usize> {
+        self.dims.iter().position(|&(cut, _)| cut == dim)
+    }
+}
+
+impl Rules for DynamicSlice {
+    fn name(&self) -> &'static str {
+        "dynamic_slice"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        are_checked(&args[1..])?;
+        let ordered = self.dims.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let fits = |&(dim, len): &(usize, usize)| args[0].shape.get(dim).is_some_and(|&size| len <= size);
+        if self.dims.len() + 1 != args.len() || !ordered || !self.dims.iter().all(fits) {
+            let message = format!("{} starts for the places {:?} of {}", args.len() - 1, self.dims, args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let mut shape = args[0].shape.clone();
+        self.dims.iter().for_each(|&(dim, len)| shape[dim] = len);
+        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let (mut operand, mut result) = (Vec::new(), Vec::new());
+        let found = match args[0].dtype {
+            DType::Key => FactorKind::Whole,
+            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
+            _ => FactorKind::Reduce(ReduceOp::Sum),
+        };
+        for (dim, &size) in args[0].shape.iter().enumerate() {
+            let cut = self.cut(dim).map(|at| self.dims[at].1);
+            let factor = rule.add(size, if cut.is_some() { found } else { FactorKind::Pass });
+            operand.push(vec![factor]);
+            result.push(vec![cut.map_or(factor, |len| rule.add(len, FactorKind::Pass))]);
+        }
+        rule.operands.push(operand);
+        rule.operands.resize(args.len(), Vec::new());
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
+        let ty = self.infer(&types).unwrap_or_default().pop().unwrap_or_else(|| args[0].ty.clone());
+        Ok(vec![Array::from_fn(ty, |index| {
+            let start = |dim: usize| {
+                self.cut(dim).map_or(0, |at| checked(args[1 + at], beginnings(args[0].shape()[dim], self.dims[at].1)))
+            };
+            let own: Vec<usize> = index.iter().enumerate().map(|(dim, &at)| start(dim) + at).collect();
+            args[0].get(&own)
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let (dims, sizes): (Vec<usize>, Vec<usize>) = self.dims.iter().copied().unzip();
+        format!("dynamic_slice({}, dims={}, sizes={})", args.join(", "), shape::tuple(&dims), shape::tuple(&sizes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let (from, to) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
+        let (mut own, mut tests) = (Vec::new(), Vec::new());
+        for (dim, at) in index.iter().enumerate() {
+            let Some(cut) = self.cut(dim) else {
+                own.push(at.clone());
+                continue;
+            };
+            let start = kernel.dynamic_index(stmt.args[1 + cut], beginnings(from.shape()[dim], self.dims[cut].1));
+            let place = kernel.global_index(to, dim, at).plus(&start);
+            own.push(kernel.index_in_block(from, dim, &place, &mut tests));
+        }
+        kernel.operand_if(stmt.args[0], &own, &tests)
+    }
+}
+
+/// Where a region begins along a dimension.
+enum Start {
+    Static(usize),
+    /// An i64 scalar with which all of the region exists.
+    Dynamic(Value),
+}
+
+/// The starts of a region, moved so that it lies inside.
+fn starts(build: &mut Builder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
+    let span = given.span;
+    let items = match given.term {
+        Term::Tuple(items) | Term::List(items) => items,
+        other => {
+            let message = format!("starts come as a tuple, one for each dimension, not as {}", other.describe());
+            return Err(Diagnostic::error(Code::E0210, span, message));
+        }
+    };
+    if items.len() != sizes.len() {
+        let message = format!("{} starts for {} dimensions", items.len(), sizes.len());
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    let dims = items.iter().zip(sizes.iter().zip(lens));
+    dims.map(|(item, (&size, &len))| start(build, item, (size, len), span)).collect()
+}
+
+fn start(build: &mut Builder, item: &Term, (size, len): (usize, usize), span: Span) -> Result<Start, Diagnostic> {
+    let room = (size - len) as i128;
+    match item {
+        Term::Int(at) => {
+            let at = if *at < 0 { at + size as i128 } else { *at };
+            Ok(Start::Static(at.clamp(0, room) as usize))
+        }
+        Term::Array(value) => {
+            let ty = build.ty(*value).array.clone();
+            if ty.rank() != 0 || !ty.dtype.is_integer() {
+                let message = format!("a start is an integer, not {ty}");
+                return Err(Diagnostic::error(Code::E0203, span, message));
+            }
+            if room == 0 {
+                return Ok(Start::Static(0));
+            }
+            let mut at = *value;
+            let step = |build: &mut Builder, op: BinaryOp, at: Value, by: i128| {
+                binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
+            };
+            if ty.dtype == DType::U64 {
+                // Half of them are no i64.
+                at = step(build, BinaryOp::Minimum, at, room)?;
+            }
+            at = cast(build, at, DType::I64)?;
+            // All bits of a negative number's sign, and with them the size.
+            let sign = step(build, BinaryOp::Shr, at, 63)?;
+            let more = step(build, BinaryOp::And, sign, size as i128)?;
+            at = binary(build, BinaryOp::Add, (&Term::Array(at), span), (&Term::Array(more), span))?;
+            at = step(build, BinaryOp::Maximum, at, 0)?;
+            Ok(Start::Dynamic(step(build, BinaryOp::Minimum, at, room)?))
+        }
+        other => {
+            let message = format!("a start is an integer, not {}", other.describe());
+            Err(Diagnostic::error(Code::E0210, span, message))
+        }
+    }
+}
+
+/// E0205 unless a region of these lengths fits into an array.
+fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnostic> {
+    if lens.len() == sizes.len() && lens.iter().zip(sizes).all(|(len, size)| len <= size) {
+        return Ok(());
+    }
+    let (lens, sizes) = (shape::display(lens), shape::display(sizes));
+    Err(Diagnostic::error(
+        Code::E0205,
+        span,
+        format!("a region of shape {lens} is no part of an array of shape {sizes}"),
+    ))
+}
+
+impl Call for DynamicSlice {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let instead = "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";
+        if let Some(dims) = args.take_in_dumps("dims", instead, build)? {
+            let dims = Args::new("dynamic_slice", args.span, vec![dims]).ints("dims")?;
+            let lens = args.ints("sizes")?;
+            let value = args.array(build, "operand")?;
+            let dims = shape::axes(&dims, build.ty(value).rank(), args.span)?;
+            let lens = lens.iter().map(|&len| usize::try_from(len).unwrap_or(usize::MAX));
+            let dims = dims.into_iter().zip(lens).collect();
+            let mut operands = vec![value];
+            for arg in args.positional() {
+                operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
+            }
+            return Ok(Term::Array(build.emit1(DynamicSlice { dims }, &operands)?));
+        }
+        let value = args.array(build, "operand")?;
+        let sizes = build.ty(value).shape().to_vec();
+        let starts = args.required("start_indices")?;
+        let lens = args.ints("slice_sizes")?;
+        let lens: Option<Vec<usize>> = lens.iter().map(|&len| usize::try_from(len).ok()).collect();
+        let negative = || Diagnostic::error(Code::E0218, args.span, "the size of a slice cannot be negative");
+        let lens = lens.ok_or_else(negative)?;
+        check_lens(&lens, &sizes, args.span)?;
+        let starts = self::starts(build, starts, &sizes, &lens)?;
+        let mut ranges = Vec::new();
+        let (mut dims, mut operands) = (Vec::new(), vec![value]);
+        for (dim, (start, &len)) in starts.into_iter().zip(&lens).enumerate() {
+            ranges.push(match start {
+                Start::Static(at) => Range::between(at, at + len),
+                Start::Dynamic(at) => {
+                    dims.push((dim, len));
+                    operands.push(at);
+                    Range::all(sizes[dim])
+                }
+            });
+        }
+        operands[0] = slice(build, value, &ranges)?;
+        if dims.is_empty() {
+            return Ok(Term::Array(operands[0]));
+        }
+        Ok(Term::Array(build.emit1(DynamicSlice { dims }, &operands)?))
+    }
+}
+
+/// `dynamic_update_slice(x, v, (i, 0))`
+pub struct DynamicUpdate;
+
+impl Call for DynamicUpdate {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "operand")?;
+        let ty = build.ty(value).array.clone();
+        let new = args.required("update")?;
+        let new = assigned(build, ty.dtype, (&new.term, new.span))?;
+        let lens = build.ty(new).shape().to_vec();
+        check_lens(&lens, &ty.shape, args.span)?;
+        let mut operands = vec![value, new];
+        let starts = args.required("start_indices")?;
+        let mut at = Vec::new();
+        for (start, &len) in self::starts(build, starts, &ty.shape, &lens)?.into_iter().zip(&lens) {
+            at.push(match start {
+                Start::Static(at) => Places::Range(Range::between(at, at + len)),
+                Start::Dynamic(at) => {
+                    operands.push(at);
+                    Places::Dynamic(len)
+                }
+            });
+        }
+        Ok(Term::Array(build.emit1(Update { at }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    fn called(name: &'static str, i: i128, region: Term, is_update: bool) -> Vec<i128> {
+        let mut build = testing::builder();
+        let x = testing::parameter(&mut build, DType::I32, &[5]);
+        let start = testing::parameter(&mut build, DType::I32, &[]);
+        let v = testing::parameter(&mut build, DType::I32, &[2]);
+        let starts = Term::Tuple(vec![Term::Array(start)]);
+        let args = if is_update { [Term::Array(x), Term::Array(v), starts] } else { [Term::Array(x), starts, region] };
+        let result = testing::call(&mut build, name, &args, &[]).unwrap();
+        let Term::Array(result) = result else { panic!("{result:?}") };
+        let arrays = [integers(&[5], &[0, 1, 2, 3, 4]), integers(&[], &[i]), integers(&[2], &[8, 9])];
+        testing::evaluate(&build, &[x, start, v], &arrays, result).ints()
+    }
+
+    #[test]
+    fn regions_are_moved_inside() {
+        let cut = |i| called("dynamic_slice", i, testing::ints(&[2]), false);
+        assert_eq!([cut(1), cut(4), cut(-2), cut(-9)], [[1, 2], [3, 4], [3, 4], [0, 1]]);
+        let put = |i| called("dynamic_update_slice", i, Term::Nothing, true);
+        assert_eq!([put(1), put(9), put(-4)], [[0, 8, 9, 3, 4], [0, 1, 2, 8, 9], [0, 8, 9, 3, 4]]);
+    }
+
+    #[test]
+    fn known_starts_are_slices() {
+        let mut build = testing::builder();
+        let x = Term::Array(testing::parameter(&mut build, DType::F32, &[8, 3]));
+        let starts = testing::ints(&[-3, 1]);
+        testing::call(&mut build, "dynamic_slice", &[x, starts, testing::ints(&[4, 3])], &[]).unwrap();
+        assert_eq!(testing::printed(&build), ["a[4:8, :]"]);
+    }
+
+    #[test]
+    fn a_region_must_fit() {
+        let code = |starts: &[i64], sizes: &[i64]| {
+            let mut build = testing::builder();
+            let x = Term::Array(testing::parameter(&mut build, DType::F32, &[8, 3]));
+            let args = [x, testing::ints(starts), testing::ints(sizes)];
+            testing::call(&mut build, "dynamic_slice", &args, &[]).unwrap_err().code
+        };
+        assert_eq!([code(&[0, 0], &[9, 1]), code(&[0], &[1, 1]), code(&[0, 0], &[1])], [Code::E0205; 3]);
+        assert_eq!(code(&[0, 0], &[-1, 1]), Code::E0218);
+    }
+}

@@ -1,0 +1,506 @@
+//! From the notation of `einsum` to statements, and the other products in its terms.
+//!
+//! Each operand is brought into shape first: dimensions of size 1 that meet larger ones vanish, repeated letters take the
+//! diagonal, letters that nobody else has are summed. Then two operands at a time are multiplied, the cheapest pair first.
+//! A product in which nothing is summed is an elementwise one, and fuses.
+
+use super::diagonal::{Diagonal, take};
+use super::{Einsum, spec};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::layout::mesh::AxisKind;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::ops::elementwise::Binary;
+use crate::ops::promote::{self, Operand};
+use crate::ops::reduce::{reduce, summed_in};
+use crate::ops::reshape::reshape;
+use crate::ops::reshard::{Reshard, complete};
+use crate::ops::transpose::transpose;
+use crate::ops::{Call, shape};
+use crate::program::Value;
+use crate::program::build::Builder;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::scalar::BinaryOp;
+use std::collections::BTreeMap;
+
+/// An operand on its way: its dimensions by their letters.
+#[derive(Clone, Debug)]
+struct Labelled {
+    value: Value,
+    labels: Vec<char>,
+}
+
+/// `out=P(...)` of a product, completed to the result's rank.
+#[derive(Clone, Debug, Default)]
+pub struct Out(Option<Sharding>);
+
+impl Out {
+    fn of_call(args: &mut Args<'_>, rank: impl FnOnce() -> usize) -> Result<Out, Diagnostic> {
+        match args.optional_sharding("out")? {
+            None => Ok(Out(None)),
+            Some((given, span)) => Ok(Out(Some(complete(given.sharding, rank(), span)?))),
+        }
+    }
+
+    /// What the operation itself must know: the explicit axes; dimensions are open as long as there are auto ones.
+    fn explicit(&self, build: &Builder) -> Option<Sharding> {
+        let given = self.0.as_ref()?;
+        let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
+        if explicit.is_empty() {
+            return None;
+        }
+        let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
+        let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
+        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, frame: None }).collect();
+        Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
+    }
+}
+
+/// The sum of products that the labels describe, of operands with one element type.
+pub fn contract(
+    build: &mut Builder,
+    operands: Vec<(Value, Vec<char>)>,
+    output: &[char],
+    out: &Out,
+) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(operands[0].0).dtype();
+    let mut sizes: BTreeMap<char, usize> = BTreeMap::new();
+    for (value, labels) in &operands {
+        for (&label, &size) in labels.iter().zip(build.ty(*value).shape()) {
+            let known = sizes.entry(label).or_insert(size);
+            if *known == 1 {
+                *known = size;
+            } else if size != 1 && size != *known {
+                let message = format!("dimension {label} has the sizes {known} and {size}");
+                return Err(Diagnostic::error(Code::E0205, build.span, message));
+            }
+        }
+    }
+    let sums = operands.iter().flat_map(|(_, labels)| labels).any(|label| !output.contains(label));
+    let inner = if sums { summed_in(dtype) } else { dtype };
+    let mut parts: Vec<Labelled> = Vec::new();
+    let all: Vec<Vec<char>> = operands.iter().map(|(_, labels)| labels.clone()).collect();
+    for (at, (value, labels)) in operands.into_iter().enumerate() {
+        let value = promote::cast(build, value, inner)?;
+        let others = || all.iter().enumerate().filter(|(other, _)| *other != at);
+        let alone = |label: &char| !output.contains(label) && !others().any(|(_, labels)| labels.contains(label));
+        parts.push(distinct(build, Labelled { value, labels }, &sizes, alone)?);
+    }
+    for at in 0..parts.len() {
+        let elsewhere = |label: &char| {
+            let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+            output.contains(label) || others.into_iter().any(|(_, part)| part.labels.contains(label))
+        };
+        let labels = &parts[at].labels;
+        let alone: Vec<usize> = (0..labels.len()).filter(|&dim| !elsewhere(&labels[dim])).collect();
+        if !alone.is_empty() {
+            let labels = labels.iter().copied().filter(|label| elsewhere(label)).collect();
+            let value = reduce(build, ReduceOp::Sum, parts[at].value, &alone, false)?;
+            parts[at] = Labelled { value, labels };
+        }
+    }
+    // What the last product already knows of the result's layout.
+    let mut told = None;
+    while parts.len() > 1 {
+        let (i, j) = cheapest(&parts, &sizes);
+        let rhs = parts.remove(j);
+        let lhs = parts.remove(i);
+        let last = parts.is_empty();
+        let kept = |label: &char| output.contains(label) || parts.iter().any(|part| part.labels.contains(label));
+        let result: Vec<char> = if last {
+            output.to_vec()
+        } else {
+            let both = lhs.labels.iter().chain(rhs.labels.iter().filter(|label| !lhs.labels.contains(label)));
+            both.filter(|label| kept(label)).copied().collect()
+        };
+        let explicit = if last { out.explicit(build) } else { None };
+        let sums = lhs.labels.iter().chain(&rhs.labels).any(|label| !result.contains(label));
+        let product = if sums {
+            told.clone_from(&explicit);
+            summed(build, lhs, rhs, result, explicit)?
+        } else {
+            elementwise(build, lhs, rhs, result)?
+        };
+        parts.insert(i, product);
+    }
+    let part = parts.swap_remove(0);
+    let order: Vec<usize> = output.iter().filter_map(|label| part.labels.iter().position(|l| l == label)).collect();
+    let value =
+        if order.windows(2).all(|pair| pair[0] < pair[1]) { part.value } else { transpose(build, part.value, &order)? };
+    let value = promote::cast(build, value, dtype)?;
+    match &out.0 {
+        Some(given) if told.as_ref() != Some(given) => build.emit1(Reshard::pin(given.clone()), &[value]),
+        _ => Ok(value),
+    }
+}
+
+/// An operand with every letter once, at its full size. Where it is a diagonal, letters that nobody else has are summed with it.
+fn distinct(
+    build: &mut Builder,
+    mut part: Labelled,
+    sizes: &BTreeMap<char, usize>,
+    alone: impl Fn(&char) -> bool,
+) -> Result<Labelled, Diagnostic> {
+    let shape = build.ty(part.value).shape().to_vec();
+    let kept: Vec<usize> = (0..shape.len()).filter(|&dim| shape[dim] == sizes[&part.labels[dim]]).collect();
+    if kept.len() < shape.len() {
+        part.value = reshape(build, part.value, &kept.iter().map(|&dim| shape[dim]).collect::<Vec<usize>>())?;
+        part.labels = kept.iter().map(|&dim| part.labels[dim]).collect();
+    }
+    let repeats = |label: &char| part.labels.iter().filter(|other| *other == label).count() > 1;
+    if part.labels.iter().any(repeats) {
+        let (diagonal, kept) = Diagonal::of_labels(&part.labels, alone);
+        part.value = take(build, part.value, diagonal)?;
+        part.labels = kept;
+    }
+    Ok(part)
+}
+
+/// The pair whose product takes the fewest multiplications; the earliest of several.
+fn cheapest(parts: &[Labelled], sizes: &BTreeMap<char, usize>) -> (usize, usize) {
+    let cost = |i: usize, j: usize| {
+        let more = parts[j].labels.iter().filter(|label| !parts[i].labels.contains(label));
+        parts[i].labels.iter().chain(more).map(|label| sizes[label] as f64).product::<f64>()
+    };
+    let mut best = (0, 1);
+    for i in 0..parts.len() {
+        for j in i + 1..parts.len() {
+            if cost(i, j) < cost(best.0, best.1) {
+                best = (i, j);
+            }
+        }
+    }
+    best
+}
+
+/// A product with a sum over the letters that the result lacks.
+fn summed(
+    build: &mut Builder,
+    lhs: Labelled,
+    rhs: Labelled,
+    result: Vec<char>,
+    out: Option<Sharding>,
+) -> Result<Labelled, Diagnostic> {
+    let text = |labels: &[char]| labels.iter().collect::<String>();
+    let op = Einsum { lhs: text(&lhs.labels), rhs: text(&rhs.labels), result: text(&result), out };
+    let value = build.emit1(op, &[lhs.value, rhs.value])?;
+    Ok(Labelled { value, labels: result })
+}
+
+/// A product in which nothing is summed: both operands with dimensions of size 1 where they have none, multiplied element by element.
+fn elementwise(build: &mut Builder, lhs: Labelled, rhs: Labelled, result: Vec<char>) -> Result<Labelled, Diagnostic> {
+    let mut factors = Vec::new();
+    for part in [lhs, rhs] {
+        let order: Vec<usize> = result.iter().filter_map(|label| part.labels.iter().position(|l| l == label)).collect();
+        let ordered = order.windows(2).all(|pair| pair[0] < pair[1]);
+        let value = if ordered { part.value } else { transpose(build, part.value, &order)? };
+        let mut sizes = build.ty(value).shape().iter().copied();
+        let stretched: Vec<usize> = result
+            .iter()
+            .map(|label| if part.labels.contains(label) { sizes.next().unwrap_or(1) } else { 1 })
+            .collect();
+        // Leading dimensions of size 1 are there by broadcasting.
+        let leading = result.iter().take_while(|label| !part.labels.contains(label)).count();
+        factors.push(reshape(build, value, &stretched[leading..])?);
+    }
+    let value = build.emit1(Binary(BinaryOp::Mul), &factors)?;
+    Ok(Labelled { value, labels: result })
+}
+
+/// Letters for dimensions that have no name in the source.
+fn letters(skipping: &'static str) -> impl Iterator<Item = char> {
+    ('a'..='z').chain('A'..='Z').filter(move |&letter| !skipping.contains(letter))
+}
+
+/// `lhs @ rhs`: matrices in the last two dimensions, batches before them broadcast; a vector is a row or a column.
+pub fn matmul(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    let values = promote::promoted(build, &[lhs, rhs])?;
+    let mut args = Args::new("@", build.span, Vec::new());
+    matmul_values(build, values[0], values[1], &mut args)
+}
+
+fn matmul_values(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+    let (ta, tb) = (build.ty(a).array.clone(), build.ty(b).array.clone());
+    let error = |message: String| Err(Diagnostic::error(Code::E0205, args.span, message));
+    if ta.rank() == 0 || tb.rank() == 0 {
+        return error(format!("a product of {ta} and {tb}: matrices or vectors are needed; use `*` for scalars"));
+    }
+    let (inner_a, inner_b) = (ta.shape[ta.rank() - 1], tb.shape[tb.rank().saturating_sub(2)]);
+    if inner_a != inner_b {
+        return error(format!("a product of {ta} and {tb}: the inner sizes {inner_a} and {inner_b} differ"));
+    }
+    let batches = ta.rank().max(tb.rank()).saturating_sub(2);
+    let batch: Vec<char> = letters("ijk").take(batches).collect();
+    let leading = |rank: usize| batch[batches - rank.saturating_sub(2)..].to_vec();
+    let mut output = batch.clone();
+    let (mut la, mut lb) = (leading(ta.rank()), leading(tb.rank()));
+    if ta.rank() > 1 {
+        la.push('i');
+        output.push('i');
+    }
+    la.push('k');
+    lb.push('k');
+    if tb.rank() > 1 {
+        lb.push('j');
+        output.push('j');
+    }
+    let batch_of = |shape: &[usize]| shape[..shape.len().saturating_sub(2)].to_vec();
+    shape::broadcast(&[&batch_of(&ta.shape), &batch_of(&tb.shape)]).map_err(|mismatch| build.mismatch(mismatch))?;
+    let out = Out::of_call(args, || output.len())?;
+    contract(build, vec![(a, la), (b, lb)], &output, &out)
+}
+
+/// The last dimension of `a` with the last but one of `b` (or its only one); every other dimension is the result's.
+fn dot(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+    let (ra, rb) = (build.ty(a).rank(), build.ty(b).rank());
+    if ra == 0 || rb == 0 {
+        return build.emit1(Binary(BinaryOp::Mul), &[a, b]);
+    }
+    tensordot(build, a, b, &[ra - 1], &[rb.saturating_sub(2)], args)
+}
+
+/// Sums over pairs of dimensions; the result has what is left of `a`, then what is left of `b`.
+fn tensordot(
+    build: &mut Builder,
+    a: Value,
+    b: Value,
+    axes_a: &[usize],
+    axes_b: &[usize],
+    args: &mut Args<'_>,
+) -> Result<Value, Diagnostic> {
+    let (ta, tb) = (build.ty(a).array.clone(), build.ty(b).array.clone());
+    for (&da, &db) in axes_a.iter().zip(axes_b) {
+        if ta.shape[da] != tb.shape[db] {
+            let message =
+                format!("a product of {ta} and {tb}: the inner sizes {} and {} differ", ta.shape[da], tb.shape[db]);
+            return Err(Diagnostic::error(Code::E0205, args.span, message));
+        }
+    }
+    let mut fresh = ('a'..='j').chain('A'..='Z');
+    let mut summed = 'k'..='z';
+    let too_many =
+        || Diagnostic::error(Code::E0205, args.span, format!("too many dimensions in a product of {ta} and {tb}"));
+    let mut la: Vec<Option<char>> = vec![None; ta.rank()];
+    let mut lb: Vec<Option<char>> = vec![None; tb.rank()];
+    for (&da, &db) in axes_a.iter().zip(axes_b) {
+        let label = summed.next().ok_or_else(too_many)?;
+        (la[da], lb[db]) = (Some(label), Some(label));
+    }
+    let mut output = Vec::new();
+    let mut name = |labels: Vec<Option<char>>| -> Result<Vec<char>, Diagnostic> {
+        let named = labels.into_iter().map(|label| match label {
+            Some(label) => Ok(label),
+            None => {
+                let label = fresh.next().ok_or_else(too_many)?;
+                output.push(label);
+                Ok(label)
+            }
+        });
+        named.collect()
+    };
+    let (la, lb) = (name(la)?, name(lb)?);
+    let out = Out::of_call(args, || output.len())?;
+    contract(build, vec![(a, la), (b, lb)], &output, &out)
+}
+
+pub struct Products;
+
+impl Call for Products {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        if name == "einsum" {
+            return einsum(args, build);
+        }
+        let (a, b) = (args.required("a")?, args.required("b")?);
+        let values = promote::promoted(build, &[(&a.term, a.span), (&b.term, b.span)])?;
+        let (a, b) = (values[0], values[1]);
+        let value = match name {
+            "matmul" => matmul_values(build, a, b, args)?,
+            "dot" => dot(build, a, b, args)?,
+            "outer" => {
+                let flat = |build: &mut Builder, value: Value| {
+                    let len = build.ty(value).array.len();
+                    reshape(build, value, &[len])
+                };
+                let (a, b) = (flat(build, a)?, flat(build, b)?);
+                let out = Out::of_call(args, || 2)?;
+                contract(build, vec![(a, vec!['i']), (b, vec!['j'])], &['i', 'j'], &out)?
+            }
+            _ => {
+                let (axes_a, axes_b) = tensordot_axes(args, build.ty(a).rank(), build.ty(b).rank())?;
+                tensordot(build, a, b, &axes_a, &axes_b, args)?
+            }
+        };
+        Ok(Term::Array(value))
+    }
+}
+
+/// `axes=` of `tensordot`: how many, or a list for each operand.
+fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
+    let given = args.take("axes");
+    let span = given.as_ref().map_or(args.span, |arg| arg.span);
+    let wrong = || {
+        let message = "`axes` must be a number of dimensions, or a pair of lists of dimensions";
+        Diagnostic::error(Code::E0210, span, message)
+    };
+    let list = |term: &Term, rank: usize| {
+        let terms = match term {
+            Term::Tuple(terms) | Term::List(terms) => terms.clone(),
+            one => vec![one.clone()],
+        };
+        let ints = terms.iter().map(|term| if let Term::Int(axis) = term { Ok(*axis as i64) } else { Err(wrong()) });
+        shape::axes(&ints.collect::<Result<Vec<i64>, _>>()?, rank, span)
+    };
+    match given.map(|arg| arg.term).unwrap_or(Term::Int(2)) {
+        Term::Int(count) => {
+            let count = usize::try_from(count).map_err(|_| wrong())?;
+            if count > ra.min(rb) {
+                let message = format!("{count} dimensions cannot be summed of arrays with {ra} and {rb}");
+                return Err(Diagnostic::error(Code::E0205, span, message));
+            }
+            Ok(((ra - count..ra).collect(), (0..count).collect()))
+        }
+        Term::Tuple(pair) | Term::List(pair) if pair.len() == 2 => {
+            let (axes_a, axes_b) = (list(&pair[0], ra)?, list(&pair[1], rb)?);
+            if axes_a.len() == axes_b.len() { Ok((axes_a, axes_b)) } else { Err(wrong()) }
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn einsum(args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    let text = args.string("subscripts")?;
+    let operands = args.positional();
+    let terms: Vec<(&Term, Span)> = operands.iter().map(|arg| (&arg.term, arg.span)).collect();
+    if terms.is_empty() {
+        return Err(Diagnostic::error(Code::E0201, args.span, "`einsum` needs operands after its text"));
+    }
+    let values = promote::promoted(build, &terms)?;
+    let ranks: Vec<usize> = values.iter().map(|&value| build.ty(value).rank()).collect();
+    let spec = spec::parse(&text, &ranks).map_err(|mismatch| build.mismatch(mismatch))?;
+    let out = Out::of_call(args, || spec.output.len())?;
+    let operands = values.into_iter().zip(spec.inputs).collect();
+    Ok(Term::Array(contract(build, operands, &spec.output, &out)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::eval::Array;
+    use crate::layout::types::DType;
+    use crate::ops::testing::{self, floats, int, integers, ints};
+
+    fn counted(shape: &[usize]) -> Array {
+        let len = shape.iter().product::<usize>();
+        floats(shape, &(1..=len).map(|i| i as f64).collect::<Vec<f64>>())
+    }
+
+    fn einsum(text: &str, arrays: &[Array]) -> Result<Array, Diagnostic> {
+        let text = Term::Str(text.to_string());
+        testing::run(
+            "einsum",
+            arrays,
+            |mut terms| {
+                terms.insert(0, text);
+                terms
+            },
+            &[],
+        )
+    }
+
+    fn statements(text: &str, shapes: &[&[usize]]) -> Vec<String> {
+        let mut build = testing::builder();
+        let mut terms = vec![Term::Str(text.to_string())];
+        terms.extend(shapes.iter().map(|shape| Term::Array(testing::parameter(&mut build, DType::F32, shape))));
+        testing::call(&mut build, "einsum", &terms, &[]).unwrap();
+        testing::printed(&build)
+    }
+
+    #[test]
+    fn one_product_is_one_statement() {
+        assert_eq!(statements("ik,kj->ij", &[&[2, 3], &[3, 4]]), ["einsum(\"ik,kj->ij\", a, b)"]);
+        assert_eq!(statements("...ij,jk->...ik", &[&[5, 2, 3], &[3, 4]]), ["einsum(\"Aij,jk->Aik\", a, b)"]);
+        assert_eq!(statements("bij->b", &[&[2, 3, 4]]), ["sum(a, axis=(1, 2))"]);
+        assert_eq!(statements("ij->ji", &[&[2, 3]]), ["transpose(a, (1, 0))"]);
+    }
+
+    #[test]
+    fn letters_of_one_operand_are_prepared() {
+        let lines = statements("iij,jk->ik", &[&[2, 2, 3], &[3, 4]]);
+        assert_eq!(lines, ["einsum(\"aab->ab\", a)", "einsum(\"ij,jk->ik\", a, b)"]);
+        assert_eq!(statements("ij,jkl->ik", &[&[2, 3], &[3, 4, 5]])[0], "sum(a, axis=(2,))");
+        let y = einsum("ii", &[counted(&[3, 3])]).unwrap();
+        assert_eq!(y.floats(), [15.0]);
+    }
+
+    #[test]
+    fn nothing_summed_is_elementwise() {
+        assert_eq!(statements("i,j->ij", &[&[2], &[3]]), ["reshape(a, (2, 1))", "a * b"]);
+        let y = testing::run("outer", &[integers(&[2], &[2, 3]), integers(&[2], &[5, 7])], |x| x, &[]).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[2, 2][..], vec![10, 14, 15, 21]));
+        let y = einsum("i,j->ji", &[counted(&[2]), counted(&[3])]).unwrap();
+        assert_eq!(y.floats(), [1.0, 2.0, 2.0, 4.0, 3.0, 6.0]);
+    }
+
+    #[test]
+    fn the_cheapest_pair_comes_first() {
+        let lines = statements("ab,bc,cd->ad", &[&[50, 50], &[50, 50], &[50, 1]]);
+        assert_eq!(lines, ["einsum(\"bc,cd->bd\", a, b)", "einsum(\"ab,bd->ad\", a, b)"]);
+        let arrays = [counted(&[2, 3]), counted(&[3, 2]), counted(&[2, 2])];
+        let all = einsum("ab,bc,cd->da", &arrays).unwrap();
+        let left = einsum("ab,bc->ac", &arrays[..2]).unwrap();
+        assert_eq!(all.bits, einsum("ac,cd->da", &[left, arrays[2].clone()]).unwrap().bits);
+    }
+
+    #[test]
+    fn sizes_of_one_broadcast() {
+        let y = einsum("ij,ij->j", &[counted(&[1, 2]), counted(&[3, 2])]).unwrap();
+        assert_eq!(y.floats(), [9.0, 24.0]);
+        assert_eq!(einsum("ij,ij->j", &[counted(&[2, 2]), counted(&[3, 2])]).unwrap_err().code, Code::E0205);
+    }
+
+    #[test]
+    fn matmul_takes_vectors_and_batches() {
+        let run = |a: &[usize], b: &[usize]| testing::run("matmul", &[counted(a), counted(b)], |x| x, &[]);
+        assert_eq!(run(&[2, 2], &[2, 2]).unwrap().floats(), [7.0, 10.0, 15.0, 22.0]);
+        assert_eq!(run(&[2], &[2, 2]).unwrap().floats(), [7.0, 10.0]);
+        assert_eq!(run(&[2, 2], &[2]).unwrap().floats(), [5.0, 11.0]);
+        assert_eq!(run(&[2], &[2]).unwrap().floats(), [5.0]);
+        let batched = run(&[2, 1, 2, 3], &[4, 3, 5]).unwrap();
+        assert_eq!(batched.shape(), [2, 4, 2, 5]);
+        let error = run(&[2, 3], &[1, 4]).unwrap_err();
+        assert_eq!((error.code, error.message.contains("inner sizes 3 and 1")), (Code::E0205, true));
+        assert_eq!(run(&[], &[2]).unwrap_err().code, Code::E0205);
+        assert_eq!(run(&[2, 2, 2], &[3, 2, 2]).unwrap_err().code, Code::E0204);
+    }
+
+    #[test]
+    fn small_types_are_summed_in_wider_ones() {
+        let bytes = |values: &[i128]| Array::from_ints(DType::I8, &[2], values);
+        let y = testing::run("dot", &[bytes(&[100, 100]), bytes(&[1, 1])], |x| x, &[]).unwrap();
+        assert_eq!((y.dtype(), y.ints()), (DType::I8, vec![200 - 256]));
+        let halves = |values: &[f64]| Array::from_floats(DType::F16, &[3], values);
+        let y = testing::run("dot", &[halves(&[2048.0, 1.0, 1.0]), halves(&[1.0; 3])], |x| x, &[]).unwrap();
+        assert_eq!((y.dtype(), y.floats()), (DType::F16, vec![2050.0]));
+        let bools = |values: &[i128]| Array::from_ints(DType::Bool, &[2], values);
+        let y = testing::run("dot", &[bools(&[1, 1]), bools(&[1, 1])], |x| x, &[]).unwrap();
+        assert_eq!((y.dtype(), y.ints()), (DType::Bool, vec![1]));
+    }
+
+    #[test]
+    fn dot_and_tensordot_keep_the_other_dimensions() {
+        let shape = |name, a: &[usize], b: &[usize], named: &[(&str, Term)]| {
+            testing::run(name, &[counted(a), counted(b)], |x| x, named).map(|y| y.ty.shape)
+        };
+        assert_eq!(shape("dot", &[2, 3], &[5, 3, 4], &[]).unwrap(), [2, 5, 4]);
+        assert_eq!(shape("dot", &[2, 3], &[], &[]).unwrap(), [2, 3]);
+        assert_eq!(shape("tensordot", &[2, 3, 4], &[3, 4, 5], &[]).unwrap(), [2, 5]);
+        let axes = Term::Tuple(vec![ints(&[0]), ints(&[-1])]);
+        assert_eq!(shape("tensordot", &[2, 3], &[4, 2], &[("axes", axes)]).unwrap(), [3, 4]);
+        assert_eq!(shape("tensordot", &[2], &[3], &[("axes", int(0))]).unwrap(), [2, 3]);
+        assert_eq!(shape("tensordot", &[2], &[3], &[("axes", int(1))]).unwrap_err().code, Code::E0205);
+    }
+}

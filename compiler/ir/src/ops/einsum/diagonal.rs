@@ -1,0 +1,373 @@
+//! Diagonals: `einsum("ii->i", x)`, `diag`, `trace`.
+//!
+//! Of the dimensions that are walked together the first one passes: the diagonal lies as it does. Where another one is split, each
+//! device has the part of the diagonal that lies in its block, and what adds nothing elsewhere, so that a sum over devices completes it. If
+//! the diagonal is summed itself, as in `trace`, each device sums what it has. All other dimensions pass through.
+
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::work::Lowering;
+use crate::ops::broadcast::broadcast;
+use crate::ops::concatenate::concatenate;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::{Binary, Compare, Select};
+use crate::ops::iota::Iota;
+use crate::ops::reduce::{Reduce, accumulated, summed_in};
+use crate::ops::slice::{Range, slice};
+use crate::ops::transpose::transpose;
+use crate::ops::{Call, Mismatch, Rules, promote, shape};
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::{ReduceOp, Scalar};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine, Elem};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+
+/// Takes the elements where dimensions of one number have equal indices, and sums some of the dimensions that are left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagonal {
+    /// For each operand dimension, the dimension of the diagonal it runs along; numbered by first occurrence.
+    pub dims: Vec<usize>,
+    /// Which of these are summed, in order; the others are the result's.
+    pub summed: Vec<usize>,
+}
+
+impl Diagonal {
+    /// From labels, some of which occur more than once; those that are `summed` vanish.
+    pub fn of_labels(labels: &[char], summed: impl Fn(&char) -> bool) -> (Diagonal, Vec<char>) {
+        let mut distinct: Vec<char> = Vec::new();
+        let dims = labels.iter().map(|label| match distinct.iter().position(|known| known == label) {
+            Some(known) => known,
+            None => {
+                distinct.push(*label);
+                distinct.len() - 1
+            }
+        });
+        let dims = dims.collect();
+        let (summed, kept): (Vec<usize>, Vec<usize>) = (0..distinct.len()).partition(|&dim| summed(&distinct[dim]));
+        let kept = kept.into_iter().map(|dim| distinct[dim]).collect();
+        (Diagonal { dims, summed }, kept)
+    }
+
+    /// The dimensions of the diagonal that the result has.
+    fn kept(&self) -> Vec<usize> {
+        let count = self.dims.iter().max().map_or(0, |last| last + 1);
+        (0..count).filter(|dim| !self.summed.contains(dim)).collect()
+    }
+
+    /// The operand dimensions that run along one of the diagonal's.
+    fn along(&self, dim: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.dims.len()).filter(move |&own| self.dims[own] == dim)
+    }
+
+    /// Whether an operand dimension lies as the result does.
+    fn leads(&self, own: usize) -> bool {
+        !self.summed.contains(&self.dims[own]) && self.along(self.dims[own]).next() == Some(own)
+    }
+
+    /// The diagonal before anything is summed.
+    fn whole(&self) -> Diagonal {
+        Diagonal { dims: self.dims.clone(), summed: Vec::new() }
+    }
+
+    fn sum(&self) -> Reduce {
+        Reduce::new(ReduceOp::Sum, &self.summed, false)
+    }
+
+    /// The element at places of the result's block and of the summed dimensions; `part` has, for each operand dimension that is
+    /// summed over, the place in this device's block.
+    fn element(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine], part: &[Option<Affine>]) -> Elem {
+        let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
+        let kept = self.kept();
+        let mut tests = Vec::new();
+        let mut own = Vec::new();
+        for (dim, part) in part.iter().enumerate() {
+            if let Some(place) = part {
+                own.push(place.clone());
+                continue;
+            }
+            let at = kept.iter().position(|&known| known == self.dims[dim]).unwrap_or(0);
+            if self.leads(dim) {
+                own.push(index[at].clone());
+                continue;
+            }
+            let place = kernel.global_index(result, at, &index[at]);
+            own.push(kernel.index_in_block(ty, dim, &place, &mut tests));
+        }
+        kernel.operand_if(stmt.args[0], &own, &tests)
+    }
+}
+
+/// What a device has of a diagonal: how long it is, and where it begins in the device's block along each of these dimensions.
+fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scalar>) {
+    let axes: Vec<u8> = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).copied().collect();
+    let parts = (0..mesh.size_of(&axes)).map(|position| {
+        let at = mesh.positions(&axes, position);
+        let block = |&dim: &usize| {
+            let layout = &ty.sharding.dims[dim];
+            layout.range(ty.shape()[dim], mesh.position(&layout.axes, &at), mesh)
+        };
+        let blocks: Vec<std::ops::Range<usize>> = dims.iter().map(block).collect();
+        let start = blocks.iter().map(|block| block.start).max().unwrap_or(0);
+        let end = blocks.iter().map(|block| block.end).min().unwrap_or(0);
+        let len = end.saturating_sub(start);
+        let begin = |block: &std::ops::Range<usize>| if len == 0 { 0 } else { (start - block.start) as i64 };
+        (len as i64, blocks.iter().map(begin).collect::<Vec<i64>>())
+    });
+    let parts: Vec<(i64, Vec<i64>)> = parts.collect();
+    let max = parts.iter().map(|(len, _)| *len).max().unwrap_or(0) as usize;
+    let begins = (0..dims.len()).map(|at| table(&axes, parts.iter().map(|(_, begins)| begins[at]).collect()));
+    (table(&axes, parts.iter().map(|(len, _)| *len).collect()), max, begins.collect())
+}
+
+/// Takes a diagonal. Of the dimensions that it runs along the first one that is known to be split leads.
+pub fn take(build: &mut Builder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
+    let layout = build.ty(value).sharding.clone();
+    let mut order: Vec<usize> = (0..diagonal.dims.len()).collect();
+    if !build.exact {
+        for first in 0..order.len() {
+            let is_split = |&dim: &usize| !layout.dims[dim].axes.is_empty();
+            if diagonal.leads(first)
+                && !is_split(&first)
+                && let Some(split) = diagonal.along(diagonal.dims[first]).find(is_split)
+            {
+                order.swap(first, split);
+            }
+        }
+    }
+    let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+    build.emit1(diagonal, &[value])
+}
+
+impl Rules for Diagonal {
+    fn name(&self) -> &'static str {
+        "einsum"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let ty = args[0];
+        let mut sizes: Vec<usize> = Vec::new();
+        for (&dim, &size) in self.dims.iter().zip(&ty.shape) {
+            match sizes.get(dim) {
+                None => sizes.push(size),
+                Some(&known) if known == size => {}
+                Some(known) => {
+                    let message = format!("the diagonal of {ty} runs along dimensions of sizes {known} and {size}");
+                    return Err(Mismatch::new(Code::E0205, message));
+                }
+            }
+        }
+        let diagonal = ArrayType { dtype: ty.dtype, shape: sizes };
+        if self.summed.is_empty() { Ok(vec![diagonal]) } else { self.sum().infer(&[&diagonal]) }
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let found = match args[0].dtype {
+            DType::Key => FactorKind::Whole,
+            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
+            _ => FactorKind::Reduce(ReduceOp::Sum),
+        };
+        let dims: Vec<usize> = results[0].shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        let kept = self.kept();
+        let operand = args[0].shape.iter().enumerate().map(|(own, &size)| {
+            let at = kept.iter().position(|&dim| dim == self.dims[own]).filter(|_| self.leads(own));
+            vec![at.map_or_else(|| rule.add(size, found), |at| dims[at])]
+        });
+        let operand = operand.collect();
+        rule.operands.push(operand);
+        rule.results.push(dims.into_iter().map(|factor| vec![factor]).collect());
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        if !self.summed.is_empty() {
+            let diagonal = self.whole().eval(args)?;
+            return self.sum().eval(&[&diagonal[0]]);
+        }
+        let mut shape = Vec::new();
+        for (&dim, &size) in self.dims.iter().zip(args[0].shape()) {
+            if dim == shape.len() {
+                shape.push(size);
+            }
+        }
+        let ty = ArrayType::new(args[0].dtype(), &shape);
+        Ok(vec![Array::from_fn(ty, |index| {
+            let own: Vec<usize> = self.dims.iter().map(|&dim| index[dim]).collect();
+            args[0].get(&own)
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let letter = |dim: usize| char::from(b'a' + dim as u8);
+        let operand: String = self.dims.iter().map(|&dim| letter(dim)).collect();
+        let result: String = self.kept().into_iter().map(letter).collect();
+        format!("einsum(\"{operand}->{result}\", {})", args[0])
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        self.summed.is_empty()
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        self.element(kernel, stmt, index, &vec![None; self.dims.len()])
+    }
+
+    /// The result's dimensions outside; inside what this device has of those that are summed.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mut kernel = lowering.kernel();
+        let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
+        let index = kernel.block_dims(result, false);
+        let mut part = vec![None; self.dims.len()];
+        for &dim in &self.summed {
+            let along: Vec<usize> = self.along(dim).collect();
+            let (len, max, begins) = own_part(ty, &along, kernel.context.mesh);
+            let place = kernel.dim(len, max, true);
+            for (own, begin) in along.into_iter().zip(begins) {
+                part[own] = Some(kernel.scalar_affine(begin).plus(&place));
+            }
+        }
+        let elem = self.element(&mut kernel, stmt, &index, &part);
+        kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, Combine::Reduce(ReduceOp::Sum));
+        lowering.run(kernel);
+        Ok(())
+    }
+}
+
+/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`; `diag(x)` takes that of a matrix, or makes a matrix of a vector.
+pub struct DiagonalCalls;
+
+impl Call for DiagonalCalls {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let offset = args.take(if name == "diag" { "k" } else { "offset" });
+        let offset = match offset.map(|arg| arg.term) {
+            None => 0,
+            Some(Term::Int(offset)) => offset as i64,
+            Some(other) => {
+                let message = format!("the offset of a diagonal is an integer, not {}", other.describe());
+                return Err(Diagnostic::error(Code::E0210, args.span, message));
+            }
+        };
+        let rank = build.ty(value).rank();
+        match (name, rank) {
+            ("diag", 1) => Ok(Term::Array(spread(build, value, offset)?)),
+            ("diag", 2) => Ok(Term::Array(diagonal(build, value, offset, false)?)),
+            ("trace", 2..) => {
+                let given = [args.optional_int("axis1")?.unwrap_or(0), args.optional_int("axis2")?.unwrap_or(1)];
+                let mut order = shape::axes(&given, rank, args.span)?;
+                let others: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
+                order.extend(others);
+                let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+                let dtype = accumulated(build.ty(value).dtype());
+                let value = promote::cast(build, value, summed_in(dtype))?;
+                let trace = diagonal(build, value, offset, true)?;
+                Ok(Term::Array(promote::cast(build, trace, dtype)?))
+            }
+            _ => {
+                let message = format!("`{name}` of an array with {rank} dimensions");
+                Err(Diagnostic::error(Code::E0205, args.span, message))
+            }
+        }
+    }
+}
+
+/// The diagonal along the first two dimensions, `offset` columns to the right, or the sum of it.
+fn diagonal(build: &mut Builder, value: Value, offset: i64, summed: bool) -> Result<Value, Diagnostic> {
+    let sizes = build.ty(value).shape().to_vec();
+    let (down, right) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
+    let len = sizes[0].saturating_sub(down).min(sizes[1].saturating_sub(right));
+    let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
+    ranges[0] = Range { start: if len == 0 { 0 } else { down }, step: 1, len };
+    ranges[1] = Range { start: if len == 0 { 0 } else { right }, step: 1, len };
+    let square = slice(build, value, &ranges)?;
+    let mut dims: Vec<usize> = (0..sizes.len() - 1).collect();
+    dims.insert(1, 0);
+    take(build, square, Diagonal { dims, summed: if summed { vec![0] } else { Vec::new() } })
+}
+
+/// A square matrix with the vector on its diagonal, `offset` columns to the right.
+fn spread(build: &mut Builder, value: Value, offset: i64) -> Result<Value, Diagnostic> {
+    let (len, dtype) = (build.ty(value).shape()[0], build.ty(value).dtype());
+    let size = len + offset.unsigned_abs() as usize;
+    let mut padded = value;
+    if offset != 0 {
+        let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+        let zeros = broadcast(build, zero, &[size - len])?;
+        let parts = if offset > 0 { [zeros, value] } else { [value, zeros] };
+        padded = concatenate(build, &parts, 0)?;
+    }
+    let mut place =
+        |shape: &[usize], axis: usize| build.emit1(Iota { ty: ArrayType::new(DType::I32, shape), axis }, &[]);
+    let (row, column) = (place(&[size, 1], 0)?, place(&[1, size], 1)?);
+    let shift = build.emit1(Constant::scalar(DType::I32, offset as u64 & 0xffff_ffff), &[])?;
+    let wanted = build.emit1(Binary(BinaryOp::Add), &[row, shift])?;
+    let on = build.emit1(Compare(CompareOp::Eq), &[wanted, column])?;
+    let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+    build.emit1(Select, &[on, padded, zero])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, floats, int, integers};
+
+    #[test]
+    fn diagonals_are_taken_and_made() {
+        let x = floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let take = |k| testing::run("diag", std::slice::from_ref(&x), |x| x, &[("k", int(k))]).unwrap().floats();
+        assert_eq!(take(0), [1.0, 5.0]);
+        assert_eq!(take(1), [2.0, 6.0]);
+        assert_eq!(take(-1), [4.0]);
+        assert!(take(5).is_empty());
+        let made = testing::run("diag", &[integers(&[2], &[7, 8])], |x| x, &[("k", int(1))]).unwrap();
+        assert_eq!(made.ints(), [0, 7, 0, 0, 0, 8, 0, 0, 0]);
+        let trace = testing::run("trace", &[floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0])], |x| x, &[]).unwrap();
+        assert_eq!(trace.floats(), [5.0]);
+    }
+
+    #[test]
+    fn dimensions_of_a_diagonal_agree() {
+        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |_| false);
+        assert_eq!((op.dims.as_slice(), labels.as_slice()), (&[0, 1, 0][..], &['i', 'k'][..]));
+        assert_eq!(op.infer(&[&ArrayType::new(DType::F32, &[2, 3, 4])]).unwrap_err().code, Code::E0205);
+        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->ab\", v1)");
+        let (ty, result) = (ArrayType::new(DType::F32, &[2, 3, 2]), ArrayType::new(DType::F32, &[2, 3]));
+        let rule = op.factors(&[&ty], &[&result]);
+        assert_eq!(rule.operands[0][1], rule.results[0][1]);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
+        assert_eq!(rule.factors[rule.operands[0][2][0]].kind, FactorKind::Reduce(ReduceOp::Sum));
+    }
+
+    #[test]
+    fn what_is_summed_has_no_dimension() {
+        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |label| *label == 'i');
+        assert_eq!((op.summed.as_slice(), labels.as_slice()), (&[0][..], &['k'][..]));
+        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->b\", v1)");
+        let x = integers(&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(op.eval(&[&x]).unwrap()[0].ints(), [7, 11]);
+        assert_eq!(op.infer(&[&x.ty]).unwrap()[0].shape, [2]);
+    }
+
+    #[test]
+    fn blocks_meet_on_the_diagonal() {
+        let mut ty = Type::replicated(ArrayType::new(DType::F32, &[5, 5]));
+        ty.sharding = crate::layout::sharding::Sharding::closed(vec![vec![0], vec![1]]);
+        let (len, max, begins) = own_part(&ty, &[0, 1], &testing::mesh());
+        // Rows 0..3 and 3..5, columns 0..2, 2..4, 4..5 and none.
+        let per_device = |values: [i64; 8]| Scalar::Table { axes: vec![0, 1], values: values.to_vec() };
+        assert_eq!((len, max), (per_device([2, 1, 0, 0, 0, 1, 1, 0]), 2));
+        assert_eq!(begins, [per_device([0, 2, 0, 0, 0, 0, 1, 0]), per_device([0, 0, 0, 0, 0, 1, 0, 0])]);
+    }
+}

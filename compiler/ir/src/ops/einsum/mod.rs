@@ -1,0 +1,436 @@
+//! Sums of products over shared dimensions: `einsum`, and `@`, `matmul`, `dot`, `outer`, `tensordot` in its terms.
+//!
+//! The operation has two operands and a letter for each dimension, as `einsum("ik,kj->ij", a, b)`. A letter is a factor: those of
+//! the result pass through, the others are of kind *reduce*, so a split contracted dimension leaves partial sums. Calls bring
+//! the general notation into this form (`contract`): diagonals, sums over a single operand's letters, and a product at a time.
+//!
+//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products
+//! with a vector, run as loop nests. A large operand that would have to be gathered is taken block by block from the devices that
+//! hold it (`ring`). Types under 32 bits are converted by the calls: f16 and bf16 accumulate in f32.
+
+pub mod contract;
+pub mod diagonal;
+mod ring;
+pub mod spec;
+
+use super::reshard::{Reshard, Step};
+use super::{Mismatch, Op, Reads, Rules};
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::parts;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::lower::work::{Lowering, Product, ProductDim};
+use crate::program::{Func, Stmt};
+use spmdc_abi::{GemmRing, ReduceOp, Scalar};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
+use std::collections::BTreeMap;
+
+/// Each operand has each of its letters once; letters that are not in the result are in both operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Einsum {
+    pub lhs: String,
+    pub rhs: String,
+    pub result: String,
+    /// What the user's `out=` says of explicit axes, where the operands alone may leave a choice.
+    pub out: Option<Sharding>,
+}
+
+/// The letters by their part in a product.
+struct Parts {
+    /// In both operands and the result.
+    batch: Vec<char>,
+    /// In the first operand and the result.
+    rows: Vec<char>,
+    /// In the second operand and the result.
+    columns: Vec<char>,
+    /// In both operands only.
+    contracted: Vec<char>,
+}
+
+impl Einsum {
+    fn parts(&self) -> Parts {
+        let (lhs, rhs, result) = (&self.lhs, &self.rhs, &self.result);
+        Parts {
+            batch: lhs.chars().filter(|&c| rhs.contains(c) && result.contains(c)).collect(),
+            rows: lhs.chars().filter(|&c| !rhs.contains(c)).collect(),
+            columns: rhs.chars().filter(|&c| !lhs.contains(c)).collect(),
+            contracted: lhs.chars().filter(|&c| rhs.contains(c) && !result.contains(c)).collect(),
+        }
+    }
+
+    /// The size of every letter, or which one has two.
+    fn sizes(&self, args: &[&ArrayType]) -> Result<BTreeMap<char, usize>, Mismatch> {
+        let mut sizes = BTreeMap::new();
+        for (labels, ty) in [(&self.lhs, args[0]), (&self.rhs, args[1])] {
+            if labels.chars().count() != ty.rank() {
+                return Err(Mismatch::new(Code::E0216, format!("`{labels}` does not label the dimensions of {ty}")));
+            }
+            for (label, &size) in labels.chars().zip(&ty.shape) {
+                if *sizes.entry(label).or_insert(size) != size {
+                    let (a, b) = (args[0], args[1]);
+                    let message = format!("dimension {label} of this product of {a} and {b} has two sizes");
+                    return Err(Mismatch::new(Code::E0205, message));
+                }
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Whether the library computes it: a matrix product whose result is more than a vector.
+    fn is_library_product(&self, args: &[&ArrayType]) -> bool {
+        let sizes = self.sizes(args).unwrap_or_default();
+        let total = |labels: &[char]| labels.iter().map(|label| sizes[label]).product::<usize>();
+        let parts = self.parts();
+        matches!(args[0].dtype, DType::F32 | DType::F64) && total(&parts.rows) > 1 && total(&parts.columns) > 1
+    }
+}
+
+fn position(labels: &str, label: char) -> Option<usize> {
+    labels.chars().position(|other| other == label)
+}
+
+impl Rules for Einsum {
+    fn name(&self) -> &'static str {
+        "einsum"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = args[0].dtype;
+        if dtype != args[1].dtype {
+            let message =
+                format!("a product of {} and {}: the element types differ", dtype.name(), args[1].dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        if dtype.size() < 4 || dtype == DType::Key {
+            return Err(Mismatch::new(Code::E0215, format!("products of {} are not summed as such", dtype.name())));
+        }
+        for labels in [&self.lhs, &self.rhs, &self.result] {
+            let once = labels.chars().enumerate().all(|(at, label)| position(labels, label) == Some(at));
+            if !once {
+                return Err(Mismatch::new(Code::E0216, format!("a letter of `{labels}` occurs twice")));
+            }
+        }
+        let sizes = self.sizes(args)?;
+        let in_result = |label: char| self.result.contains(label);
+        let alone = |label: &char| !in_result(*label) && (!self.lhs.contains(*label) || !self.rhs.contains(*label));
+        if let Some(label) = sizes.keys().find(|label| alone(label)) {
+            return Err(Mismatch::new(Code::E0216, format!("letter {label} is in one operand and not in the result")));
+        }
+        let shape = self.result.chars().map(|label| {
+            let missing = || Mismatch::new(Code::E0216, format!("letter {label} of the result is in no operand"));
+            sizes.get(&label).copied().ok_or_else(missing)
+        });
+        Ok(vec![ArrayType { dtype, shape: shape.collect::<Result<_, _>>()? }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let labelled = |labels: &str, ty: &ArrayType| labels.chars().zip(ty.shape.iter().copied()).collect::<Vec<_>>();
+        let operands = [labelled(&self.lhs, args[0]), labelled(&self.rhs, args[1])];
+        Factors::labelled(&operands, &labelled(&self.result, results[0]), |label| {
+            if self.result.contains(label) { FactorKind::Pass } else { FactorKind::Reduce(ReduceOp::Sum) }
+        })
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let dtype = args[0].dtype();
+        let sizes = self.sizes(&[&args[0].ty, &args[1].ty]).unwrap_or_default();
+        let contracted = self.parts().contracted;
+        let summed: Vec<usize> = contracted.iter().map(|label| sizes[label]).collect();
+        let shape: Vec<usize> = self.result.chars().map(|label| sizes[&label]).collect();
+        // For each letter of an operand, whether its index is one of the result's or of the sum's.
+        let place = |labels: &str| -> Vec<(bool, usize)> {
+            let find = |label| match position(&self.result, label) {
+                Some(at) => (true, at),
+                None => (false, contracted.iter().position(|&other| other == label).unwrap_or(0)),
+            };
+            labels.chars().map(find).collect()
+        };
+        let (lhs, rhs) = (place(&self.lhs), place(&self.rhs));
+        let get = |array: &Array, places: &[(bool, usize)], kept: &[usize], inner: &[usize]| {
+            let index: Vec<usize> = places.iter().map(|&(keep, at)| if keep { kept[at] } else { inner[at] }).collect();
+            array.get(&index)
+        };
+        let array = Array::from_fn(ArrayType::new(dtype, &shape), |kept| {
+            let pairs = super::shape::indices(&summed)
+                .map(|inner| (get(args[0], &lhs, kept, &inner), get(args[1], &rhs, kept, &inner)));
+            if dtype.is_float() {
+                let sum: f64 = pairs.map(|(a, b)| number::to_float(dtype, a) * number::to_float(dtype, b)).sum();
+                // An empty sum is +0.
+                number::from_float(dtype, sum + 0.0)
+            } else {
+                let terms = pairs.map(|(a, b)| number::to_int(dtype, a).wrapping_mul(number::to_int(dtype, b)));
+                number::from_int(dtype, terms.fold(0i128, i128::wrapping_add))
+            }
+        });
+        Ok(vec![array])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let out = self.out.as_ref().map_or(String::new(), |out| format!(", out={}", out.display(mesh)));
+        format!("einsum(\"{},{}->{}\", {}, {}{out})", self.lhs, self.rhs, self.result, args[0], args[1])
+    }
+
+    fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        2 * self.sizes(args).unwrap_or_default().values().map(|&size| size as u64).product::<u64>()
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        if self.is_library_product(args) {
+            return Reads::Buffer;
+        }
+        let labels = if operand == 0 { &self.lhs } else { &self.rhs };
+        let repeated = self.result.chars().any(|label| !labels.contains(label));
+        if repeated { Reads::Often } else { Reads::Once }
+    }
+
+    fn name_parts(&mut self, parts: &parts::Parts) {
+        self.out = self.out.as_ref().map(|out| parts.sharding(out));
+    }
+
+    fn out(&self) -> Option<&Sharding> {
+        self.out.as_ref()
+    }
+
+    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
+        ring::streams(self, operand, gather, stmt, func, mesh)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let args = [&lowering.ty(stmt.args[0]).array, &lowering.ty(stmt.args[1]).array];
+        if self.is_library_product(&args) {
+            let product = self.product(lowering, stmt);
+            lowering.product(product);
+        } else {
+            self.loops(lowering, stmt);
+        }
+        Ok(())
+    }
+}
+
+/// A dimension of a product, while neighbours are merged: how many elements the largest block has, and the product's own terms.
+#[derive(Clone, Debug)]
+struct Dim {
+    max: usize,
+    dim: ProductDim,
+}
+
+impl Dim {
+    /// Two dimensions as one, where the outer one continues the inner one in every array that has them.
+    fn merged(outer: &Dim, inner: &Dim) -> Option<Dim> {
+        let Scalar::Const(len) = inner.dim.extent else { return None };
+        let continues = |outer: i64, inner: i64| outer == inner * len;
+        let (o, i) = (&outer.dim, &inner.dim);
+        let fits = inner.max as i64 == len && continues(o.a, i.a) && continues(o.b, i.b) && continues(o.c, i.c);
+        let extent = match &o.extent {
+            Scalar::Const(count) => Scalar::Const(count * len),
+            other => Scalar::Mul(Box::new(other.clone()), Box::new(Scalar::Const(len))),
+        };
+        fits.then(|| Dim { max: outer.max * inner.max, dim: ProductDim { extent, ..i.clone() } })
+    }
+}
+
+/// Dimensions from outer to inner by the stride that `stride` names, neighbours merged where they can be; then the largest, and the
+/// others.
+fn largest(mut dims: Vec<Dim>, stride: impl Fn(&ProductDim) -> i64) -> (ProductDim, Vec<ProductDim>) {
+    dims.sort_by_key(|dim| -stride(&dim.dim));
+    let mut merged: Vec<Dim> = Vec::new();
+    for dim in dims {
+        match merged.last().and_then(|outer| Dim::merged(outer, &dim)) {
+            Some(both) => {
+                merged.pop();
+                merged.push(both);
+            }
+            None => merged.push(dim),
+        }
+    }
+    let at = (0..merged.len()).max_by_key(|&at| (merged[at].max, at));
+    let one = ProductDim { extent: Scalar::Const(1), a: 0, b: 0, c: 0 };
+    let main = at.map_or(one, |at| merged.remove(at).dim);
+    (main, merged.into_iter().map(|dim| dim.dim).collect())
+}
+
+impl Einsum {
+    fn product(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> Product {
+        let context = lowering.kernel().context;
+        let mut operands = [stmt.args[0], stmt.args[1]];
+        // Of an operand that is taken from where its blocks lie, these blocks.
+        let gathered = (0..2).find_map(|at| Some((at, lowering.inlined[operands[at].0 as usize]?)));
+        if let Some((at, gather)) = gathered {
+            operands[at] = gather.args[0];
+        }
+        let ([a, b], c) = (operands, stmt.results[0]);
+        let types: [&Type; 3] = [a, b, c].map(|value| context.ty(value));
+        let strides = types.map(|ty| context.strides(ty));
+        let labels = [&self.lhs, &self.rhs, &self.result];
+        let stride = |array: usize, label: char| position(labels[array], label).map_or(0, |dim| strides[array][dim]);
+        let dim = |label: char| {
+            // A contracted letter is split alike in both operands, and a kept one in the result, too.
+            let first = gathered.map_or(0, |(at, _)| at);
+            let place = |array: usize| Some((array, position(labels[array], label)?));
+            let (array, at) = place(first).or_else(|| place(1 - first)).unwrap_or((2, 0));
+            let extent = context.block_len(types[array], at);
+            let max = types[array].block_shape(context.mesh)[at];
+            let [a, b, c] = [0, 1, 2].map(|array| stride(array, label));
+            Dim { max, dim: ProductDim { extent, a, b, c } }
+        };
+        let dims = |labels: &[char]| labels.iter().map(|&label| dim(label)).collect::<Vec<Dim>>();
+        let parts = self.parts();
+        let (m, more_rows) = largest(dims(&parts.rows), |dim| dim.a);
+        let (n, more_columns) = largest(dims(&parts.columns), |dim| dim.b);
+        let (k, contracted) = largest(dims(&parts.contracted), |dim| dim.a);
+        // Batch dimensions, the merged ones outermost.
+        let mut loops = Vec::new();
+        if !parts.batch.is_empty() {
+            let (main, rest) = largest(dims(&parts.batch), |dim| dim.c);
+            loops.push(main);
+            loops.extend(rest);
+        }
+        loops.extend(more_rows);
+        loops.extend(more_columns);
+        let ring = gathered.and_then(|(at, gather)| {
+            let (from, whole) = (types[at], context.ty(stmt.args[at]));
+            let cut = ring::gathered(from, whole)?;
+            let label = labels[at].chars().nth(cut)?;
+            let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather.op else { return None };
+            Some(Box::new(GemmRing {
+                kind,
+                bytes: from.block_bytes(context.mesh) as u64,
+                is_b: at == 1,
+                axes: from.sharding.dims[cut].axes.clone(),
+                start: context.block_start(from, cut),
+                other: stride(1 - at, label),
+                c: stride(2, label),
+            }))
+        });
+        Product { dtype: types[0].dtype(), a, b, c, m, n, k, loops, contracted, ring }
+    }
+
+    /// One loop nest: the result's dimensions outside, the contracted ones inside.
+    fn loops(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) {
+        let mut kernel = lowering.kernel();
+        let mut index: BTreeMap<char, Affine> = BTreeMap::new();
+        let contracted = self.parts().contracted;
+        for (label, reduced) in
+            self.result.chars().map(|label| (label, false)).chain(contracted.into_iter().map(|label| (label, true)))
+        {
+            let (operand, at) = match position(&self.lhs, label) {
+                Some(at) => (0, at),
+                None => (1, position(&self.rhs, label).unwrap_or(0)),
+            };
+            let ty = kernel.context.ty(stmt.args[operand]);
+            let (extent, max) = (kernel.context.block_len(ty, at), ty.block_shape(kernel.context.mesh)[at]);
+            let dim = kernel.dim(extent, max, reduced);
+            index.insert(label, dim);
+        }
+        let at = |labels: &str| labels.chars().map(|label| index[&label].clone()).collect::<Vec<Affine>>();
+        let dtype = kernel.context.ty(stmt.results[0]).dtype();
+        let lhs = kernel.operand(stmt.args[0], &at(&self.lhs));
+        let rhs = kernel.operand(stmt.args[1], &at(&self.rhs));
+        let product = kernel.binary(BinaryOp::Mul, dtype, lhs, rhs);
+        kernel.store_combined(stmt.results[0], &at(&self.result), dtype, product, Combine::Reduce(ReduceOp::Sum));
+        lowering.run(kernel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::lower::work::{Temporaries, Work};
+    use crate::ops::testing;
+    use crate::program::Value;
+    use crate::program::origin::Origin;
+
+    fn einsum(text: &str) -> Einsum {
+        let (operands, result) = text.split_once("->").unwrap();
+        let (lhs, rhs) = operands.split_once(',').unwrap();
+        Einsum { lhs: lhs.into(), rhs: rhs.into(), result: result.into(), out: None }
+    }
+
+    fn f32s(shape: &[usize]) -> ArrayType {
+        ArrayType::new(DType::F32, shape)
+    }
+
+    #[test]
+    fn letters_are_checked() {
+        let ty = einsum("ik,kj->ji").infer(&[&f32s(&[2, 3]), &f32s(&[3, 4])]).unwrap();
+        assert_eq!(ty, [f32s(&[4, 2])]);
+        let error = |text: &str, a: &[usize], b: &[usize]| einsum(text).infer(&[&f32s(a), &f32s(b)]).unwrap_err().code;
+        assert_eq!(error("ik,kj->ij", &[2, 3], &[4, 4]), Code::E0205);
+        assert_eq!(error("ik,kj->i", &[2, 3], &[3, 4]), Code::E0216);
+        assert_eq!(error("ii,ij->j", &[2, 2], &[2, 4]), Code::E0216);
+        let small = ArrayType::new(DType::I8, &[2, 2]);
+        assert_eq!(einsum("ik,kj->ij").infer(&[&small, &small]).unwrap_err().code, Code::E0215);
+    }
+
+    #[test]
+    fn contracted_letters_are_summed() {
+        let a = testing::floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let b = testing::floats(&[2, 2], &[5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(einsum("ik,kj->ij").eval(&[&a, &b]).unwrap()[0].floats(), [19.0, 22.0, 43.0, 50.0]);
+        assert_eq!(einsum("ik,kj->ji").eval(&[&a, &b]).unwrap()[0].floats(), [19.0, 43.0, 22.0, 50.0]);
+        assert_eq!(einsum("ij,ij->").eval(&[&a, &b]).unwrap()[0].floats(), [70.0]);
+        assert_eq!(einsum("bi,bi->b").eval(&[&a, &b]).unwrap()[0].floats(), [17.0, 53.0]);
+        let op = einsum("ik,kj->ij");
+        let (ta, tb, tc) = (f32s(&[2, 3]), f32s(&[3, 4]), f32s(&[2, 4]));
+        let rule = op.factors(&[&ta, &tb], &[&tc]);
+        assert_eq!(rule.operands[0][1], rule.operands[1][0]);
+        assert_eq!(rule.factors[rule.operands[0][1][0]].kind, FactorKind::Reduce(ReduceOp::Sum));
+        assert_eq!(op.flops(&[&ta, &tb], &[&tc]), 48);
+    }
+
+    fn lowered(text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
+        let mut build = testing::builder();
+        let (x, y) = (testing::parameter(&mut build, DType::F32, a), testing::parameter(&mut build, DType::F32, b));
+        build.emit1(einsum(text), &[x, y]).unwrap();
+        let stmt = build.blocks[0].stmts[0].clone();
+        let inlined = vec![None; build.func.values.len()];
+        let temporaries = Temporaries::starting_at(build.func.values.len() as u32);
+        let mut lowering = Lowering {
+            func: &build.func,
+            mesh: &build.mesh,
+            inlined: &inlined,
+            work: Vec::new(),
+            temporaries: &temporaries,
+            origin: Origin::default(),
+        };
+        stmt.op.rules().lower(&mut lowering, &stmt).unwrap();
+        lowering.work
+    }
+
+    #[test]
+    fn neighbouring_dimensions_merge() {
+        let work = lowered("bihk,kj->bihj", &[5, 4, 3, 8], &[8, 6]);
+        let [Work::Product { product, .. }] = work.as_slice() else { panic!("{work:?}") };
+        let dim = |len: i64, a, b, c| ProductDim { extent: Scalar::Const(len), a, b, c };
+        assert_eq!(product.m, dim(60, 8, 0, 6));
+        assert_eq!(product.n, dim(6, 0, 1, 1));
+        assert_eq!(product.k, dim(8, 1, 6, 0));
+        assert!(product.loops.is_empty() && product.contracted.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_merge_becomes_loops() {
+        let work = lowered("bqhd,bkhd->bhqk", &[2, 4, 3, 8], &[2, 5, 3, 8]);
+        let [Work::Product { product, .. }] = work.as_slice() else { panic!("{work:?}") };
+        assert_eq!((product.a, product.b), (Value(0), Value(1)));
+        let lens: Vec<&Scalar> = product.loops.iter().map(|dim| &dim.extent).collect();
+        assert_eq!(lens, [&Scalar::Const(3), &Scalar::Const(2)]);
+        assert_eq!((product.m.a, product.n.b, product.k.a), (24, 24, 1));
+    }
+
+    #[test]
+    fn products_with_a_vector_are_loops() {
+        let work = lowered("ik,k->i", &[4, 8], &[8]);
+        let [Work::Kernel { kernel, .. }] = work.as_slice() else { panic!("{work:?}") };
+        assert_eq!(kernel.dims.iter().map(|dim| dim.reduced).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(einsum("ik,k->i").reads(1, &[&f32s(&[4, 8]), &f32s(&[8])]), Reads::Often);
+        assert_eq!(einsum("ik,k->i").reads(0, &[&f32s(&[4, 8]), &f32s(&[8])]), Reads::Once);
+    }
+}

@@ -1,0 +1,471 @@
+//! Elementwise operations, with NumPy broadcasting.
+//!
+//! Operands have one element type: calls and operators convert before (see `promote`). All dimensions pass through: a block
+//! of the result needs only the blocks of the operands at the same place, and nothing is communicated. What each operation
+//! gives for each type, to the bit, is in `number`.
+
+use super::constant::Constant;
+use super::promote::{self, Operand};
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+
+/// `sin(x)`, `-x`, `isnan(x)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unary(pub UnaryOp);
+
+/// `x + y`, `minimum(x, y)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binary(pub BinaryOp);
+
+/// `x < y`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compare(pub CompareOp);
+
+/// `where(c, x, y)`: an element of `x` where the bool is true, else of `y`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Select;
+
+fn elementwise_factors(args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+    let shapes: Vec<&[usize]> = args.iter().map(|arg| arg.shape.as_slice()).collect();
+    Factors::elementwise(&shapes, &results[0].shape)
+}
+
+/// The element of an operand that belongs to an index of the result, in each one's block.
+pub fn operand_at(kernel: &mut KernelBuilder<'_>, operand: Value, result: &[usize], index: &[Affine]) -> Elem {
+    let shape = kernel.context.ty(operand).shape();
+    let skipped = result.len() - shape.len();
+    let own = shape.iter().zip(&result[skipped..]).zip(&index[skipped..]);
+    // What is stretched lies whole on every device.
+    let own: Vec<Affine> =
+        own.map(|((mine, theirs), index)| if mine == theirs { index.clone() } else { Affine::default() }).collect();
+    kernel.operand(operand, &own)
+}
+
+fn undefined(title: &str, dtype: DType) -> Mismatch {
+    Mismatch::new(Code::E0215, format!("`{title}` is not defined for {}", dtype.name()))
+}
+
+fn same_dtype(title: &str, lhs: &ArrayType, rhs: &ArrayType) -> Result<DType, Mismatch> {
+    if lhs.dtype == rhs.dtype {
+        return Ok(lhs.dtype);
+    }
+    let message = format!("`{title}` of {} and {}: the element types differ", lhs.dtype.name(), rhs.dtype.name());
+    Err(Mismatch::new(Code::E0203, message))
+}
+
+impl Rules for Unary {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = args[0].dtype;
+        let title = match self.0 {
+            UnaryOp::Neg => "-",
+            UnaryOp::Not => "!",
+            op => op.name(),
+        };
+        number::eval_unary(self.0, dtype, 0).ok_or_else(|| undefined(title, dtype))?;
+        Ok(vec![args[0].with_dtype(self.0.result_dtype(dtype))])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        elementwise_factors(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let dtype = args[0].dtype();
+        let ty = args[0].ty.with_dtype(self.0.result_dtype(dtype));
+        let bits = args[0].bits.iter().map(|&bits| number::eval_unary(self.0, dtype, bits).unwrap_or(0)).collect();
+        Ok(vec![Array::new(ty, bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        match self.0 {
+            UnaryOp::Neg => format!("-{}", args[0]),
+            UnaryOp::Not => format!("!{}", args[0]),
+            op => format!("{}({})", op.name(), args[0]),
+        }
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let dtype = kernel.context.ty(stmt.args[0]).dtype();
+        let arg = kernel.operand(stmt.args[0], index);
+        kernel.unary(self.0, dtype, arg)
+    }
+}
+
+impl Rules for Binary {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = same_dtype(self.0.title(), args[0], args[1])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
+        number::eval_binary(self.0, dtype, 1, 1).ok_or_else(|| undefined(self.0.title(), dtype))?;
+        Ok(vec![ArrayType { dtype, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        elementwise_factors(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let (lhs, rhs) = (args[0], args[1]);
+        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).unwrap_or_default();
+        let bits = shape::indices(&shape).map(|index| {
+            let (x, y) = (lhs.get_broadcast(&index), rhs.get_broadcast(&index));
+            // The type has the operation: what is missing is a quotient.
+            number::eval_binary(self.0, lhs.dtype(), x, y).ok_or_else(Trap::division_by_zero)
+        });
+        let bits = bits.collect::<Result<Vec<u64>, Trap>>()?;
+        Ok(vec![Array::new(ArrayType { dtype: lhs.dtype(), shape }, bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        match self.0.symbol() {
+            Some(symbol) => format!("{} {symbol} {}", args[0], args[1]),
+            None => format!("{}({}, {})", self.0.name(), args[0], args[1]),
+        }
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let result = kernel.context.ty(stmt.results[0]).shape();
+        let dtype = kernel.context.ty(stmt.args[0]).dtype();
+        let lhs = operand_at(kernel, stmt.args[0], result, index);
+        let rhs = operand_at(kernel, stmt.args[1], result, index);
+        kernel.binary(self.0, dtype, lhs, rhs)
+    }
+}
+
+impl Rules for Compare {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = same_dtype(self.0.symbol(), args[0], args[1])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
+        number::eval_compare(self.0, dtype, 0, 0).ok_or_else(|| undefined(self.0.symbol(), dtype))?;
+        Ok(vec![ArrayType { dtype: DType::Bool, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        elementwise_factors(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let (lhs, rhs) = (args[0], args[1]);
+        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).unwrap_or_default();
+        let array = Array::from_fn(ArrayType { dtype: DType::Bool, shape }, |index| {
+            let (x, y) = (lhs.get_broadcast(index), rhs.get_broadcast(index));
+            u64::from(number::eval_compare(self.0, lhs.dtype(), x, y) == Some(true))
+        });
+        Ok(vec![array])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("{} {} {}", args[0], self.0.symbol(), args[1])
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let result = kernel.context.ty(stmt.results[0]).shape();
+        let dtype = kernel.context.ty(stmt.args[0]).dtype();
+        let lhs = operand_at(kernel, stmt.args[0], result, index);
+        let rhs = operand_at(kernel, stmt.args[1], result, index);
+        kernel.compare(self.0, dtype, lhs, rhs)
+    }
+}
+
+impl Rules for Select {
+    fn name(&self) -> &'static str {
+        "where"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype != DType::Bool {
+            let message = format!("`where` needs a bool as its condition, not {}", args[0].dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let dtype = same_dtype("where", args[1], args[2])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
+        Ok(vec![ArrayType { dtype, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        elementwise_factors(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let shape = shape::broadcast(&[args[0].shape(), args[1].shape(), args[2].shape()]).unwrap_or_default();
+        let array = Array::from_fn(ArrayType { dtype: args[1].dtype(), shape }, |index| {
+            let chosen = if args[0].get_broadcast(index) != 0 { args[1] } else { args[2] };
+            chosen.get_broadcast(index)
+        });
+        Ok(vec![array])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("where({}, {}, {})", args[0], args[1], args[2])
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let result = kernel.context.ty(stmt.results[0]).shape();
+        let dtype = kernel.context.ty(stmt.results[0]).dtype();
+        let cond = operand_at(kernel, stmt.args[0], result, index);
+        let then = operand_at(kernel, stmt.args[1], result, index);
+        let otherwise = operand_at(kernel, stmt.args[2], result, index);
+        kernel.select(dtype, cond, then, otherwise)
+    }
+}
+
+/// A function of one operand; integers become floats where the function needs them.
+pub fn unary(build: &mut Builder, op: UnaryOp, value: Value) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    if dtype.is_float() || dtype == DType::Key {
+        return build.emit1(Unary(op), &[value]);
+    }
+    match op {
+        _ if op.is_rounding() => Ok(value),
+        // Integers are finite numbers.
+        UnaryOp::IsNan | UnaryOp::IsInf => build.emit1(Compare(CompareOp::Ne), &[value, value]),
+        UnaryOp::IsFinite => build.emit1(Compare(CompareOp::Eq), &[value, value]),
+        _ if op.is_inexact() => {
+            let value = promote::cast(build, value, promote::inexact(dtype))?;
+            build.emit1(Unary(op), &[value])
+        }
+        UnaryOp::Square if dtype == DType::Bool => {
+            let value = promote::cast(build, value, DType::I32)?;
+            build.emit1(Unary(op), &[value])
+        }
+        _ => build.emit1(Unary(op), &[value]),
+    }
+}
+
+/// `round(x, decimals=2)`: scaled, rounded to the even neighbour, and scaled back.
+fn rounded(build: &mut Builder, value: Value, decimals: i64, args: &Args<'_>) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    if dtype.is_integer() && decimals >= 0 {
+        return Ok(value);
+    }
+    if !dtype.is_float() {
+        let message = format!("`round` to {decimals} decimals is not defined for {}", dtype.name());
+        return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert to a float first, as in f32(x)"));
+    }
+    let largest = match dtype {
+        DType::F16 => 4,
+        DType::F64 => 308,
+        _ => 38,
+    };
+    if decimals > largest {
+        return Ok(value);
+    }
+    let inner = if dtype == DType::F16 { DType::F32 } else { dtype };
+    let value = promote::cast(build, value, inner)?;
+    let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;
+    let scaled = build.emit1(Binary(BinaryOp::Mul), &[value, factor])?;
+    let whole = build.emit1(Unary(UnaryOp::Round), &[scaled])?;
+    let result = build.emit1(Binary(BinaryOp::Div), &[whole, factor])?;
+    promote::cast(build, result, dtype)
+}
+
+/// A function of two operands, converted to their common type.
+pub fn binary(build: &mut Builder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    let mut dtype = promote::common_dtype(build, &[lhs, rhs])?;
+    match op {
+        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp if dtype != DType::Key => {
+            dtype = promote::inexact(dtype);
+        }
+        BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr if dtype == DType::Bool => {
+            dtype = DType::I32;
+        }
+        _ => {}
+    }
+    let lhs = promote::to_dtype(build, lhs, dtype)?;
+    let rhs = promote::to_dtype(build, rhs, dtype)?;
+    build.emit1(Binary(op), &[lhs, rhs])
+}
+
+pub fn compare(build: &mut Builder, op: CompareOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    let values = promote::promoted(build, &[lhs, rhs])?;
+    build.emit1(Compare(op), &values)
+}
+
+/// A bool as it is, a number as "not zero".
+pub fn truth(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
+    promote::cast(build, value, DType::Bool)
+}
+
+impl Call for Unary {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let op = UnaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
+        let arg = args.required("x")?;
+        let wanted = (op.is_inexact() && matches!(arg.term, Term::Int(_))).then_some(DType::F32);
+        let value = build.materialize(&arg.term, wanted, arg.span)?;
+        if op == UnaryOp::Round
+            && let decimals = args.optional_int("decimals")?.unwrap_or(0)
+            && decimals != 0
+        {
+            return Ok(Term::Array(rounded(build, value, decimals, args)?));
+        }
+        Ok(Term::Array(unary(build, op, value)?))
+    }
+}
+
+impl Call for Binary {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let op = BinaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
+        let (lhs, rhs) = (args.required("x1")?, args.required("x2")?);
+        Ok(Term::Array(binary(build, op, (&lhs.term, lhs.span), (&rhs.term, rhs.span))?))
+    }
+}
+
+fn unknown(name: &str, args: &Args<'_>) -> Diagnostic {
+    Diagnostic::error(Code::E0999, args.span, format!("the table of operations names `{name}` for the wrong one"))
+}
+
+impl Call for Select {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let condition = args.array(build, "condition")?;
+        let (then, otherwise) = (args.required("x")?, args.required("y")?);
+        let condition = truth(build, condition)?;
+        let values = promote::promoted(build, &[(&then.term, then.span), (&otherwise.term, otherwise.span)])?;
+        Ok(Term::Array(build.emit1(Select, &[condition, values[0], values[1]])?))
+    }
+}
+
+/// `clip(x, min, max)`: both bounds are optional; NaN in `x` or a bound wins.
+pub struct Clip;
+
+impl Call for Clip {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let x = args.required("x")?;
+        let (low, high) = (args.take("min"), args.take("max"));
+        let mut value = x.term;
+        for (op, bound) in [(BinaryOp::Maximum, low), (BinaryOp::Minimum, high)] {
+            if let Some(bound) = bound.filter(|bound| !matches!(bound.term, Term::Nothing)) {
+                value = Term::Array(binary(build, op, (&value, x.span), (&bound.term, bound.span))?);
+            }
+        }
+        Ok(Term::Array(build.materialize(&value, None, x.span)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, floats, int, integers};
+    use spmdc_grammar::ast;
+    use spmdc_grammar::span::Span;
+
+    #[test]
+    fn operands_broadcast_and_must_agree() {
+        let f32s = |shape: &[usize]| ArrayType::new(DType::F32, shape);
+        let result = Binary(BinaryOp::Add).infer(&[&f32s(&[4, 1]), &f32s(&[3])]).unwrap();
+        assert_eq!(result, [f32s(&[4, 3])]);
+        let error = Binary(BinaryOp::Add).infer(&[&f32s(&[4]), &f32s(&[3])]).unwrap_err();
+        assert_eq!(error.code, Code::E0204);
+        let ints = ArrayType::new(DType::I32, &[4]);
+        assert_eq!(Compare(CompareOp::Lt).infer(&[&ints, &f32s(&[4])]).unwrap_err().code, Code::E0203);
+        assert_eq!(Unary(UnaryOp::Sin).infer(&[&ints]).unwrap_err().code, Code::E0215);
+        let bools = ArrayType::new(DType::Bool, &[4]);
+        let error = Binary(BinaryOp::Sub).infer(&[&bools, &bools]).unwrap_err();
+        assert_eq!(error.message, "`-` is not defined for bool");
+    }
+
+    #[test]
+    fn stretched_dimensions_stay_whole() {
+        let args = [ArrayType::new(DType::F32, &[4, 1]), ArrayType::new(DType::F32, &[3])];
+        let result = ArrayType::new(DType::F32, &[4, 3]);
+        let rule = Binary(BinaryOp::Mul).factors(&[&args[0], &args[1]], &[&result]);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
+        assert_eq!(rule.operands[1][0], rule.results[0][1]);
+        assert_eq!(rule.factors[rule.operands[0][1][0]].size, 1);
+    }
+
+    #[test]
+    fn integers_become_floats_where_needed() {
+        let y = testing::run("sqrt", &[integers(&[2], &[4, 9])], |x| x, &[]).unwrap();
+        assert_eq!((y.dtype(), y.floats()), (DType::F32, vec![2.0, 3.0]));
+        let y = testing::run("floor", &[integers(&[2], &[4, 9])], |x| x, &[]).unwrap();
+        assert_eq!(y.dtype(), DType::I32);
+        let y = testing::run("isnan", &[integers(&[1], &[4])], |x| x, &[]).unwrap();
+        assert_eq!((y.dtype(), y.ints()), (DType::Bool, vec![0]));
+        let x = floats(&[4], &[f64::NAN, -1.0, 0.5, 2.5]);
+        assert_eq!(testing::run("isfinite", &[x], |x| x, &[]).unwrap().ints(), [0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn clip_and_where_choose() {
+        let x = floats(&[3], &[-2.0, 0.25, 7.0]);
+        let bounds = |mut x: Vec<Term>| {
+            x.extend([int(0), int(1)]);
+            x
+        };
+        assert_eq!(testing::run("clip", std::slice::from_ref(&x), bounds, &[]).unwrap().floats(), [0.0, 0.25, 1.0]);
+        let y = testing::run("clip", &[x], |x| x, &[("max", int(1))]).unwrap();
+        assert_eq!(y.floats(), [-2.0, 0.25, 1.0]);
+        let c = Array::from_ints(DType::Bool, &[2, 1], &[1, 0]);
+        let y = testing::run(
+            "where",
+            &[c, floats(&[2], &[1.0, 2.0])],
+            |mut x| {
+                x.push(int(0));
+                x
+            },
+            &[],
+        )
+        .unwrap();
+        assert_eq!(y.floats(), [1.0, 2.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn division_by_zero_traps() {
+        let x = integers(&[2], &[6, 7]);
+        let zero = integers(&[2], &[2, 0]);
+        assert_eq!(Binary(BinaryOp::FloorDiv).eval(&[&x, &zero]).unwrap_err().code, Code::E0802);
+        assert_eq!(Binary(BinaryOp::Rem).eval(&[&x, &integers(&[], &[4])]).unwrap()[0].ints(), [2, 3]);
+    }
+
+    #[test]
+    fn operators_print_as_such() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
+        let y = promote::binary(&mut build, ast::BinaryOp::Mul, (&Term::Int(2), span), (&x, span)).unwrap();
+        let y = promote::unary(&mut build, ast::UnaryOp::Neg, (&y, span)).unwrap();
+        promote::binary(&mut build, ast::BinaryOp::Lt, (&y, span), (&x, span)).unwrap();
+        assert_eq!(testing::printed(&build), ["f32(2.0)", "a * b", "-a", "a < b"]);
+    }
+}

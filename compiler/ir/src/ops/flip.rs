@@ -1,0 +1,87 @@
+//! `flip(x, axis)`: dimensions in reverse. A flipped dimension is a window: devices fetch the blocks opposite to theirs.
+
+use super::{Call, Mismatch, Rules, shape, window};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::layout::window::{DimMap, WindowMap};
+use crate::lower::builder::KernelBuilder;
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flip {
+    pub axes: Vec<usize>,
+}
+
+impl Rules for Flip {
+    fn name(&self) -> &'static str {
+        "flip"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let sizes = args[0].shape();
+        let strides = shape::strides(sizes);
+        let place = |dim: usize, at: usize| if self.axes.contains(&dim) { sizes[dim] - 1 - at } else { at };
+        let address =
+            |index: Vec<usize>| index.iter().enumerate().map(|(dim, &at)| place(dim, at) * strides[dim]).sum::<usize>();
+        let bits = shape::indices(sizes).map(|index| args[0].bits[address(index)]).collect();
+        Ok(vec![Array::new(args[0].ty.clone(), bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("flip({}, axis={})", args[0], shape::tuple(&self.axes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Flip {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dim = |(dim, &size): (usize, &usize)| match self.axes.contains(&dim) && size > 1 {
+            true => DimMap { start: size - 1, step: -1, ..DimMap::identity(size) },
+            false => DimMap::identity(size),
+        };
+        WindowMap { dims: x.shape.iter().enumerate().map(dim).collect(), fill: 0 }
+    }
+}
+
+impl Call for Flip {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
+        let axes = match args.optional_ints("axis")? {
+            Some(given) => shape::axes(&given, rank, args.span)?,
+            None => (0..rank).collect(),
+        };
+        Ok(Term::Array(build.emit1(Flip { axes }, &[value])?))
+    }
+}

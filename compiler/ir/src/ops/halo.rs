@@ -1,0 +1,250 @@
+//! `halo(x, dims=.., to=..)`: what devices lack of `x` for a window on it, fetched from those who have it.
+//!
+//! ```text
+//! let h: f32[4@Y] = halo(x, dims=[[(8, 0, 7, 1, 8, 0)]], to=[P(Y)]);                   // x: f32[8@Y], Y = 4
+//! let y: f32[8@Y] = window(x, h, dims=[(8, 0, 7, 1, 8, 0)], halos=(0,), bits=0);       // roll(x, 1)
+//! ```
+//!
+//! Each device gets exactly the elements that it lacks. There is a result for each dimension along which some device lacks something:
+//! as a whole it has the halos of all devices one after another, each as long as the longest. Several operands are fetched together.
+
+use super::window::{display, read};
+use super::{Call, Mismatch, Reads, Rules, reshard};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::window::{DimMap, Flow, Reaches, flow};
+use crate::lower::work::{Fetch, Lowering};
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use crate::reshard::Traffic;
+use spmdc_abi::{CollectiveKind, FetchDim};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Halo {
+    /// One for each operand.
+    pub parts: Vec<HaloPart>,
+}
+
+/// A window, and on which devices its elements lie.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HaloPart {
+    pub dims: Vec<DimMap>,
+    /// The layout of the window.
+    pub to: Sharding,
+    pub reaches: Reaches,
+}
+
+impl HaloPart {
+    /// None where devices lack things that cannot be laid out.
+    pub fn new(dims: Vec<DimMap>, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<HaloPart> {
+        let reaches = Reaches::new(&dims, from, to, mesh)?;
+        Some(HaloPart { dims, to: to.clone(), reaches })
+    }
+}
+
+impl Halo {
+    /// For each result, which operand it is of, and along which dimension.
+    fn results(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let parts = self.parts.iter().enumerate();
+        parts.flat_map(|(operand, part)| part.reaches.halos().into_iter().map(move |dim| (operand, dim)))
+    }
+
+    /// Whether the result of this number is what a window on `operand` lacks along a dimension, for a result that lies as `to` says.
+    pub fn is_for(
+        &self,
+        result: usize,
+        (operand, dim): (Value, usize),
+        (dims, to): (&[DimMap], &Sharding),
+        args: &[Value],
+    ) -> bool {
+        self.results().nth(result).is_some_and(|(part, along)| {
+            let HaloPart { dims: known, to: lies, .. } = &self.parts[part];
+            args[part] == operand && along == dim && known == dims && lies == to
+        })
+    }
+
+    fn fetches(&self, mesh: &Mesh) -> Vec<Vec<FetchDim>> {
+        self.results().map(|(operand, dim)| self.parts[operand].reaches.fetch(dim, mesh)).collect()
+    }
+
+    fn types(&self, args: &[&Type], mesh: &Mesh) -> Vec<Type> {
+        self.results().map(|(operand, dim)| self.parts[operand].reaches.halo_type(dim, args[operand], mesh)).collect()
+    }
+
+    /// What the fetches take.
+    pub fn flow(&self, mesh: &Mesh) -> Flow {
+        flow(&self.fetches(mesh), mesh)
+    }
+
+    /// Blocks that all devices of the group get in full are gathered; else devices hand parts on.
+    fn kind(&self, flow: &Flow) -> CollectiveKind {
+        let split = self.parts.iter().fold(AxisSet::EMPTY, |set, part| set.union(part.to.used_axes()));
+        let is_shared = split.intersect(flow.group).is_empty();
+        if is_shared && flow.received > flow.provided {
+            CollectiveKind::AllGather
+        } else {
+            CollectiveKind::CollectivePermute
+        }
+    }
+}
+
+impl Rules for Halo {
+    fn name(&self) -> &'static str {
+        "halo"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let fits =
+            |(part, arg): (&HaloPart, &&ArrayType)| part.dims.iter().map(|map| map.size).eq(arg.shape.iter().copied());
+        if self.parts.len() != args.len() || !self.parts.iter().zip(args).all(fits) {
+            return Err(Mismatch::new(Code::E0205, "a halo of an array of another shape"));
+        }
+        // Sizes depend on the mesh: `result_types` has it.
+        Ok(Vec::new())
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        Factors::unrelated(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let value = |(operand, halo): (usize, usize)| {
+            let (x, part) = (args[operand], &self.parts[operand]);
+            let mut shape: Vec<usize> = part.dims.iter().map(DimMap::result).collect();
+            let reach = &part.reaches.dims[halo];
+            shape[halo] = reach.capacity() * reach.positions.len();
+            Array::from_fn(ArrayType::new(x.dtype(), &shape), |index| {
+                part.reaches.halo_place(halo, index).map_or(0, |places| x.get(&places))
+            })
+        };
+        Ok(self.results().map(value).collect())
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let list = |text: &dyn Fn(&HaloPart) -> String| {
+            format!("[{}]", self.parts.iter().map(text).collect::<Vec<_>>().join(", "))
+        };
+        let (dims, to) = (list(&|part| display(&part.dims)), list(&|part| part.to.display(mesh)));
+        format!("halo({}, dims={dims}, to={to})", args.join(", "))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mesh = lowering.mesh;
+        let flow = self.flow(mesh);
+        let pairs = self.results().zip(&stmt.results);
+        let parts = pairs.zip(self.fetches(mesh)).map(|(((operand, _), &to), dims)| {
+            let from = stmt.args[operand];
+            Fetch { from, to, dtype: lowering.ty(to).dtype(), dims }
+        });
+        let (parts, sizes) = (parts.collect(), self.element_size(lowering, stmt));
+        lowering.fetch(self.kind(&flow), flow.group, parts, (flow.provided * sizes) as u64);
+        Ok(())
+    }
+
+    fn collective(&self, _: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let flow = self.flow(mesh);
+        Some((self.kind(&flow), flow.group))
+    }
+
+    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let flow = self.flow(mesh);
+        let size = args.first().map_or(0, |ty| ty.dtype().size());
+        let bytes = |elements: usize| (elements * size) as u64;
+        Some(Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) })
+    }
+
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+        Some(self.infer(&arrays).map(|_| self.types(args, mesh)))
+    }
+}
+
+impl Halo {
+    /// All operands have one element type: those of a concatenation.
+    fn element_size(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> usize {
+        stmt.args.first().map_or(0, |&arg| lowering.ty(arg).dtype().size())
+    }
+}
+
+impl Call for Halo {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let span = args.span;
+        let malformed = || Diagnostic::error(Code::E0210, span, "`halo` needs `dims=` and `to=` for each operand");
+        let (dims, to) = (args.take_named("dims"), args.take_named("to"));
+        let (Some(dims), Some(to)) = (dims, to) else { return Err(malformed()) };
+        let (Term::List(dims), Term::List(to)) = (dims.term, to.term) else { return Err(malformed()) };
+        let mut operands = Vec::new();
+        for arg in args.positional() {
+            operands.push(build.materialize(&arg.term, None, arg.span)?);
+        }
+        if dims.len() != operands.len() || to.len() != operands.len() {
+            return Err(malformed());
+        }
+        let mut parts = Vec::new();
+        for ((&operand, dims), to) in operands.iter().zip(&dims).zip(&to) {
+            let ty = build.ty(operand);
+            let Term::Sharding(to) = to else { return Err(malformed()) };
+            let to = reshard::complete(to.sharding.clone(), ty.rank(), args.span)?;
+            let dims = read(dims, ty.shape(), args.span)?;
+            let Some(part) = HaloPart::new(dims, &ty.sharding, &to, &build.mesh) else { return Err(malformed()) };
+            parts.push(part);
+        }
+        Ok(Term::of_results(&build.emit(Halo { parts }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    const Y: u8 = 1;
+
+    fn rolled() -> Halo {
+        let dims = vec![DimMap { size: 8, before: 0, start: 7, step: 1, len: 8, after: 0 }];
+        let split = Sharding::closed(vec![vec![Y]]);
+        Halo { parts: vec![HaloPart::new(dims, &split, &split, &testing::mesh()).unwrap()] }
+    }
+
+    #[test]
+    fn devices_get_what_they_lack() {
+        let x = integers(&[8], &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(rolled().eval(&[&x]).unwrap()[0].ints(), [7, 1, 3, 5]);
+        let flow = rolled().flow(&testing::mesh());
+        assert_eq!((flow.group, flow.provided, flow.received, flow.total), (AxisSet::of(1), 1, 1, 8));
+        assert_eq!(rolled().kind(&flow), CollectiveKind::CollectivePermute);
+    }
+
+    #[test]
+    fn one_row_for_all_is_provided_once() {
+        let dims = vec![DimMap { size: 8, before: 0, start: 3, step: 1, len: 1, after: 0 }];
+        let (from, to) = (Sharding::closed(vec![vec![Y]]), Sharding::replicated(1));
+        let halo = Halo { parts: vec![HaloPart::new(dims, &from, &to, &testing::mesh()).unwrap()] };
+        let flow = halo.flow(&testing::mesh());
+        assert_eq!((flow.provided, flow.received, flow.shape), (1, 1, vec![1]));
+    }
+
+    #[test]
+    fn an_axis_cannot_split_a_halo_twice() {
+        // Dimension 0 is lacking along Y, but there the result's dimension 1 is split.
+        let dims = vec![DimMap::identity(8), DimMap::identity(8)];
+        let (from, to) = (Sharding::closed(vec![vec![Y], vec![]]), Sharding::closed(vec![vec![], vec![Y]]));
+        assert_eq!(HaloPart::new(dims, &from, &to, &testing::mesh()), None);
+    }
+}

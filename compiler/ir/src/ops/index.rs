@@ -1,0 +1,488 @@
+//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where places are numbers or dynamic scalars.
+//!
+//! Static places and ranges are slices; `x[k : k + 4]` is a `dynamic_slice` from a dynamic place on. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
+//! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements. Where the dimension
+//! is split, the device that has the place contributes it to a sum, the others contribute what adds nothing.
+
+use super::dynamic_slice::DynamicSlice;
+use super::reshape::reshape;
+use super::slice::{Range, slice};
+use super::{Call, Mismatch, Reads, Rules, later, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
+
+/// One entry of an index in the source.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// `1:-1`, `::2`
+    Range { start: Option<i64>, stop: Option<i64>, step: Option<i64>, span: Span },
+    /// `k : k + 4` with a dynamic scalar: so many places from it on.
+    Window { start: Value, len: usize, span: Span },
+    /// An integer known while compiling, or an array.
+    Place(Term, Span),
+    /// `None`: a new dimension of size 1.
+    NewAxis(Span),
+    /// `...`: as many whole dimensions as are left.
+    Ellipsis(Span),
+}
+
+/// What an index takes of a dimension.
+#[derive(Clone, Debug)]
+pub(super) enum Taken {
+    Range(Range),
+    /// One place; the dimension vanishes.
+    Fixed(Range),
+    /// A checked i64 scalar; the dimension vanishes.
+    Dynamic(Value),
+    /// So many places from a checked i64 scalar on.
+    Window(Value, usize),
+}
+
+/// An index against a shape.
+pub(super) struct Plan {
+    /// For each dimension of the array.
+    pub taken: Vec<Taken>,
+    /// The shape of the result: a dimension of the array by its number, or a new one.
+    pub result: Vec<Option<usize>>,
+}
+
+impl Plan {
+    pub(super) fn result_shape(&self) -> Vec<usize> {
+        let len = |dim: usize| match &self.taken[dim] {
+            Taken::Range(range) => range.len,
+            Taken::Window(_, len) => *len,
+            Taken::Fixed(_) | Taken::Dynamic(_) => 1,
+        };
+        self.result.iter().map(|slot| slot.map_or(1, len)).collect()
+    }
+}
+
+/// Reads an index; dynamic places are checked by statements.
+pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: Span) -> Result<Plan, Diagnostic> {
+    let given = items.iter().filter(|item| !matches!(item, Item::NewAxis(_) | Item::Ellipsis(_))).count();
+    let dots: Vec<Span> =
+        items.iter().filter_map(|item| if let Item::Ellipsis(span) = item { Some(*span) } else { None }).collect();
+    if let [_, second, ..] = dots.as_slice() {
+        return Err(Diagnostic::error(Code::E0205, *second, "an index can have `...` only once"));
+    }
+    if given > shape.len() {
+        let message = format!("{given} indices for an array of shape {}", shape::display(shape));
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    let mut plan = Plan { taken: Vec::new(), result: Vec::new() };
+    let whole = |plan: &mut Plan, count: usize| {
+        for _ in 0..count {
+            let dim = plan.taken.len();
+            plan.taken.push(Taken::Range(Range::all(shape[dim])));
+            plan.result.push(Some(dim));
+        }
+    };
+    for item in items {
+        let dim = plan.taken.len();
+        let at = |mismatch: Mismatch, span: Span| {
+            let mut error = Diagnostic::error(mismatch.code, span, mismatch.message);
+            error.help = mismatch.help;
+            error
+        };
+        match item {
+            Item::Ellipsis(_) => whole(&mut plan, shape.len() - given),
+            Item::NewAxis(_) => plan.result.push(None),
+            Item::Range { start, stop, step, span } => {
+                let range = Range::of(*start, *stop, *step, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+                plan.taken.push(Taken::Range(range));
+                plan.result.push(Some(dim));
+            }
+            Item::Window { len: 0, .. } => {
+                plan.taken.push(Taken::Range(Range::between(0, 0)));
+                plan.result.push(Some(dim));
+            }
+            Item::Window { start, len, span } => {
+                if *len > shape[dim] {
+                    let message =
+                        format!("a slice of {len} places does not lie within a dimension of size {}", shape[dim]);
+                    return Err(Diagnostic::error(Code::E0401, *span, message));
+                }
+                plan.taken.push(Taken::Window(checked_place(build, *start, (shape[dim], *len), *span)?, *len));
+                plan.result.push(Some(dim));
+            }
+            Item::Place(Term::Int(place), span) => {
+                let place = (*place).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+                let range = Range::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+                plan.taken.push(Taken::Fixed(range));
+            }
+            Item::Place(Term::Array(place), span) => {
+                let ty = build.ty(*place).array.clone();
+                if ty.rank() > 0 || ty.dtype == DType::Bool {
+                    return Err(later::not_supported("indexing by an array", *span));
+                }
+                plan.taken.push(Taken::Dynamic(checked_place(build, *place, (shape[dim], 1), *span)?));
+            }
+            Item::Place(other, span) => {
+                let message = format!("an index must be an integer, not {}", other.describe());
+                return Err(Diagnostic::error(Code::E0210, *span, message));
+            }
+        }
+    }
+    let left = shape.len() - plan.taken.len();
+    whole(&mut plan, left);
+    Ok(plan)
+}
+
+/// The place from which on `len` places of a dimension are taken, as an i64; the program stops unless all of them exist.
+fn checked_place(
+    build: &mut Builder,
+    place: Value,
+    (extent, len): (usize, usize),
+    span: Span,
+) -> Result<Value, Diagnostic> {
+    let ty = build.ty(place).array.clone();
+    if ty.rank() > 0 || !ty.dtype.is_integer() {
+        let message = format!("an index must be an integer, not {ty}");
+        return Err(Diagnostic::error(Code::E0203, span, message));
+    }
+    let outer = std::mem::replace(&mut build.span, span);
+    let checked = build.emit1(CheckIndex { extent, len }, &[place]);
+    build.span = outer;
+    checked
+}
+
+/// `x[items]`
+pub fn get(build: &mut Builder, value: Value, items: &[Item], span: Span) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let plan = plan(build, &shape, items, span)?;
+    let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
+        Taken::Range(range) | Taken::Fixed(range) => *range,
+        Taken::Dynamic(_) | Taken::Window(..) => Range::all(size),
+    });
+    let ranges: Vec<Range> = ranges.collect();
+    let mut value = slice(build, value, &ranges)?;
+    // Dimensions with the number of places that stay of each.
+    let mut dims = Vec::new();
+    let mut args = vec![value];
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        let (place, len) = match taken {
+            Taken::Dynamic(place) => (*place, 1),
+            Taken::Window(place, len) => (*place, *len),
+            Taken::Range(_) | Taken::Fixed(_) => continue,
+        };
+        dims.push((dim, len));
+        args.push(place);
+    }
+    let has_window = plan.taken.iter().any(|taken| matches!(taken, Taken::Window(..)));
+    if has_window {
+        value = build.emit1(DynamicSlice { dims }, &args)?;
+    } else if !dims.is_empty() {
+        let dims = dims.into_iter().map(|(dim, _)| dim).collect();
+        value = build.emit1(Index { dims }, &args)?;
+    }
+    reshape(build, value, &plan.result_shape())
+}
+
+/// `check_index(i, n)`: the index as i64, counted from the front, or the end of the program. `check_index(i, n, 4)`: of four places from
+/// there on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckIndex {
+    pub extent: usize,
+    pub len: usize,
+}
+
+impl Rules for CheckIndex {
+    fn name(&self) -> &'static str {
+        "check_index"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].rank() != 0 || !args[0].dtype.is_integer() {
+            return Err(Mismatch::new(Code::E0203, format!("an index must be an integer, not {}", args[0])));
+        }
+        Ok(vec![ArrayType::scalar(DType::I64)])
+    }
+
+    fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        Factors { operands: vec![Vec::new()], results: vec![Vec::new()], ..Factors::new() }
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let index = number::to_int(args[0].dtype(), args[0].bits[0]);
+        let (extent, len) = (self.extent as i128, self.len as i128);
+        match counted_index(index, extent, len) {
+            Some(place) => Ok(vec![Array::scalar(DType::I64, place as u64)]),
+            None => Err(Trap { code: Code::E0801, message: out_of_bounds(index, extent, len) }),
+        }
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        match self.len {
+            1 => format!("check_index({}, {})", args[0], self.extent),
+            len => format!("check_index({}, {}, {len})", args[0], self.extent),
+        }
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.check_index(stmt.args[0], (self.extent as i64, self.len as i64), stmt.results[0]);
+        Ok(())
+    }
+}
+
+impl Call for CheckIndex {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let index = args.array(build, "index")?;
+        let extent = args.int("extent")?;
+        let extent = usize::try_from(extent)
+            .map_err(|_| Diagnostic::error(Code::E0218, args.span, "the extent of an index cannot be negative"))?;
+        let len = args.optional_int("len")?.unwrap_or(1);
+        let len = usize::try_from(len).ok().filter(|&len| len > 0);
+        let len = len.ok_or_else(|| Diagnostic::error(Code::E0218, args.span, "an index is of one place at least"))?;
+        Ok(Term::Array(build.emit1(CheckIndex { extent, len }, &[index])?))
+    }
+}
+
+/// `index(x, i, j, dims=(0, 2))`: the places i and j of dimensions 0 and 2, which vanish. The operands after x are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// In order.
+    pub dims: Vec<usize>,
+}
+
+/// At how many places a region of `len` can begin in a dimension of `size`.
+pub(super) fn beginnings(size: usize, len: usize) -> usize {
+    (size + 1).saturating_sub(len)
+}
+
+/// One of so many places, as [`KernelBuilder::dynamic_index`] reads it.
+pub(super) fn checked(index: &Array, places: usize) -> usize {
+    index.bits[0].min(places.saturating_sub(1) as u64) as usize
+}
+
+/// Whether operands are what `check_index` gives.
+pub(super) fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
+    match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
+        Some(ty) => Err(Mismatch::new(Code::E0203, format!("a checked index is an i64 scalar, not {ty}"))),
+        None => Ok(()),
+    }
+}
+
+impl Index {
+    /// Whether a dimension that is indexed is empty; the check in front has stopped the program.
+    fn has_no_place(&self, shape: &[usize]) -> bool {
+        self.dims.iter().any(|&dim| shape[dim] == 0)
+    }
+}
+
+impl Rules for Index {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        are_checked(&args[1..])?;
+        let ordered = self.dims.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.dims.len() + 1 != args.len() || !ordered || self.dims.iter().any(|&dim| dim >= args[0].rank()) {
+            let message = format!("{} indices for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
+        let shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
+        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let (mut operand, mut result) = (Vec::new(), Vec::new());
+        let found = match args[0].dtype {
+            DType::Key => FactorKind::Whole,
+            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
+            _ => FactorKind::Reduce(ReduceOp::Sum),
+        };
+        for (dim, &size) in args[0].shape.iter().enumerate() {
+            let indexed = self.dims.contains(&dim);
+            let factor = rule.add(size, if indexed { found } else { FactorKind::Pass });
+            operand.push(vec![factor]);
+            if !indexed {
+                result.push(vec![factor]);
+            }
+        }
+        rule.operands.push(operand);
+        rule.operands.resize(args.len(), Vec::new());
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
+        let mut result = self.infer(&types).unwrap_or_default();
+        let ty = result.pop().unwrap_or_else(|| args[0].ty.clone());
+        if self.has_no_place(args[0].shape()) {
+            return Ok(vec![Array::from_fn(ty, |_| 0)]);
+        }
+        Ok(vec![Array::from_fn(ty, |index| {
+            let mut kept = index.iter().copied();
+            let own = (0..args[0].ty.rank()).map(|dim| match self.dims.iter().position(|&indexed| indexed == dim) {
+                Some(at) => checked(args[1 + at], args[0].shape()[dim]),
+                None => kept.next().unwrap_or(0),
+            });
+            let own: Vec<usize> = own.collect();
+            args[0].get(&own)
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("index({}, dims={})", args.join(", "), shape::tuple(&self.dims))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let ty = kernel.context.ty(stmt.args[0]);
+        if self.has_no_place(ty.shape()) {
+            return kernel.constant(ty.dtype(), 0);
+        }
+        let mut kept = index.iter().cloned();
+        let mut own = Vec::new();
+        let mut tests = Vec::new();
+        for dim in 0..ty.rank() {
+            own.push(match self.dims.iter().position(|&indexed| indexed == dim) {
+                Some(at) => {
+                    let place = kernel.dynamic_index(stmt.args[1 + at], ty.shape()[dim]);
+                    kernel.index_in_block(ty, dim, &place, &mut tests)
+                }
+                None => kept.next().unwrap_or_default(),
+            });
+        }
+        kernel.operand_if(stmt.args[0], &own, &tests)
+    }
+}
+
+impl Call for Index {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let dims = args.take_named("dims");
+        let value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
+        let Some(dims) = dims else {
+            return Err(Diagnostic::error(Code::E0201, args.span, "`index` needs `dims=`; write x[i] to index"));
+        };
+        let dims = Args::new("index", args.span, vec![dims]).ints("dims")?;
+        let dims = shape::axes(&dims, rank, args.span)?;
+        let mut operands = vec![value];
+        for arg in args.positional() {
+            operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
+        }
+        Ok(Term::Array(build.emit1(Index { dims }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Item {
+        Item::Range { start, stop, step, span: Span::default() }
+    }
+
+    fn place(index: i64) -> Item {
+        Item::Place(Term::Int(index.into()), Span::default())
+    }
+
+    fn x() -> Array {
+        integers(&[2, 3, 2], &(0..12).collect::<Vec<i128>>())
+    }
+
+    /// `x[items]`, where the last item may be the scalar `i`.
+    fn indexed(items: impl FnOnce(Term) -> Vec<Item>, i: i128) -> Result<(Array, Vec<String>), Diagnostic> {
+        let mut build = testing::builder();
+        let arrays = [x(), integers(&[], &[i])];
+        let inputs =
+            [testing::parameter(&mut build, DType::I32, &[2, 3, 2]), testing::parameter(&mut build, DType::I32, &[])];
+        let items = items(Term::Array(inputs[1]));
+        let result = get(&mut build, inputs[0], &items, Span::default())?;
+        Ok((testing::evaluate(&build, &inputs, &arrays, result), testing::printed(&build)))
+    }
+
+    #[test]
+    fn static_indices_are_slices() {
+        let (y, lines) = indexed(|_| vec![place(-1), range(None, None, Some(-2))], 0).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[2, 2][..], vec![10, 11, 6, 7]));
+        assert_eq!(lines, ["a[1:2, 2::-2, :]", "reshape(a, (2, 2))"]);
+        let (y, lines) = indexed(|_| vec![range(None, None, None)], 0).unwrap();
+        assert_eq!((y, lines.len()), (x(), 0));
+    }
+
+    #[test]
+    fn new_dimensions_and_dots_have_their_places() {
+        let span = Span::default();
+        let (y, _) =
+            indexed(|_| vec![Item::NewAxis(span), Item::Ellipsis(span), place(0), Item::NewAxis(span)], 0).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[1, 2, 3, 1][..], vec![0, 2, 4, 6, 8, 10]));
+        let dots = vec![Item::Ellipsis(span), Item::Ellipsis(span)];
+        assert_eq!(indexed(|_| dots, 0).unwrap_err().code, Code::E0205);
+    }
+
+    #[test]
+    fn dynamic_indices_are_checked() {
+        let at_end = |i: Term| vec![range(Some(1), None, None), Item::Place(i, Span::default()), place(1)];
+        let (y, lines) = indexed(at_end, -1).unwrap();
+        assert_eq!((y.shape(), y.ints()), (&[1][..], vec![11]));
+        assert_eq!(lines, ["check_index(a, 3)", "a[1:2, :, 1:2]", "index(a, b, dims=(1,))", "reshape(a, (1,))"]);
+        let trap = CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[3])]).unwrap_err();
+        assert_eq!((trap.code, trap.message.as_str()), (Code::E0801, "index 3 is out of bounds for a dimension of 3"));
+        assert!(CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[-4])]).is_err());
+    }
+
+    #[test]
+    fn wrong_indices_are_errors() {
+        let code = |items: Vec<Item>| indexed(|_| items, 0).unwrap_err().code;
+        assert_eq!(code(vec![place(2)]), Code::E0401);
+        assert_eq!(code(vec![range(None, None, Some(0))]), Code::E0402);
+        assert_eq!(code(vec![place(0), place(0), place(0), place(0)]), Code::E0205);
+        assert_eq!(code(vec![Item::Place(Term::Float(1.0), Span::default())]), Code::E0210);
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let x = testing::parameter(&mut build, DType::F32, &[2, 3]);
+        let i = testing::parameter(&mut build, DType::I64, &[]);
+        testing::call(&mut build, "index", &[Term::Array(x), Term::Array(i)], &[("dims", testing::ints(&[1]))])
+            .unwrap();
+        assert_eq!(build.blocks[0].stmts[0].op, Index { dims: vec![1] }.into());
+        assert_eq!(build.ty(build.blocks[0].stmts[0].results[0]).shape(), [2]);
+    }
+}

@@ -1,0 +1,83 @@
+//! `iota(f32[4, 8], axis=1)`: indices as values. Every device computes its own block from its global indices, so nothing moves.
+
+use super::reshard::with_layout;
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iota {
+    pub ty: ArrayType,
+    pub axis: usize,
+}
+
+impl Rules for Iota {
+    fn name(&self) -> &'static str {
+        "iota"
+    }
+
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if matches!(self.ty.dtype, DType::Bool | DType::Key) {
+            return Err(Mismatch::new(Code::E0215, format!("indices are numbers, not {}", self.ty.dtype.name())));
+        }
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims = results[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let bits = shape::indices(&self.ty.shape)
+            .map(|index| number::cast(DType::I64, self.ty.dtype, index[self.axis] as u64).unwrap_or(0));
+        Ok(vec![Array::new(self.ty.clone(), bits.collect())])
+    }
+
+    fn print(&self, _: &[String], _: &Mesh) -> String {
+        format!("iota({}, axis={})", self.ty, self.axis)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let ty = kernel.context.ty(stmt.results[0]);
+        let global = kernel.global_index(ty, self.axis, &index[self.axis]);
+        kernel.index(global, self.ty.dtype)
+    }
+}
+
+impl Call for Iota {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let ty = args.ty("type")?.array;
+        let axis = match args.optional_int("axis")? {
+            Some(axis) => shape::axis(axis, ty.rank(), args.span)?,
+            None if ty.rank() == 1 => 0,
+            None => {
+                let message = format!("`iota` of {ty} needs an axis: along which dimension the numbers grow");
+                return Err(Diagnostic::error(Code::E0201, args.span, message).help("write iota(f32[4, 8], axis=1)"));
+            }
+        };
+        let value = build.emit1(Iota { ty, axis }, &[])?;
+        with_layout(args, build, value)
+    }
+}

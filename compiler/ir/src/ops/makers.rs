@@ -1,0 +1,233 @@
+//! Functions that make arrays out of nothing: `zeros`, `full`, `arange`, `eye`, `one_hot`, and the masks `tril` and `triu`.
+//!
+//! They are made of numbers, `iota` and elementwise ops, so each device computes its own block.
+
+use super::broadcast::{broadcast, filled};
+use super::cast::Cast;
+use super::constant::{Constant, filling_bits, float_bits, number_bits};
+use super::elementwise::{Binary, Compare, Select};
+use super::iota::Iota;
+use super::reshape::reshape;
+use super::reshard::with_layout;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+
+use super::{Call, promote, shape};
+use crate::call::args::{Arg, Args};
+use crate::call::term::{Term, TypeTerm};
+use crate::layout::types::{ArrayType, DType};
+use crate::program::Value;
+use crate::program::build::Builder;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+pub struct Makers;
+
+impl Call for Makers {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = match name {
+            "zeros" | "ones" | "full" => {
+                let ty = args.ty("shape")?.array;
+                number_everywhere(name, args, build, &ty)?
+            }
+            "zeros_like" | "ones_like" | "full_like" => {
+                let like = args.array(build, "x")?;
+                let ty = build.ty(like).array.clone();
+                number_everywhere(name.trim_end_matches("_like"), args, build, &ty)?
+            }
+            "arange" => arange(args, build)?,
+            "linspace" => linspace(args, build)?,
+            "eye" => eye(args, build)?,
+            "one_hot" => one_hot(args, build)?,
+            _ => triangle(name, args, build)?,
+        };
+        with_layout(args, build, value)
+    }
+}
+
+fn number_everywhere(
+    name: &str,
+    args: &mut Args<'_>,
+    build: &mut Builder,
+    ty: &ArrayType,
+) -> Result<Value, Diagnostic> {
+    if name == "full" {
+        let fill = args.required("fill_value")?;
+        if let Term::Array(value) = fill.term {
+            let value = promote::cast(build, value, ty.dtype)?;
+            return broadcast(build, value, &ty.shape);
+        }
+        return filled(build, ty.dtype, filling_bits(&fill.term, ty.dtype, fill.span)?, &ty.shape);
+    }
+    let number = Term::Int(i128::from(name == "ones"));
+    let bits = match ty.dtype {
+        DType::Bool => u64::from(name == "ones"),
+        dtype => number_bits(&number, dtype, args.span)?,
+    };
+    filled(build, ty.dtype, bits, &ty.shape)
+}
+
+/// An optional `dtype=` (or positional) argument.
+fn dtype(args: &mut Args<'_>, default: DType) -> Result<DType, Diagnostic> {
+    match args.take("dtype") {
+        None => Ok(default),
+        Some(Arg { term: Term::Type(TypeTerm { array, .. }), .. }) if array.rank() == 0 => Ok(array.dtype),
+        Some(arg) => {
+            let message = format!("`dtype` is an element type such as f32, not {}", arg.term.describe());
+            Err(Diagnostic::error(Code::E0210, arg.span, message))
+        }
+    }
+}
+
+fn indices(build: &mut Builder, dtype: DType, sizes: &[usize], axis: usize) -> Result<Value, Diagnostic> {
+    build.emit1(Iota { ty: ArrayType::new(dtype, sizes), axis }, &[])
+}
+
+fn binary(build: &mut Builder, op: BinaryOp, lhs: Value, rhs: Value) -> Result<Value, Diagnostic> {
+    build.emit1(Binary(op), &[lhs, rhs])
+}
+
+fn scalar(build: &mut Builder, term: &Term, dtype: DType, span: Span) -> Result<Value, Diagnostic> {
+    build.emit1(Constant::scalar(dtype, number_bits(term, dtype, span)?), &[])
+}
+
+fn number(term: &Term, name: &str, span: Span) -> Result<f64, Diagnostic> {
+    match term {
+        Term::Int(value) => Ok(*value as f64),
+        Term::Float(value) => Ok(*value),
+        other => {
+            let message = format!("`{name}` must be a number known at compile time, not {}", other.describe());
+            Err(Diagnostic::error(Code::E0207, span, message))
+        }
+    }
+}
+
+/// `arange(stop)`, `arange(start, stop, step)`: i32 for integers, f32 if any is a float.
+fn arange(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+    let first = args.required("start")?;
+    let (start, stop) = match args.take("stop") {
+        Some(stop) => (first, stop),
+        None => (Arg { name: None, term: Term::Int(0), span: first.span }, first),
+    };
+    let step = args.take("step").unwrap_or(Arg { name: None, term: Term::Int(1), span: args.span });
+    let float = [&start, &stop, &step].iter().any(|arg| matches!(arg.term, Term::Float(_)));
+    let dtype = dtype(args, if float { DType::F32 } else { DType::I32 })?;
+    let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
+    let by = number(&step.term, "step", step.span)?;
+    if by == 0.0 {
+        return Err(Diagnostic::error(Code::E0402, step.span, "the step of `arange` is zero"));
+    }
+    let len = ((to - from) / by).ceil().max(0.0) as usize;
+    let mut value = indices(build, dtype, &[len], 0)?;
+    if by != 1.0 {
+        let by = scalar(build, &step.term, dtype, step.span)?;
+        value = binary(build, BinaryOp::Mul, value, by)?;
+    }
+    if from != 0.0 {
+        let from = scalar(build, &start.term, dtype, start.span)?;
+        value = binary(build, BinaryOp::Add, value, from)?;
+    }
+    Ok(value)
+}
+
+/// `num` numbers from start to stop, both ends included unless `endpoint=false`.
+fn linspace(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+    let (start, stop) = (args.required("start")?, args.required("stop")?);
+    let len = usize::try_from(args.optional_int("num")?.unwrap_or(50))
+        .map_err(|_| Diagnostic::error(Code::E0205, args.span, "`linspace` of a negative number of points"))?;
+    let endpoint = args.optional_bool("endpoint")?.unwrap_or(true);
+    let dtype = dtype(args, DType::F32)?;
+    if !dtype.is_float() {
+        return Err(Diagnostic::error(
+            Code::E0215,
+            args.span,
+            format!("`linspace` gives floats, not {}", dtype.name()),
+        ));
+    }
+    let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
+    let gaps = if endpoint { len.saturating_sub(1) } else { len }.max(1);
+    // start * (1 - t) + stop * t with t = i / gaps, and the stop itself at the end.
+    let constant =
+        |build: &mut Builder, value: f64| build.emit1(Constant::scalar(dtype, float_bits(value, dtype)), &[]);
+    let index = indices(build, dtype, &[len], 0)?;
+    let count = constant(build, gaps as f64)?;
+    let t = binary(build, BinaryOp::Div, index, count)?;
+    let one = constant(build, 1.0)?;
+    let rest = binary(build, BinaryOp::Sub, one, t)?;
+    let (first, last) = (constant(build, from)?, constant(build, to)?);
+    let left = binary(build, BinaryOp::Mul, first, rest)?;
+    let right = binary(build, BinaryOp::Mul, last, t)?;
+    let inner = binary(build, BinaryOp::Add, left, right)?;
+    if !endpoint || len < 2 {
+        return Ok(inner);
+    }
+    let end = build.emit1(Compare(CompareOp::Eq), &[index, count])?;
+    build.emit1(Select, &[end, last, inner])
+}
+
+/// Farther from the main diagonal than any element, and small enough to be added to an index.
+const FAR_DIAGONAL: i64 = 1 << 30;
+
+/// `row + k == column`, or `>=`, as a mask over the last two of `sizes`.
+fn mask(build: &mut Builder, sizes: &[usize], k: i64, op: CompareOp, span: Span) -> Result<Value, Diagnostic> {
+    let rank = sizes.len();
+    let matrix = &sizes[rank - 2..];
+    // Beyond the corners all diagonals are alike.
+    let k = k.clamp(-FAR_DIAGONAL, FAR_DIAGONAL);
+    let rows = indices(build, DType::I32, matrix, 0)?;
+    let offset = scalar(build, &Term::Int(i128::from(k)), DType::I32, span)?;
+    let rows = binary(build, BinaryOp::Add, rows, offset)?;
+    let columns = indices(build, DType::I32, matrix, 1)?;
+    build.emit1(Compare(op), &[rows, columns])
+}
+
+/// `eye(n)`, `eye(n, m, k=1, dtype=i32)`
+fn eye(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+    let mut given = vec![args.int("N")?];
+    given.extend(args.optional_int("M")?);
+    let sizes = super::broadcast::sizes(&given, args)?;
+    let sizes = [sizes[0], *sizes.last().unwrap_or(&sizes[0])];
+    let k = args.optional_int("k")?.unwrap_or(0);
+    let dtype = dtype(args, DType::F32)?;
+    let diagonal = mask(build, &sizes, k, CompareOp::Eq, args.span)?;
+    build.emit1(Cast { to: dtype }, &[diagonal])
+}
+
+/// `one_hot(x, classes, f32)`: a new dimension with 1 at each index, the last one or at `axis`; indices outside give zeros.
+fn one_hot(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+    let value = args.array(build, "x")?;
+    let ty = build.ty(value).array.clone();
+    if !ty.dtype.is_integer() {
+        let message = format!("`one_hot` takes integers, not {ty}");
+        return Err(Diagnostic::error(Code::E0215, args.span, message));
+    }
+    let given = args.int("num_classes")?;
+    let classes = super::broadcast::sizes(&[given], args)?[0];
+    let dtype = dtype(args, DType::F32)?;
+    let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), ty.rank() + 1, args.span)?;
+    let mut wider = ty.shape.clone();
+    wider.insert(axis, 1);
+    let value = reshape(build, value, &wider)?;
+    // The classes lie along the new dimension, and are the same for what follows.
+    let mut sizes = vec![1; ty.rank() - axis + 1];
+    sizes[0] = classes;
+    let numbers = indices(build, ty.dtype, &sizes, 0)?;
+    let hot = build.emit1(Compare(CompareOp::Eq), &[value, numbers])?;
+    build.emit1(Cast { to: dtype }, &[hot])
+}
+
+/// `tril(x, k=0)` keeps what lies on or below the k-th diagonal, `triu` what lies on or above it.
+fn triangle(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+    let value = args.array(build, "x")?;
+    let ty = build.ty(value).array.clone();
+    if ty.rank() < 2 {
+        let message = format!("`{name}` takes matrices, not {ty}");
+        return Err(Diagnostic::error(Code::E0205, args.span, message));
+    }
+    let k = args.optional_int("k")?.unwrap_or(0);
+    let op = if name == "tril" { CompareOp::Ge } else { CompareOp::Le };
+    let kept = mask(build, &ty.shape, k, op, args.span)?;
+    let kept = broadcast(build, kept, &ty.shape)?;
+    let zero = filled(build, ty.dtype, 0, &ty.shape)?;
+    build.emit1(Select, &[kept, value, zero])
+}

@@ -1,0 +1,166 @@
+//! `margins(x, parts=..)`: what devices lack of `x` for several windows on it, fetched from those who have it.
+//!
+//! ```text
+//! let (v1, v2) = margins(x, parts=[(0, -1, [[(0, 0), (6, 8)]]), (0, 1, [[(8, 9), (16, 16)]])]);    // x: f32[16@Y], Y = 2
+//! let v3: f32[14@Y/16+1] = window(x, v1, dims=[(16, 0, 0, 1, 14, 0)], halos=(0,), bits=0);
+//! ```
+//!
+//! Each part is a margin (`layout/margin.rs`): its dimension; -1 for what is before the blocks, 1 for what is behind; and for each dimension
+//! and each position along the axes that split it, from which place to which. There is a result for each.
+
+use super::{Call, Mismatch, Reads, Rules};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::margin::Margin;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::window::{Flow, flow};
+use crate::lower::work::{Fetch, Lowering};
+use crate::program::Stmt;
+use crate::program::build::Builder;
+use crate::reshard::Traffic;
+use spmdc_abi::{CollectiveKind, FetchDim};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use std::ops::Range;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Margins {
+    /// One for each result.
+    pub parts: Vec<Arc<Margin>>,
+}
+
+impl Margins {
+    fn fetches(&self, operand: &Type, mesh: &Mesh) -> Vec<Vec<FetchDim>> {
+        self.parts.iter().map(|part| part.fetch(operand.shape(), &operand.sharding, mesh)).collect()
+    }
+
+    /// What the fetches take.
+    pub fn flow(&self, operand: &Type, mesh: &Mesh) -> Flow {
+        flow(&self.fetches(operand, mesh), mesh)
+    }
+}
+
+impl Rules for Margins {
+    fn name(&self) -> &'static str {
+        "margins"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args.len() != 1 || !self.parts.iter().all(|part| part.is_sound(&args[0].shape)) {
+            return Err(Mismatch::new(Code::E0205, "margins of an array of another shape"));
+        }
+        Ok(self.parts.iter().map(|part| ArrayType::new(args[0].dtype, &part.shape())).collect())
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        Factors::unrelated(args, results)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let x = args[0];
+        let value = |part: &Arc<Margin>| {
+            let place = |index: &[usize]| part.place(index, x.shape());
+            Array::from_fn(ArrayType::new(x.dtype(), &part.shape()), |index| {
+                place(index).map_or(0, |places| x.get(&places))
+            })
+        };
+        Ok(self.parts.iter().map(value).collect())
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let span = |span: &Range<i64>| format!("({}, {})", span.start, span.end);
+        let part = |part: &Arc<Margin>| {
+            let spans = part.spans.iter().map(|spans| list(spans, span));
+            let side = if part.behind { 1 } else { -1 };
+            format!("({}, {side}, [{}])", part.dim, spans.collect::<Vec<_>>().join(", "))
+        };
+        format!("margins({}, parts={})", args.join(", "), list(&self.parts, part))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mesh = lowering.mesh;
+        let (from, operand) = (stmt.args[0], lowering.ty(stmt.args[0]));
+        let (flow, dtype) = (self.flow(operand, mesh), operand.dtype());
+        let fetches = stmt.results.iter().zip(self.fetches(operand, mesh));
+        let parts = fetches.map(|(&to, dims)| Fetch { from, to, dtype, dims }).collect();
+        lowering.fetch(CollectiveKind::CollectivePermute, flow.group, parts, (flow.provided * dtype.size()) as u64);
+        Ok(())
+    }
+
+    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        Some((CollectiveKind::CollectivePermute, self.flow(args[0], mesh).group))
+    }
+
+    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let flow = self.flow(args[0], mesh);
+        let bytes = |elements: usize| (elements * args[0].dtype().size()) as u64;
+        Some(Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) })
+    }
+
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+        let types = self.infer(&arrays).and_then(|_| {
+            let types = self.parts.iter().map(|part| part.ty(args[0], mesh)).collect::<Option<Vec<Type>>>();
+            types.ok_or_else(|| Mismatch::new(Code::E0205, "margins of an array that is split otherwise"))
+        });
+        Some(types)
+    }
+}
+
+fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
+    format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+/// What [`Margins::print`] has written of one part.
+fn read(term: &Term) -> Option<Arc<Margin>> {
+    let Term::Tuple(parts) = term else { return None };
+    let [Term::Int(dim), Term::Int(side), Term::List(dims)] = parts.as_slice() else { return None };
+    let span = |term: &Term| match term {
+        Term::Tuple(ends) => match ends.as_slice() {
+            [Term::Int(start), Term::Int(end)] => Some(i64::try_from(*start).ok()?..i64::try_from(*end).ok()?),
+            _ => None,
+        },
+        _ => None,
+    };
+    let spans = |term: &Term| match term {
+        Term::List(spans) => spans.iter().map(span).collect::<Option<Vec<Range<i64>>>>(),
+        _ => None,
+    };
+    let behind = match side {
+        -1 => false,
+        1 => true,
+        _ => return None,
+    };
+    let spans = dims.iter().map(spans).collect::<Option<_>>()?;
+    Some(Arc::new(Margin { dim: usize::try_from(*dim).ok()?, behind, spans }))
+}
+
+impl Call for Margins {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let parts = args.take_named("parts").map(|arg| arg.term);
+        let value = args.array(build, "x")?;
+        let shape = build.ty(value).shape();
+        let parts = match &parts {
+            Some(Term::List(parts)) => parts.iter().map(read).collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        let parts = parts.filter(|parts| !parts.is_empty() && parts.iter().all(|part| part.is_sound(shape)));
+        let Some(parts) = parts else {
+            let message = "`margins` needs for each part (dimension, -1 or 1, [[(from, to), ..], ..])";
+            return Err(Diagnostic::error(Code::E0210, args.span, message));
+        };
+        Ok(Term::of_results(&build.emit(Margins { parts }, &[value])?))
+    }
+}

@@ -1,0 +1,430 @@
+//! The table of operations: every op once, one file each.
+//!
+//! An op is a small struct of its attributes that implements [`Rules`]. Its language names stand in the table; a call of such
+//! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
+//! call that reads back as the same op.
+
+mod beyond;
+pub mod broadcast;
+pub mod cast;
+pub mod collective;
+pub mod combined;
+pub mod concatenate;
+pub mod constant;
+pub mod control;
+pub mod dynamic_slice;
+pub mod einsum;
+pub mod elementwise;
+pub mod flip;
+pub mod halo;
+pub mod index;
+pub mod iota;
+pub mod later;
+pub mod makers;
+pub mod margins;
+pub mod nn;
+pub mod pad;
+pub mod print;
+pub mod promote;
+pub mod reduce;
+pub mod repeat;
+pub mod reshape;
+pub mod reshard;
+pub mod roll;
+pub mod scan;
+pub mod shape;
+pub mod slice;
+pub mod split;
+pub mod statistics;
+#[cfg(test)]
+mod testing;
+pub mod transpose;
+pub mod update;
+pub mod window;
+
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::window::WindowMap;
+use crate::lower::builder::KernelBuilder;
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::explicit::Choice;
+use crate::program::{Func, Stmt};
+use crate::reshard::Traffic;
+use spmdc_abi::CollectiveKind;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::scalar::symbol_of;
+
+/// Operands that an op does not take; the place is added by who asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    pub code: Code,
+    pub message: String,
+    pub help: Option<String>,
+    /// Where a layout is ambiguous: what the program can choose.
+    pub choices: Vec<Choice>,
+}
+
+impl Mismatch {
+    pub fn new(code: Code, message: impl Into<String>) -> Mismatch {
+        Mismatch { code, message: message.into(), help: None, choices: Vec::new() }
+    }
+
+    pub fn choices(mut self, choices: Vec<Choice>) -> Mismatch {
+        self.choices = choices;
+        self
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Mismatch {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// How an op's kernels read one of their operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Each element at most once, through [`KernelBuilder::operand`]: fusing repeats no work.
+    Once,
+    /// Through [`KernelBuilder::operand`], the same element many times: fusing repeats its computation.
+    Often,
+    /// From its buffer: the operand must lie in memory.
+    Buffer,
+}
+
+/// What every op says of itself.
+pub trait Rules {
+    /// Its name in the IR and in messages.
+    fn name(&self) -> &'static str;
+
+    /// Element type and shape of each result, or why the operands do not fit.
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
+
+    /// What the op means for shardings. `results` are as inferred.
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors;
+
+    /// The reference semantics, on whole arrays; a trap is an error that a running program stops with.
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap>;
+
+    /// The expression that reads back as this op on these operands, such as `sum(v1, axis=(0,))`.
+    fn print(&self, args: &[String], mesh: &Mesh) -> String;
+
+    /// Statements with an effect are kept though nobody uses their results, and stay in order.
+    fn has_effect(&self) -> bool {
+        false
+    }
+
+    /// Floating-point and integer operations for results of this size, for cost and reports.
+    fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        let _ = args;
+        results.iter().map(|result| result.len() as u64).sum()
+    }
+
+    /// Whether one element of the result is an expression of single elements of the operands. Such ops fuse. A pointwise op
+    /// that has [`Rules::aliases`] need not be copied either when its operand lies in memory.
+    fn is_pointwise(&self) -> bool {
+        false
+    }
+
+    /// Whether the result is the first operand's bytes under another shape, so that it needs no work once that lies in memory.
+    fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
+        let _ = (from, to, mesh);
+        false
+    }
+
+    /// How [`Rules::lower`] reads an operand: it tells which operands may be fused into the op.
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        let _ = (operand, args);
+        Reads::Once
+    }
+
+    /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
+    /// need not lie in memory. At most one operand of a statement is taken so.
+    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
+        let _ = (operand, gather, stmt, func, mesh);
+        false
+    }
+
+    /// For pointwise ops: the value at `index` (one entry per result dimension, in this device's block).
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let _ = (kernel, index);
+        unreachable!("{} is not pointwise: {stmt:?}", self.name())
+    }
+
+    /// For all others: the kernels, products or copies that fill the results.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let _ = lowering;
+        unreachable!("{} is pointwise or structural: {stmt:?}", self.name())
+    }
+
+    /// What it communicates, if it does: the kind, and the axes of its groups. For reports.
+    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let _ = (args, results, mesh);
+        None
+    }
+
+    /// How much it communicates; None: as is usual for its kind, with the first operand's block.
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let _ = (args, results, mesh);
+        None
+    }
+
+    /// Which elements of the first operand the result consists of, where it consists of nothing else.
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        let _ = args;
+        None
+    }
+
+    /// The layout on explicit axes that the user asked for by `out=`, where the operands alone may leave a choice.
+    fn out(&self) -> Option<&Sharding> {
+        None
+    }
+
+    /// Axes have been cut: puts their parts wherever the op itself names axes.
+    fn name_parts(&mut self, parts: &Parts) {
+        let _ = parts;
+    }
+
+    /// Along which manual axes the results vary, given where some operand does.
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands
+    }
+
+    /// For the collectives of `manual` code: what it does to the values of a group of devices.
+    fn group(&self) -> Option<&dyn collective::Collective> {
+        None
+    }
+
+    /// Types of the results where the op sets their sharding itself, as `reshard` and the collectives do; None: by its factors.
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let _ = (args, mesh);
+        None
+    }
+}
+
+/// How the language's call of an op becomes statements.
+pub trait Call {
+    /// `name` is one of the table's names for the op. Unused arguments are reported by the caller.
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic>;
+}
+
+type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
+
+/// How messages call an op of this name: as the program writes it.
+pub fn called(op: &str) -> String {
+    match op {
+        "einsum" => "the product".to_string(),
+        _ => format!("`{}`", symbol_of(op).unwrap_or(op)),
+    }
+}
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)?,)*) => {
+        /// Every operation of the IR.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Op { $($(#[$doc])* $variant($ty),)* }
+
+        impl Op {
+            pub fn rules(&self) -> &dyn Rules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+
+            pub fn rules_mut(&mut self) -> &mut dyn Rules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+        }
+
+        $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
+
+        /// Language names of ops, each with what a call of it does.
+        const OPS: &[(&[&str], CallFn)] = &[
+            $($((&[$first $(, $more)*], <$ty as Call>::call),)?)*
+        ];
+    };
+}
+
+/// Functions that are not ops of their own: their calls emit other ops.
+macro_rules! composites {
+    ($($ty:ty = $first:literal $(| $more:literal)*,)*) => {
+        const COMPOSITES: &[(&[&str], CallFn)] = &[$((&[$first $(, $more)*], <$ty as Call>::call),)*];
+    };
+}
+
+ops! {
+    /// A literal.
+    Constant(constant::Constant),
+    /// A function of one operand, element by element.
+    Unary(elementwise::Unary) = "abs" | "sign" | "square" | "reciprocal" | "sqrt" | "rsqrt" | "cbrt" | "exp" | "exp2"
+        | "expm1" | "log" | "log2" | "log10" | "log1p" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
+        | "tanh" | "asinh" | "acosh" | "atanh" | "erf" | "erfc" | "erf_inv" | "floor" | "ceil" | "round" | "trunc" | "isnan"
+        | "isinf" | "isfinite",
+    /// A function of two operands, element by element.
+    Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "pow",
+    /// A comparison, element by element.
+    Compare(elementwise::Compare),
+    /// A choice, element by element.
+    Select(elementwise::Select) = "where",
+    /// Another element type.
+    Cast(cast::Cast) = "cast",
+    /// A reduction over dimensions.
+    Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
+    /// The position of the largest or smallest element.
+    ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
+    /// Running totals along a dimension.
+    Scan(scan::Scan) = "cumsum" | "cumprod" | "cummax" | "cummin",
+    /// What the blocks of a split dimension come to.
+    BlockTotals(scan::BlockTotals) = "block_totals",
+    /// A sum of products of two operands.
+    Einsum(einsum::Einsum),
+    /// Elements with equal indices in several dimensions.
+    Diagonal(einsum::diagonal::Diagonal),
+    /// Static ranges of dimensions.
+    Slice(slice::Slice),
+    /// A dynamic index that is valid, or the end of the program.
+    CheckIndex(index::CheckIndex) = "check_index",
+    /// Elements at other places, in the general form.
+    Window(window::Window) = "window",
+    /// What devices lack for a window.
+    Halo(halo::Halo) = "halo",
+    /// What devices lack for several windows.
+    Margins(margins::Margins) = "margins",
+    /// Dynamic places of dimensions.
+    Index(index::Index) = "index",
+    /// Places of dimensions from dynamic ones on.
+    DynamicSlice(dynamic_slice::DynamicSlice) = "dynamic_slice",
+    /// A region of an array replaced.
+    Update(update::Update) = "update",
+    /// Indices as values.
+    Iota(iota::Iota) = "iota",
+    /// NumPy broadcasting to a given shape.
+    Broadcast(broadcast::Broadcast) = "broadcast_to",
+    /// The same elements in another shape.
+    Reshape(reshape::Reshape) = "reshape" | "ravel" | "squeeze" | "expand_dims",
+    /// The dimensions in another order.
+    Transpose(transpose::Transpose) = "transpose" | "swapaxes" | "moveaxis",
+    /// Dimensions in reverse.
+    Flip(flip::Flip) = "flip",
+    /// Elements move round.
+    Roll(roll::Roll) = "roll",
+    /// A number around an array.
+    Pad(pad::Pad) = "pad",
+    /// Arrays one after another.
+    Concatenate(concatenate::Concatenate) = "concatenate" | "stack",
+    /// Shows values while running.
+    Print(print::Print) = "print",
+    /// Stops the program unless a condition holds.
+    Assert(print::Assert) = "assert",
+    /// Shows a layout while running.
+    ShowSharding(print::ShowSharding) = "show_sharding",
+    /// Gives a value another layout.
+    Reshard(reshard::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    /// Several small collectives at once; dumps name it as one of them.
+    Combined(combined::Combined),
+    /// `psum` and its kin.
+    PAllReduce(collective::all_reduce::PAllReduce) = "psum" | "pmean" | "pmax" | "pmin",
+    /// The values of a group of devices, one after another.
+    PAllGather(collective::all_gather::PAllGather) = "all_gather",
+    /// The sum over a group, of which each device keeps a part.
+    PSumScatter(collective::reduce_scatter::PSumScatter) = "psum_scatter",
+    /// Each device sends a part to every other.
+    PAllToAll(collective::all_to_all::PAllToAll) = "all_to_all",
+    /// Whole values from device to device.
+    PPermute(collective::permute::PPermute) = "ppermute" | "pshift",
+    /// Marks a value as varying.
+    PVary(collective::vary::PVary) = "pvary",
+    /// A device's position.
+    AxisIndex(collective::axis_index::AxisIndex) = "axis_index" | "axis_size",
+    /// `for`
+    For(control::ForLoop),
+    /// `while`
+    While(control::WhileLoop),
+    /// `if`
+    Branch(control::Branch),
+    /// The body of a `manual` function.
+    Manual(control::ManualRegion),
+}
+
+composites! {
+    elementwise::Clip = "clip",
+    statistics::Statistics = "mean" | "var" | "std" | "count_nonzero" | "logsumexp" | "norm",
+    nn::Neural = "relu" | "sigmoid" | "gelu" | "silu" | "softplus" | "softmax" | "log_softmax",
+    einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
+    einsum::diagonal::DiagonalCalls = "trace" | "diag",
+    split::Split = "split",
+    dynamic_slice::DynamicUpdate = "dynamic_update_slice",
+    repeat::Repeat = "tile" | "repeat",
+    makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
+        | "one_hot" | "tril" | "triu",
+    later::Later = "take" | "take_along_axis" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+        | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
+        | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
+        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
+}
+
+/// Every function of the table: its names, and what a call does.
+fn table() -> impl Iterator<Item = &'static (&'static [&'static str], CallFn)> {
+    OPS.iter().chain(COMPOSITES)
+}
+
+/// What a call of this language name does, if it is one of the shipped functions.
+pub fn builtin(name: &str) -> Option<CallFn> {
+    table().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
+}
+
+/// All names that calls of shipped functions may use.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    table().flat_map(|(names, _)| names.iter().copied())
+}
+
+/// Functions that dumps alone may call, as they take for granted what the compiler has made sure of, each with what programs write.
+const IN_DUMPS: &[(&str, &str)] = &[
+    ("check_index", "write x[i]: every index is checked"),
+    ("index", "write x[i]"),
+    ("update", "write x[i] = v, for an `x` that is `let mut`"),
+    ("window", "write x[1:3], `roll`, `flip` or `pad`"),
+    ("halo", "write x[1:3] or `roll`: what devices lack is fetched"),
+    ("margins", "write x[1:3] or `roll`: what devices lack is fetched"),
+    ("block_totals", "write `cumsum` or the like"),
+    ("pin", "annotate the variable, or write reshard(x, P(X, _))"),
+    ("shard", "write reshard(x, P(X, _))"),
+    ("all_reduce", "write reshard(x, P(X, _)), or `psum` in a manual function"),
+    ("reduce_scatter", "write reshard(x, P(X, _)), or `psum_scatter` in a manual function"),
+    ("collective_permute", "write reshard(x, P(X, _)), or `ppermute` in a manual function"),
+];
+
+/// What a program writes instead of a call that only dumps may contain; None for the functions that everybody may call.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    IN_DUMPS.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_in_the_table_once() {
+        let mut names: Vec<&str> = builtin_names().collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn what_only_dumps_may_call_stands_in_the_table() {
+        assert!(IN_DUMPS.iter().all(|(name, _)| builtin(name).is_some()));
+    }
+}
+
+/// Whether a shipped function has this name.
+pub fn is_builtin(name: &str) -> bool {
+    builtin(name).is_some()
+}

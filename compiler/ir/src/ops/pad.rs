@@ -1,0 +1,302 @@
+//! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are windows: as blocks become longer, devices fetch
+//! what moves over their borders.
+
+use super::broadcast::broadcast;
+use super::concatenate::concatenate;
+use super::shape::MAX_ELEMENTS;
+use super::slice::{Range, slice_dim};
+use super::{Call, Mismatch, Rules, shape, window};
+use crate::call::args::{Arg, Args};
+use crate::call::errors::too_large;
+use crate::call::term::Term;
+use crate::call::term::whole_number;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::layout::window::{DimMap, WindowMap};
+use crate::lower::builder::KernelBuilder;
+use crate::ops::constant::filling_bits;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pad {
+    /// (before, after) for each dimension.
+    pub widths: Vec<(usize, usize)>,
+    /// The bits of the number.
+    pub value: u64,
+}
+
+impl Rules for Pad {
+    fn name(&self) -> &'static str {
+        "pad"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes = args[0].shape.iter().zip(&self.widths).map(|(size, (before, after))| size + before + after);
+        Ok(vec![ArrayType::new(args[0].dtype, &sizes.collect::<Vec<_>>())])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let ty =
+            self.infer(&[&args[0].ty]).map(|mut types| types.swap_remove(0)).unwrap_or_else(|_| args[0].ty.clone());
+        let mut result = Array::filled(ty, self.value);
+        let strides = shape::strides(result.shape());
+        for (index, &bits) in shape::indices(args[0].shape()).zip(&args[0].bits) {
+            let places = index.iter().zip(&self.widths).zip(&strides);
+            let address: usize = places.map(|((at, (before, _)), stride)| (at + before) * stride).sum();
+            result.bits[address] = bits;
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let widths: Vec<String> = self.widths.iter().map(|(before, after)| format!("({before}, {after})")).collect();
+        format!("pad({}, [{}], bits={})", args[0], widths.join(", "), self.value)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Pad {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dims = x.shape.iter().zip(&self.widths);
+        let dims = dims.map(|(&size, &(before, after))| DimMap { before, after, ..DimMap::identity(size) });
+        WindowMap { dims: dims.collect(), fill: self.value }
+    }
+}
+
+/// The (before, after) of each dimension, from what NumPy accepts: a number, a pair, or a pair for each dimension.
+fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize)>, Diagnostic> {
+    let malformed = |text: &str| Diagnostic::error(Code::E0205, args.span, text.to_string());
+    let number = |term: &Term| match (whole_number(term), term) {
+        (Some(width), _) => match usize::try_from(width) {
+            Ok(width) if width <= MAX_ELEMENTS => Ok(width),
+            Ok(_) => Err(too_large(args.span)),
+            Err(_) => Err(malformed("a pad width cannot be negative")),
+        },
+        (None, other) => Err(malformed(&format!("a pad width is an integer, not {}", other.describe()))),
+    };
+    let pair = |items: &[Term]| match items {
+        [both] => number(both).map(|width| (width, width)),
+        [before, after] => Ok((number(before)?, number(after)?)),
+        _ => Err(malformed("pad widths come in pairs (before, after)")),
+    };
+    match term {
+        _ if whole_number(term).is_some() => number(term).map(|width| vec![(width, width); rank]),
+        Term::Tuple(items) | Term::List(items)
+            if !items.is_empty() && items.iter().all(|item| whole_number(item).is_some()) =>
+        {
+            pair(items).map(|both| vec![both; rank])
+        }
+        Term::Tuple(items) | Term::List(items) => {
+            let pairs = items.iter().map(|item| match item {
+                Term::Tuple(items) | Term::List(items) => pair(items),
+                other => number(other).map(|width| (width, width)),
+            });
+            let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+            match pairs.len() {
+                1 => Ok(vec![pairs[0]; rank]),
+                len if len == rank => Ok(pairs),
+                len => Err(malformed(&format!("pad widths for {len} dimensions, but the array has {rank}"))),
+            }
+        }
+        other => Err(malformed(&format!("pad widths are numbers or pairs, not {}", other.describe()))),
+    }
+}
+
+/// How an array goes on beyond its ends, where that is not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The last element again.
+    Edge,
+    /// Mirrored at the last element, which is not repeated.
+    Reflect,
+    /// Mirrored behind the last element.
+    Symmetric,
+    /// From the other end.
+    Wrap,
+}
+
+impl Mode {
+    /// None for a number around the array.
+    fn of(arg: &Arg) -> Result<Option<Mode>, Diagnostic> {
+        let unknown = || {
+            let help = "modes are \"constant\", \"edge\", \"reflect\", \"symmetric\" and \"wrap\"";
+            Diagnostic::error(Code::E0901, arg.span, "`pad` does not know this mode").help(help)
+        };
+        let Term::Str(name) = &arg.term else { return Err(unknown()) };
+        match name.as_str() {
+            "constant" => Ok(None),
+            "edge" => Ok(Some(Mode::Edge)),
+            "reflect" => Ok(Some(Mode::Reflect)),
+            "symmetric" => Ok(Some(Mode::Symmetric)),
+            "wrap" => Ok(Some(Mode::Wrap)),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The element of a dimension of `size` that stands at `place`, which may lie beyond its ends.
+    fn source(self, place: i64, size: i64) -> i64 {
+        match self {
+            Mode::Edge => place.clamp(0, size - 1),
+            Mode::Wrap => place.rem_euclid(size),
+            Mode::Symmetric => {
+                let at = place.rem_euclid(2 * size);
+                at.min(2 * size - 1 - at)
+            }
+            Mode::Reflect if size == 1 => 0,
+            Mode::Reflect => {
+                let at = place.rem_euclid(2 * size - 2);
+                at.min(2 * size - 2 - at)
+            }
+        }
+    }
+}
+
+/// More than this has never been meant, and is looked at place by place.
+const MAX_CONTINUED: usize = 1 << 24;
+
+/// Each slice is a statement.
+const MAX_PARTS: usize = 256;
+
+/// The array, continued by its own elements: slices of it, one after another.
+fn extended(
+    build: &mut Builder,
+    mut value: Value,
+    widths: &[(usize, usize)],
+    mode: Mode,
+    args: &Args<'_>,
+) -> Result<Value, Diagnostic> {
+    for (dim, &(before, after)) in widths.iter().enumerate().filter(|(_, widths)| **widths != (0, 0)) {
+        let sizes = build.ty(value).shape().to_vec();
+        let size = sizes[dim] as i64;
+        if size == 0 {
+            let message = format!("dimension {dim} has no elements to go on with");
+            return Err(Diagnostic::error(Code::E0205, args.span, message));
+        }
+        if before.saturating_add(after) > MAX_CONTINUED {
+            let message = format!("`pad` by more than {MAX_CONTINUED} elements of the array is not supported yet");
+            return Err(Diagnostic::error(Code::E0901, args.span, message));
+        }
+        let ends = [-(before as i64)..0, size..size + after as i64];
+        let [front, back] = ends.map(|places| runs(places.map(|place| mode.source(place, size))));
+        if front.len() + back.len() > MAX_PARTS {
+            let message = format!("`pad` that takes more than {MAX_PARTS} slices of the array is not supported yet");
+            return Err(Diagnostic::error(Code::E0901, args.span, message));
+        }
+        let mut parts = Vec::new();
+        let whole = Range::all(sizes[dim]);
+        for run in front.into_iter().chain([whole]).chain(back) {
+            let one = run.len == 1 || run.step == 0;
+            let range =
+                Range { start: run.start, step: if one { 1 } else { run.step }, len: if one { 1 } else { run.len } };
+            let mut part = slice_dim(build, value, dim, range)?;
+            if one && run.len > 1 {
+                let mut wider = sizes.clone();
+                wider[dim] = run.len;
+                part = broadcast(build, part, &wider)?;
+            }
+            parts.push(part);
+        }
+        value = concatenate(build, &parts, dim)?;
+    }
+    Ok(value)
+}
+
+/// Places with equal steps of -1, 0 or 1, as long as possible.
+fn runs(places: impl Iterator<Item = i64>) -> Vec<Range> {
+    let mut runs: Vec<Range> = Vec::new();
+    for place in places {
+        if let Some(run) = runs.last_mut() {
+            let step = place - run.at(run.len - 1) as i64;
+            if step.abs() <= 1 && (run.len == 1 || run.step == step) {
+                run.step = step;
+                run.len += 1;
+                continue;
+            }
+        }
+        runs.push(Range { start: place as usize, step: 1, len: 1 });
+    }
+    runs
+}
+
+impl Call for Pad {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let (dtype, rank) = (build.ty(value).dtype(), build.ty(value).rank());
+        let given = args.required("pad_width")?;
+        let widths = widths(&given.term, rank, args)?;
+        if let Some(mode) = args.take("mode")
+            && let Some(mode) = Mode::of(&mode)?
+        {
+            return Ok(Term::Array(extended(build, value, &widths, mode, args)?));
+        }
+        let bits = args.take_in_dumps("bits", "write `constant_values=`", build)?;
+        let number = match (bits, args.take_named("constant_values")) {
+            // Any number, NaN included.
+            (Some(arg), _) => match arg.term {
+                Term::Int(bits) => bits as u64,
+                other => {
+                    return Err(Diagnostic::error(
+                        Code::E0210,
+                        arg.span,
+                        format!("bits are an integer, not {}", other.describe()),
+                    ));
+                }
+            },
+            (None, Some(arg)) => filling_bits(&arg.term, dtype, arg.span)?,
+            (None, None) => 0,
+        };
+        Ok(Term::Array(build.emit1(Pad { widths, value: number }, &[value])?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::types::DType;
+
+    #[test]
+    fn arrays_go_on_as_numpy_says() {
+        let sources = |mode: Mode, size: i64| (-3..size + 3).map(|place| mode.source(place, size)).collect::<Vec<_>>();
+        assert_eq!(sources(Mode::Edge, 2), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(sources(Mode::Reflect, 3), [1, 2, 1, 0, 1, 2, 1, 0, 1]);
+        assert_eq!(sources(Mode::Symmetric, 2), [1, 1, 0, 0, 1, 1, 0, 0]);
+        assert_eq!(sources(Mode::Wrap, 2), [1, 0, 1, 0, 1, 0, 1, 0]);
+        let steps: Vec<(usize, i64, usize)> =
+            runs([2, 1, 0, 0, 0, 1, 3].into_iter()).iter().map(|run| (run.start, run.step, run.len)).collect();
+        assert_eq!(steps, [(2, -1, 3), (0, 0, 2), (1, 1, 1), (3, 1, 1)]);
+    }
+
+    #[test]
+    fn the_operand_lies_inside_the_frame() {
+        let pad = Pad { widths: vec![(1, 0), (0, 2)], value: 7 };
+        let x = Array::new(ArrayType::new(DType::I32, &[1, 2]), vec![1, 2]);
+        let y = pad.eval(&[&x]).map(|mut all| all.swap_remove(0));
+        assert_eq!(y.map(|y| (y.ty.shape, y.bits)).ok(), Some((vec![2, 4], vec![7, 7, 7, 7, 1, 2, 7, 7])));
+    }
+}

@@ -1,0 +1,314 @@
+//! `print("loss = {}", l)`, `assert(c, "text {}", x)` and `show_sharding(x)`: what a program shows while it runs.
+//!
+//! A value prints once, whole; the devices that hold it only lend their blocks, so no collective is needed.
+
+use super::{Call, Mismatch, Rules};
+use crate::call::args::{Arg, Args};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::draw::{Style, draw};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::{Form, Piece, Spec, pieces};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::print::string;
+use spmdc_grammar::span::Span;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Print {
+    /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
+    pub text: String,
+}
+
+/// Stops all devices with the text unless its first operand is true; the others are the text's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assert {
+    pub text: String,
+}
+
+/// Draws how its operand lies on the devices, as decided in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShowSharding;
+
+/// A program knows nothing of the terminal that it will run on.
+const DRAWING_WIDTH: usize = 100;
+
+/// Every dimension may be split as it is.
+fn any_layout(args: &[&ArrayType]) -> Factors {
+    let mut rule = Factors::new();
+    for arg in args {
+        let dims = arg.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands.push(dims);
+    }
+    rule
+}
+
+/// How many values a text asks for.
+fn places(text: &str) -> usize {
+    pieces(text).iter().filter(|piece| matches!(piece, Piece::Value(_))).count()
+}
+
+/// The text that prints as this one, whatever braces are in it.
+fn escaped(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+/// What is written into the text for a term; the arrays in it go to `values`. Tuples and lists print as in Python, structs as written.
+fn shown(
+    term: &Term,
+    spec: &Spec,
+    span: Span,
+    build: &mut Builder,
+    values: &mut Vec<Value>,
+) -> Result<String, Diagnostic> {
+    let mut all = |parts: &mut dyn Iterator<Item = &Term>| -> Result<Vec<String>, Diagnostic> {
+        parts.map(|part| shown(part, spec, span, build, values)).collect()
+    };
+    let plain = |text: String| escaped(&spec.pad(text, false));
+    match term {
+        Term::Str(text) => Ok(plain(text.clone())),
+        Term::Int(number) if *spec == Spec::default() => Ok(number.to_string()),
+        Term::Nothing => Ok(plain("None".to_string())),
+        Term::Tuple(parts) => match all(&mut parts.iter())?.as_slice() {
+            [one] => Ok(format!("({one},)")),
+            parts => Ok(format!("({})", parts.join(", "))),
+        },
+        Term::Struct(fields) => {
+            let parts = all(&mut fields.iter().map(|(_, part)| part))?;
+            let parts: Vec<String> =
+                fields.iter().zip(parts).map(|((name, _), part)| format!("{name}: {part}")).collect();
+            Ok(format!("{{{{ {} }}}}", parts.join(", ")))
+        }
+        Term::Type(ty) => Ok(plain(ty.array.to_string())),
+        _ => {
+            let value = build.materialize(term, None, span)?;
+            if spec.form == Form::Type {
+                return Ok(plain(build.ty(value).array.to_string()));
+            }
+            values.push(value);
+            Ok(spec.place())
+        }
+    }
+}
+
+/// The text with each argument in its place, and those that have none behind it.
+fn filled(text: &str, args: &[Arg], build: &mut Builder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
+    let parts = pieces(text);
+    let without_braces = text.replace("{{", "").replace("}}", "");
+    let specs = without_braces.split("{:").skip(1).filter_map(|rest| rest.split_once('}'));
+    if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
+        let message = format!("`{{:{spec}}}` is no way to write a value");
+        return Err(Diagnostic::error(Code::E0218, span, message).help(
+            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), with `<^>`, a fill, \
+             `+` and `0` as in Rust",
+        ));
+    }
+    let places = parts.iter().filter(|piece| matches!(piece, Piece::Value(_))).count();
+    if places > args.len() {
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (places, values) = (plural(places, "place"), plural(args.len(), "value"));
+        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
+            .help("`{}` is where a value goes; `{{` and `}}` are braces"));
+    }
+    let (mut text, mut values, mut args) = (String::new(), Vec::new(), args.iter());
+    for piece in parts {
+        match piece {
+            Piece::Text(part) => text += &escaped(&part),
+            Piece::Value(spec) => {
+                if let Some(arg) = args.next() {
+                    text += &shown(&arg.term, &spec, arg.span, build, &mut values)?;
+                }
+            }
+        }
+    }
+    for arg in args {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text += &shown(&arg.term, &Spec::default(), arg.span, build, &mut values)?;
+    }
+    Ok((text, values))
+}
+
+impl Rules for Print {
+    fn name(&self) -> &'static str {
+        "print"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let places = places(&self.text);
+        if places != args.len() {
+            let message = format!("the text has {places} places `{{}}` for {} values", args.len());
+            return Err(Mismatch::new(Code::E0201, message));
+        }
+        Ok(Vec::new())
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        any_layout(args)
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(Vec::new())
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let mut all = vec![string(&self.text)];
+        all.extend(args.iter().cloned());
+        format!("print({})", all.join(", "))
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.print(self.text.clone(), stmt.args.clone(), false);
+        Ok(())
+    }
+}
+
+impl Call for Print {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let first = args.required("text")?;
+        let mut rest = args.positional();
+        let text = match &first.term {
+            Term::Str(text) => text.clone(),
+            // `print(x, y)` shows the values, with spaces between.
+            _ => {
+                rest.insert(0, first);
+                String::new()
+            }
+        };
+        let (text, values) = filled(&text, &rest, build, args.span)?;
+        build.emit(Print { text }, &values)?;
+        Ok(Term::Tuple(Vec::new()))
+    }
+}
+
+impl Rules for Assert {
+    fn name(&self) -> &'static str {
+        "assert"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let Some((condition, values)) = args.split_first() else {
+            return Err(Mismatch::new(Code::E0201, "`assert` takes a condition"));
+        };
+        if condition.dtype != DType::Bool || condition.rank() > 0 {
+            return Err(Mismatch::new(Code::E0214, format!("`assert` takes one bool, this is `{condition}`")));
+        }
+        Print { text: self.text.clone() }.infer(values)
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        any_layout(args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        match args[0].bits.first() {
+            Some(0) => Err(Trap { code: Code::E0806, message: self.text.clone() }),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let mut all = vec![args[0].clone(), string(&self.text)];
+        all.extend(args[1..].iter().cloned());
+        format!("assert({})", all.join(", "))
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.print(self.text.clone(), stmt.args.clone(), true);
+        Ok(())
+    }
+}
+
+impl Call for Assert {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let condition = args.required("condition")?;
+        let (text, span) = match args.take("text") {
+            None => ("this does not hold".to_string(), args.span),
+            Some(Arg { term: Term::Str(text), span, .. }) => (text, span),
+            Some(Arg { term, span, .. }) => {
+                let message = format!("`text` must be a string, not {}", term.describe());
+                return Err(Diagnostic::error(Code::E0210, span, message));
+            }
+        };
+        let rest = args.positional();
+        let flag = build.materialize(&condition.term, None, condition.span)?;
+        let ty = &build.ty(flag).array;
+        if ty.dtype != DType::Bool || ty.rank() > 0 {
+            let message = format!("`assert` takes one bool, this is `{ty}`");
+            let error = Diagnostic::error(Code::E0214, condition.span, message);
+            return Err(error.help("`all(c)` makes one bool of many; a number is compared, as in `x != 0`"));
+        }
+        let (text, values) = filled(&text, &rest, build, span)?;
+        build.emit(Assert { text }, &[vec![flag], values].concat())?;
+        Ok(Term::Tuple(Vec::new()))
+    }
+}
+
+impl Rules for ShowSharding {
+    fn name(&self) -> &'static str {
+        "show_sharding"
+    }
+
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(Vec::new())
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        any_layout(args)
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(Vec::new())
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("show_sharding({})", args[0])
+    }
+
+    fn has_effect(&self) -> bool {
+        true
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let ty = lowering.ty(stmt.args[0]);
+        let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
+        let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
+        let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
+        lowering.print(escaped(&text), Vec::new(), false);
+        Ok(())
+    }
+}
+
+impl Call for ShowSharding {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        build.emit(ShowSharding, &[value])?;
+        Ok(Term::Tuple(Vec::new()))
+    }
+}

@@ -1,0 +1,486 @@
+//! Which element type operands have in common, and operators on what may be arrays or compile-time numbers.
+//!
+//! The lattice is JAX's: `u8` and `i8` meet in `i16`, `i64` and `f16` in `f16`, `f16` and `bf16` in `f32`. A literal is weak:
+//! `2 * x` has the type of `x`; only a float literal turns integers into `f32`. Where JAX would take its default float, we
+//! take `f32`. Operators on two literals are computed at once, as Python would.
+
+use super::cast::Cast;
+use super::concatenate::concatenate;
+use super::elementwise;
+use super::reshape::reshape;
+use super::{Mismatch, einsum};
+use crate::call::term::Term;
+use crate::layout::types::DType;
+use crate::program::Value;
+use crate::program::build::Builder;
+use spmdc_grammar::ast;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+
+/// An operand and where it stands in the source.
+pub type Operand<'a> = (&'a Term, Span);
+
+/// The type in which values of two types meet; None for keys and numbers together.
+///
+/// ```
+/// use spmdc_ir::ops::promote::join;
+/// use spmdc_abi::DType;
+/// assert_eq!(join(DType::U32, DType::I32), Some(DType::I64));
+/// assert_eq!(join(DType::I64, DType::Bf16), Some(DType::Bf16));
+/// ```
+pub fn join(a: DType, b: DType) -> Option<DType> {
+    let wider = |a: DType, b: DType| if a.size() >= b.size() { a } else { b };
+    if a == b {
+        return Some(a);
+    }
+    if a == DType::Key || b == DType::Key {
+        return None;
+    }
+    Some(match (a.is_float(), b.is_float()) {
+        (true, true) if a.size() == b.size() => DType::F32,
+        (true, true) => wider(a, b),
+        (true, false) => a,
+        (false, true) => b,
+        (false, false) if a == DType::Bool => b,
+        (false, false) if b == DType::Bool => a,
+        (false, false) if a.is_signed_integer() == b.is_signed_integer() => wider(a, b),
+        (false, false) => {
+            let (signed, unsigned) = if a.is_signed_integer() { (a, b) } else { (b, a) };
+            match unsigned {
+                DType::U8 => wider(signed, DType::I16),
+                DType::U16 => wider(signed, DType::I32),
+                DType::U32 => DType::I64,
+                _ => DType::F32,
+            }
+        }
+    })
+}
+
+/// The float type that functions such as `sin` and the operator `/` compute integers in.
+pub fn inexact(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => dtype,
+        DType::I64 | DType::U64 => DType::F64,
+        DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 | DType::Key => {
+            DType::F32
+        }
+    }
+}
+
+/// What an operand has to say about the common type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    WeakInt,
+    WeakFloat,
+    Strong(DType),
+}
+
+fn kind(build: &Builder, (term, span): Operand<'_>) -> Result<Kind, Diagnostic> {
+    match term {
+        Term::Array(value) => Ok(Kind::Strong(build.ty(*value).dtype())),
+        Term::Int(_) => Ok(Kind::WeakInt),
+        Term::Float(_) => Ok(Kind::WeakFloat),
+        Term::Bool(_) => Ok(Kind::Strong(DType::Bool)),
+        Term::List(items) => {
+            let mut joined = None;
+            for item in items {
+                joined = Some(meet(joined, kind(build, (item, span))?, span)?);
+            }
+            Ok(joined.unwrap_or(Kind::WeakFloat))
+        }
+        other => {
+            Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
+        }
+    }
+}
+
+fn meet(known: Option<Kind>, other: Kind, span: Span) -> Result<Kind, Diagnostic> {
+    let apart = |dtype: DType| {
+        let message = format!("a value of type {} and a number have no common type", dtype.name());
+        Diagnostic::error(Code::E0203, span, message)
+    };
+    Ok(match (known.unwrap_or(other), other) {
+        (Kind::Strong(a), Kind::Strong(b)) => {
+            let message = || format!("{} and {} have no common type", a.name(), b.name());
+            Kind::Strong(join(a, b).ok_or_else(|| Diagnostic::error(Code::E0203, span, message()))?)
+        }
+        (Kind::Strong(DType::Key), _) | (_, Kind::Strong(DType::Key)) => return Err(apart(DType::Key)),
+        (Kind::Strong(DType::Bool), weak) | (weak, Kind::Strong(DType::Bool)) => weak,
+        (Kind::Strong(dtype), Kind::WeakInt) | (Kind::WeakInt, Kind::Strong(dtype)) => Kind::Strong(dtype),
+        (Kind::Strong(dtype), Kind::WeakFloat) | (Kind::WeakFloat, Kind::Strong(dtype)) => {
+            Kind::Strong(if dtype.is_float() { dtype } else { DType::F32 })
+        }
+        (Kind::WeakInt, Kind::WeakInt) => Kind::WeakInt,
+        (Kind::WeakInt | Kind::WeakFloat, Kind::WeakInt | Kind::WeakFloat) => Kind::WeakFloat,
+    })
+}
+
+/// The type to which all operands are converted.
+pub fn common_dtype(build: &Builder, operands: &[Operand<'_>]) -> Result<DType, Diagnostic> {
+    let mut joined = None;
+    for &operand in operands {
+        joined = Some(meet(joined, kind(build, operand)?, operand.1)?);
+    }
+    Ok(match joined {
+        Some(Kind::Strong(dtype)) => dtype,
+        Some(Kind::WeakInt) => DType::I32,
+        Some(Kind::WeakFloat) | None => DType::F32,
+    })
+}
+
+/// A value converted to an element type, without a statement where it has it already.
+pub fn cast(build: &mut Builder, value: Value, to: DType) -> Result<Value, Diagnostic> {
+    if build.ty(value).dtype() == to { Ok(value) } else { build.emit1(Cast { to }, &[value]) }
+}
+
+/// An operand as an array of this element type; a literal that does not fit it is an error.
+pub fn to_dtype(build: &mut Builder, (term, span): Operand<'_>, dtype: DType) -> Result<Value, Diagnostic> {
+    let value = build.materialize(term, Some(dtype), span)?;
+    cast(build, value, dtype)
+}
+
+/// All operands as arrays of their common type.
+pub fn promoted(build: &mut Builder, operands: &[Operand<'_>]) -> Result<Vec<Value>, Diagnostic> {
+    let dtype = common_dtype(build, operands)?;
+    operands.iter().map(|&operand| to_dtype(build, operand, dtype)).collect()
+}
+
+/// Whether a list is more than numbers.
+pub fn holds_array(term: &Term) -> bool {
+    match term {
+        Term::Array(_) => true,
+        Term::List(items) => items.iter().any(holds_array),
+        _ => false,
+    }
+}
+
+/// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
+pub fn stacked(build: &mut Builder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+    let operands: Vec<Operand<'_>> = items.iter().map(|item| (item, span)).collect();
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None => common_dtype(build, &operands)?,
+    };
+    let mut parts = Vec::new();
+    for &operand in &operands {
+        let part = to_dtype(build, operand, dtype)?;
+        let shape = [&[1], build.ty(part).shape()].concat();
+        if parts.first().is_some_and(|&first| build.ty(first).shape() != shape) {
+            return Err(Diagnostic::error(Code::E0205, span, "the arrays of this list have different shapes"));
+        }
+        parts.push(reshape(build, part, &shape)?);
+    }
+    concatenate(build, &parts, 0)
+}
+
+/// `lhs op rhs`, where each side is an array or a number.
+pub fn binary(build: &mut Builder, op: ast::BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Term, Diagnostic> {
+    if let Some(folded) = fold_binary(op, lhs.0, rhs.0) {
+        return folded.map_err(|mismatch| build.mismatch(mismatch));
+    }
+    use ast::BinaryOp as Ast;
+    let value = match op {
+        Ast::Or | Ast::And => {
+            let symbol = if op == Ast::Or { "||" } else { "&&" };
+            for operand in [lhs, rhs] {
+                if kind(build, operand)? != Kind::Strong(DType::Bool) {
+                    let message = format!("`{symbol}` needs bools on both sides");
+                    let error = Diagnostic::error(Code::E0215, operand.1, message).help("compare with `!= 0` first");
+                    return Err(error);
+                }
+            }
+            elementwise::binary(build, if op == Ast::Or { BinaryOp::Or } else { BinaryOp::And }, lhs, rhs)
+        }
+        Ast::Eq => elementwise::compare(build, CompareOp::Eq, lhs, rhs),
+        Ast::Ne => elementwise::compare(build, CompareOp::Ne, lhs, rhs),
+        Ast::Lt => elementwise::compare(build, CompareOp::Lt, lhs, rhs),
+        Ast::Le => elementwise::compare(build, CompareOp::Le, lhs, rhs),
+        Ast::Gt => elementwise::compare(build, CompareOp::Gt, lhs, rhs),
+        Ast::Ge => elementwise::compare(build, CompareOp::Ge, lhs, rhs),
+        Ast::BitOr => elementwise::binary(build, BinaryOp::Or, lhs, rhs),
+        Ast::BitXor => elementwise::binary(build, BinaryOp::Xor, lhs, rhs),
+        Ast::BitAnd => elementwise::binary(build, BinaryOp::And, lhs, rhs),
+        Ast::Shl => elementwise::binary(build, BinaryOp::Shl, lhs, rhs),
+        Ast::Shr => elementwise::binary(build, BinaryOp::Shr, lhs, rhs),
+        Ast::Add => elementwise::binary(build, BinaryOp::Add, lhs, rhs),
+        Ast::Sub => elementwise::binary(build, BinaryOp::Sub, lhs, rhs),
+        Ast::Mul => elementwise::binary(build, BinaryOp::Mul, lhs, rhs),
+        Ast::Div => elementwise::binary(build, BinaryOp::Div, lhs, rhs),
+        Ast::FloorDiv => elementwise::binary(build, BinaryOp::FloorDiv, lhs, rhs),
+        Ast::Rem => elementwise::binary(build, BinaryOp::Rem, lhs, rhs),
+        Ast::Pow => power(build, lhs, rhs),
+        Ast::MatMul => einsum::contract::matmul(build, lhs, rhs),
+    }?;
+    Ok(Term::Array(value))
+}
+
+/// The largest literal exponent that becomes multiplications.
+const MULTIPLIED_EXPONENT: i128 = 64;
+
+/// `x ** n` with a literal integer is repeated squaring, exact for integers; all else is the function `pow`.
+pub fn power(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {
+        return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
+    };
+    let (exponent, mut base) = (*exponent, *base);
+    let dtype = build.ty(base).dtype();
+    if exponent < 0 && dtype.is_integer() {
+        let message = "an integer to a negative power is not an integer";
+        return Err(Diagnostic::error(Code::E0215, rhs.1, message).help("convert the base first, as in f32(x) ** -1"));
+    }
+    if dtype == DType::Bool || dtype == DType::Key || exponent == 0 || exponent.abs() > MULTIPLIED_EXPONENT {
+        return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
+    }
+    let mut product = None;
+    let mut rest = exponent.abs();
+    while rest > 0 {
+        if rest & 1 == 1 {
+            product = Some(match product {
+                None => base,
+                Some(product) => build.emit1(elementwise::Binary(BinaryOp::Mul), &[product, base])?,
+            });
+        }
+        rest >>= 1;
+        if rest > 0 {
+            base = build.emit1(elementwise::Unary(UnaryOp::Square), &[base])?;
+        }
+    }
+    let product = product.unwrap_or(base);
+    if exponent < 0 { build.emit1(elementwise::Unary(UnaryOp::Reciprocal), &[product]) } else { Ok(product) }
+}
+
+/// `-x`, `!x`, where `x` is an array or a number.
+pub fn unary(build: &mut Builder, op: ast::UnaryOp, operand: Operand<'_>) -> Result<Term, Diagnostic> {
+    if let Some(folded) = fold_unary(op, operand.0) {
+        return folded.map_err(|mismatch| build.mismatch(mismatch));
+    }
+    let value = build.materialize(operand.0, None, operand.1)?;
+    let op = match op {
+        ast::UnaryOp::Neg => UnaryOp::Neg,
+        ast::UnaryOp::Not => UnaryOp::Not,
+    };
+    Ok(Term::Array(build.emit1(elementwise::Unary(op), &[value])?))
+}
+
+/// The value of an operator on a number that is known while compiling; None for anything else.
+pub fn fold_unary(op: ast::UnaryOp, term: &Term) -> Option<Result<Term, Mismatch>> {
+    Some(Ok(match (op, term) {
+        (ast::UnaryOp::Neg, Term::Int(value)) => match value.checked_neg() {
+            Some(value) => Term::Int(value),
+            None => return Some(Err(overflow())),
+        },
+        (ast::UnaryOp::Neg, Term::Float(value)) => Term::Float(-value),
+        (ast::UnaryOp::Neg, Term::Bool(value)) => Term::Int(-i128::from(*value)),
+        (ast::UnaryOp::Not, Term::Int(value)) => Term::Int(!value),
+        (ast::UnaryOp::Not, Term::Bool(value)) => Term::Bool(!value),
+        _ => return None,
+    }))
+}
+
+fn overflow() -> Mismatch {
+    Mismatch::new(Code::E0218, "this constant is too large to compute with")
+}
+
+/// The value of an operator on two numbers that are known while compiling, as Python computes it; None for anything else.
+///
+/// Float division by zero gives infinity or NaN instead of an exception.
+pub fn fold_binary(op: ast::BinaryOp, lhs: &Term, rhs: &Term) -> Option<Result<Term, Mismatch>> {
+    if let (Term::Bool(a), Term::Bool(b)) = (lhs, rhs) {
+        match op {
+            ast::BinaryOp::Or | ast::BinaryOp::BitOr => return Some(Ok(Term::Bool(a | b))),
+            ast::BinaryOp::And | ast::BinaryOp::BitAnd => return Some(Ok(Term::Bool(a & b))),
+            ast::BinaryOp::BitXor => return Some(Ok(Term::Bool(a ^ b))),
+            _ => {}
+        }
+    }
+    match (whole(lhs), whole(rhs)) {
+        (Some(a), Some(b)) => fold_ints(op, a, b),
+        _ => fold_floats(op, number(lhs)?, number(rhs)?),
+    }
+}
+
+fn whole(term: &Term) -> Option<i128> {
+    match term {
+        Term::Int(value) => Some(*value),
+        Term::Bool(value) => Some(i128::from(*value)),
+        _ => None,
+    }
+}
+
+fn number(term: &Term) -> Option<f64> {
+    match term {
+        Term::Float(value) => Some(*value),
+        _ => whole(term).map(|value| value as f64),
+    }
+}
+
+fn fold_ints(op: ast::BinaryOp, a: i128, b: i128) -> Option<Result<Term, Mismatch>> {
+    use ast::BinaryOp as Ast;
+    let int = |value: Option<i128>| Some(value.map(Term::Int).ok_or_else(overflow));
+    let by_zero = || Some(Err(Mismatch::new(Code::E0802, "integer division by zero")));
+    match op {
+        Ast::Add => int(a.checked_add(b)),
+        Ast::Sub => int(a.checked_sub(b)),
+        Ast::Mul => int(a.checked_mul(b)),
+        Ast::Div => Some(Ok(Term::Float(a as f64 / b as f64))),
+        Ast::FloorDiv | Ast::Rem if b == 0 => by_zero(),
+        Ast::FloorDiv => int(a.checked_div_euclid(b).and_then(|q| {
+            // The Euclidean quotient rounds towards where the rest is positive; the floor differs for a negative divisor.
+            if b < 0 && a.rem_euclid(b) != 0 { q.checked_sub(1) } else { Some(q) }
+        })),
+        Ast::Rem => {
+            let rest = a.checked_rem_euclid(b);
+            int(rest.map(|rest| if b < 0 && rest != 0 { rest + b } else { rest }))
+        }
+        Ast::Pow if b < 0 => Some(Ok(Term::Float((a as f64).powf(b as f64)))),
+        Ast::Pow if matches!(a, -1..=1) => int(Some(if b == 0 || (a == -1 && b % 2 == 0) { 1 } else { a })),
+        Ast::Pow => int(u32::try_from(b).ok().and_then(|b| a.checked_pow(b))),
+        Ast::BitOr => int(Some(a | b)),
+        Ast::BitXor => int(Some(a ^ b)),
+        Ast::BitAnd => int(Some(a & b)),
+        Ast::Shl | Ast::Shr if b < 0 => Some(Err(Mismatch::new(Code::E0218, "a shift by a negative number of bits"))),
+        Ast::Shl if b < 127 => int(a.checked_mul(1 << b)),
+        Ast::Shl => int(if a == 0 { Some(0) } else { None }),
+        Ast::Shr => int(Some(a >> b.min(127))),
+        Ast::Or | Ast::And | Ast::MatMul => None,
+        Ast::Eq | Ast::Ne | Ast::Lt | Ast::Le | Ast::Gt | Ast::Ge => compare(op, a.partial_cmp(&b)),
+    }
+}
+
+fn fold_floats(op: ast::BinaryOp, a: f64, b: f64) -> Option<Result<Term, Mismatch>> {
+    use ast::BinaryOp as Ast;
+    let float = |value: f64| Some(Ok(Term::Float(value)));
+    let divided = |op: BinaryOp| {
+        let bits = spmdc_kernel::number::eval_binary(op, DType::F64, a.to_bits(), b.to_bits())?;
+        float(f64::from_bits(bits))
+    };
+    match op {
+        Ast::Add => float(a + b),
+        Ast::Sub => float(a - b),
+        Ast::Mul => float(a * b),
+        Ast::Div => float(a / b),
+        Ast::FloorDiv => divided(BinaryOp::FloorDiv),
+        Ast::Rem => divided(BinaryOp::Rem),
+        Ast::Pow => float(a.powf(b)),
+        Ast::Eq | Ast::Ne | Ast::Lt | Ast::Le | Ast::Gt | Ast::Ge => compare(op, a.partial_cmp(&b)),
+        Ast::Or | Ast::And | Ast::BitOr | Ast::BitXor | Ast::BitAnd | Ast::Shl | Ast::Shr | Ast::MatMul => None,
+    }
+}
+
+fn compare(op: ast::BinaryOp, order: Option<std::cmp::Ordering>) -> Option<Result<Term, Mismatch>> {
+    use ast::BinaryOp as Ast;
+    let holds = match op {
+        Ast::Eq => order.is_some_and(|order| order.is_eq()),
+        Ast::Ne => !order.is_some_and(|order| order.is_eq()),
+        Ast::Lt => order.is_some_and(|order| order.is_lt()),
+        Ast::Le => order.is_some_and(|order| order.is_le()),
+        Ast::Gt => order.is_some_and(|order| order.is_gt()),
+        Ast::Ge => order.is_some_and(|order| order.is_ge()),
+        _ => return None,
+    };
+    Some(Ok(Term::Bool(holds)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing;
+
+    #[test]
+    fn types_meet_as_in_jax() {
+        use DType::*;
+        let cases = [
+            (U8, I8, I16),
+            (U16, I8, I32),
+            (U32, I32, I64),
+            (U8, I32, I32),
+            (U64, I64, F32),
+            (I64, F16, F16),
+            (F16, Bf16, F32),
+            (F32, F64, F64),
+            (Bool, I8, I8),
+            (U16, U32, U32),
+        ];
+        for (a, b, joined) in cases {
+            assert_eq!((join(a, b), join(b, a)), (Some(joined), Some(joined)), "{a:?} {b:?}");
+        }
+        assert_eq!(join(Key, I32), None);
+    }
+
+    #[test]
+    fn literals_take_the_other_type() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let mut common = |dtype: DType, literal: Term| {
+            let x = testing::parameter(&mut build, dtype, &[2]);
+            common_dtype(&build, &[(&Term::Array(x), span), (&literal, span)]).unwrap()
+        };
+        assert_eq!(common(DType::F16, Term::Float(1.5)), DType::F16);
+        assert_eq!(common(DType::I32, Term::Float(1.5)), DType::F32);
+        assert_eq!(common(DType::U8, Term::Int(3)), DType::U8);
+        assert_eq!(common(DType::Bool, Term::Int(3)), DType::I32);
+        assert_eq!(common(DType::Bool, Term::Bool(true)), DType::Bool);
+    }
+
+    #[test]
+    fn lists_of_arrays_are_stacked() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let x = Term::Array(testing::parameter(&mut build, DType::F16, &[]));
+        let list = Term::List(vec![x.clone(), Term::Int(2), Term::Int(3)]);
+        let stacked = build.materialize(&list, None, span).unwrap();
+        assert_eq!(build.ty(stacked).array.to_string(), "f16[3]");
+        let ragged = Term::List(vec![x, list]);
+        assert_eq!(build.materialize(&ragged, None, span).unwrap_err().code, Code::E0205);
+    }
+
+    #[test]
+    fn division_of_integers_is_float() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let x = Term::Array(testing::parameter(&mut build, DType::I32, &[2]));
+        let y = Term::Array(testing::parameter(&mut build, DType::I64, &[2]));
+        let mut divide = |a: &Term, b: &Term| match binary(&mut build, ast::BinaryOp::Div, (a, span), (b, span)) {
+            Ok(Term::Array(value)) => build.ty(value).dtype(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(divide(&x, &x), DType::F32);
+        assert_eq!(divide(&x, &y), DType::F64);
+    }
+
+    #[test]
+    fn constants_fold_as_in_python() {
+        use ast::BinaryOp as Ast;
+        let fold = |op, a: Term, b: Term| format!("{:?}", fold_binary(op, &a, &b).unwrap().unwrap());
+        assert_eq!(fold(Ast::FloorDiv, Term::Int(-7), Term::Int(2)), "Int(-4)");
+        assert_eq!(fold(Ast::FloorDiv, Term::Int(7), Term::Int(-2)), "Int(-4)");
+        assert_eq!(fold(Ast::Rem, Term::Int(-7), Term::Int(2)), "Int(1)");
+        assert_eq!(fold(Ast::Rem, Term::Int(7), Term::Int(-2)), "Int(-1)");
+        assert_eq!(fold(Ast::Rem, Term::Int(-6), Term::Int(-2)), "Int(0)");
+        assert_eq!(fold(Ast::Div, Term::Int(1), Term::Int(2)), "Float(0.5)");
+        assert_eq!(fold(Ast::Pow, Term::Int(2), Term::Int(-1)), "Float(0.5)");
+        assert_eq!(fold(Ast::Pow, Term::Int(2), Term::Int(100)), format!("Int({})", 1i128 << 100));
+        assert_eq!(fold(Ast::Pow, Term::Int(-1), Term::Int(1 << 40)), "Int(1)");
+        assert_eq!(fold(Ast::Lt, Term::Int(1), Term::Float(1.5)), "Bool(true)");
+        assert_eq!(fold(Ast::And, Term::Bool(true), Term::Bool(false)), "Bool(false)");
+        assert!(matches!(fold_binary(Ast::Div, &Term::Int(0), &Term::Int(0)), Some(Ok(Term::Float(x))) if x.is_nan()));
+        assert_eq!(fold_binary(Ast::Rem, &Term::Int(1), &Term::Int(0)).unwrap().unwrap_err().code, Code::E0802);
+        assert_eq!(fold_binary(Ast::Mul, &Term::Int(i128::MAX), &Term::Int(2)).unwrap().unwrap_err().code, Code::E0218);
+        assert!(fold_binary(Ast::Add, &Term::Int(1), &Term::Str("a".into())).is_none());
+    }
+
+    #[test]
+    fn literal_powers_are_multiplications() {
+        let mut build = testing::builder();
+        let span = Span::default();
+        let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
+        power(&mut build, (&x, span), (&Term::Int(6), span)).unwrap();
+        let names: Vec<&str> = build.innermost().stmts.iter().map(|stmt| stmt.op.rules().name()).collect();
+        assert_eq!(names, ["square", "square", "mul"]);
+        let n = Term::Array(testing::parameter(&mut build, DType::I32, &[2]));
+        assert_eq!(power(&mut build, (&n, span), (&Term::Int(-1), span)).unwrap_err().code, Code::E0215);
+    }
+}

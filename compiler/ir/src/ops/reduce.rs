@@ -1,0 +1,518 @@
+//! Reductions: `sum prod max min any all` over dimensions, and `argmax`, `argmin` over one or all of them.
+//!
+//! The factors of reduced dimensions are of kind *reduce*: where one is split, every device reduces its block, and what it has
+//! is a partial value until a collective combines them. The others pass through. The winner's position is not combined that
+//! way: `argmax` needs its dimensions whole, until the pass `local_winners` finds the winner where they are split.
+
+use super::broadcast::broadcast;
+use super::constant::Constant;
+use super::elementwise::{self, Select};
+use super::promote;
+use super::reshape::reshape;
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::{Arg, Args};
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+
+/// The name of a reduction in the language.
+pub fn reduction_name(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "sum",
+        ReduceOp::Product => "prod",
+        ReduceOp::Max => "max",
+        ReduceOp::Min => "min",
+        ReduceOp::And => "all",
+        ReduceOp::Or => "any",
+    }
+}
+
+/// `sum(x, axis=(0,))`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reduce {
+    pub op: ReduceOp,
+    /// Which dimensions vanish, in order.
+    pub axes: Vec<usize>,
+    /// They stay with size 1 instead.
+    pub keepdims: bool,
+}
+
+/// `argmax(x, axis=0)`: the i32 position of the first largest element; NaN counts as largest, and for `argmin` as smallest.
+/// `argmax(x, axis=(0,1))` over all dimensions gives the position in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgReduce {
+    pub largest: bool,
+    /// One dimension, or all of several in order.
+    pub axes: Vec<usize>,
+    pub keepdims: bool,
+}
+
+impl ArgReduce {
+    /// As the language writes it: `0`, or `(0,1)`.
+    fn axis(&self) -> String {
+        if let [axis] = *self.axes { axis.to_string() } else { shape::tuple(&self.axes) }
+    }
+}
+
+/// The shape that is left.
+fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
+    let sizes = shape.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { None } else { Some(size) });
+    if keepdims { sizes.map(|size| size.unwrap_or(1)).collect() } else { sizes.flatten().collect() }
+}
+
+/// Factors where `kind` is that of the reduced dimensions.
+fn reduced_factors(shape: &[usize], axes: &[usize], keepdims: bool, kind: FactorKind) -> Factors {
+    let mut rule = Factors::new();
+    let (mut operand, mut result) = (Vec::new(), Vec::new());
+    for (dim, &size) in shape.iter().enumerate() {
+        let reduced = axes.contains(&dim);
+        let factor = rule.add(size, if reduced { kind } else { FactorKind::Pass });
+        operand.push(vec![factor]);
+        if !reduced {
+            result.push(vec![factor]);
+        } else if keepdims {
+            result.push(vec![rule.add(1, FactorKind::Whole)]);
+        }
+    }
+    rule.operands.push(operand);
+    rule.results.push(result);
+    rule
+}
+
+/// One kernel: the result's dimensions outside, the reduced ones inside.
+fn lower_reduction(lowering: &mut Lowering<'_>, stmt: &Stmt, axes: &[usize], keepdims: bool, combine: Combine) {
+    let mut kernel = lowering.kernel();
+    let ty = kernel.context.ty(stmt.args[0]);
+    let blocks = ty.block_shape(kernel.context.mesh);
+    let mut index = vec![Affine::default(); ty.rank()];
+    for reduced in [false, true] {
+        for dim in (0..ty.rank()).filter(|dim| axes.contains(dim) == reduced) {
+            let extent = kernel.context.block_len(ty, dim);
+            index[dim] = kernel.dim(extent, blocks[dim], reduced);
+        }
+    }
+    let result: Vec<Affine> = (0..ty.rank())
+        .filter_map(|dim| match axes.contains(&dim) {
+            false => Some(index[dim].clone()),
+            true => keepdims.then(Affine::default),
+        })
+        .collect();
+    let elem = kernel.operand(stmt.args[0], &index);
+    kernel.store_combined(stmt.results[0], &result, ty.dtype(), elem, combine);
+    lowering.run(kernel);
+}
+
+fn print_reduction(name: &str, arg: &str, axis: &str, keepdims: bool) -> String {
+    let keepdims = if keepdims { ", keepdims=true" } else { "" };
+    format!("{name}({arg}, axis={axis}{keepdims})")
+}
+
+impl Reduce {
+    pub fn new(op: ReduceOp, axes: &[usize], keepdims: bool) -> Reduce {
+        let mut axes = axes.to_vec();
+        axes.sort_unstable();
+        Reduce { op, axes, keepdims }
+    }
+}
+
+/// What the reduction of nothing gives; None where there is no such value.
+fn identity(op: ReduceOp, dtype: DType) -> Option<u64> {
+    match op {
+        ReduceOp::Sum | ReduceOp::Or => Some(0),
+        ReduceOp::Product | ReduceOp::And => number::cast(DType::Bool, dtype, 1),
+        ReduceOp::Max | ReduceOp::Min => None,
+    }
+}
+
+/// Combines elements in order. Sums and products of floats are kept in f64 and rounded once.
+fn combine(op: ReduceOp, dtype: DType, mut bits: impl Iterator<Item = u64>) -> u64 {
+    let by = match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Product => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Maximum,
+        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+    };
+    if dtype.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product) {
+        let values = bits.map(|bits| number::to_float(dtype, bits));
+        let total: f64 = if op == ReduceOp::Sum { values.fold(0.0, |a, b| a + b) } else { values.product() };
+        return number::from_float(dtype, total);
+    }
+    let first = identity(op, dtype).or_else(|| bits.next()).unwrap_or(0);
+    bits.fold(first, |a, b| number::eval_binary(by, dtype, a, b).unwrap_or(0))
+}
+
+impl Rules for Reduce {
+    fn name(&self) -> &'static str {
+        reduction_name(self.op)
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (ty, name) = (args[0], self.name());
+        let defined = match self.op {
+            ReduceOp::Sum | ReduceOp::Product => ty.dtype.is_float() || (ty.dtype.is_integer() && ty.dtype.size() >= 4),
+            ReduceOp::Max | ReduceOp::Min => ty.dtype != DType::Key,
+            ReduceOp::And | ReduceOp::Or => ty.dtype == DType::Bool,
+        };
+        if !defined {
+            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
+        }
+        if self.axes.iter().any(|&axis| axis >= ty.rank()) || self.axes.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axes {:?} of {ty}", self.axes)));
+        }
+        if identity(self.op, ty.dtype).is_none() && self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+        }
+        Ok(vec![ArrayType { dtype: ty.dtype, shape: reduced_shape(&ty.shape, &self.axes, self.keepdims) }])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        reduced_factors(&args[0].shape, &self.axes, self.keepdims, FactorKind::Reduce(self.op))
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let array = args[0];
+        let result = ArrayType::new(array.dtype(), &reduced_shape(array.shape(), &self.axes, self.keepdims));
+        let mut groups: Vec<Vec<u64>> = vec![Vec::new(); result.len()];
+        let strides = shape::strides(&reduced_shape(array.shape(), &self.axes, true));
+        for (index, &bits) in shape::indices(array.shape()).zip(&array.bits) {
+            let kept = (0..index.len()).filter(|dim| !self.axes.contains(dim));
+            groups[kept.map(|dim| index[dim] * strides[dim]).sum::<usize>()].push(bits);
+        }
+        let bits = groups.into_iter().map(|group| combine(self.op, array.dtype(), group.into_iter())).collect();
+        Ok(vec![Array::new(result, bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        print_reduction(self.name(), &args[0], &shape::tuple(&self.axes), self.keepdims)
+    }
+
+    fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        args[0].len() as u64
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lower_reduction(lowering, stmt, &self.axes, self.keepdims, Combine::Reduce(self.op));
+        Ok(())
+    }
+}
+
+impl Rules for ArgReduce {
+    fn name(&self) -> &'static str {
+        if self.largest { "argmax" } else { "argmin" }
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (ty, name) = (args[0], self.name());
+        if ty.dtype == DType::Key {
+            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for key")));
+        }
+        let is_all = self.axes.len() > 1 && self.axes.iter().copied().eq(0..ty.rank());
+        let is_one = matches!(*self.axes, [axis] if axis < ty.rank());
+        if !is_one && !is_all {
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis())));
+        }
+        if self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+        }
+        Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &self.axes, self.keepdims))])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        reduced_factors(&args[0].shape, &self.axes, self.keepdims, FactorKind::Whole)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let (array, dtype) = (args[0], args[0].dtype());
+        let is_nan = |bits| dtype.is_float() && number::to_float(dtype, bits).is_nan();
+        let better = if self.largest { CompareOp::Gt } else { CompareOp::Lt };
+        let beats = |a, b| !is_nan(b) && (is_nan(a) || number::eval_compare(better, dtype, a, b) == Some(true));
+        let kept = ArrayType::new(DType::I32, &reduced_shape(array.shape(), &self.axes, true));
+        let places: Vec<usize> = self.axes.iter().map(|&axis| array.shape()[axis]).collect();
+        let winners = Array::from_fn(kept, |index| {
+            let mut index = index.to_vec();
+            let mut best: Option<(usize, u64)> = None;
+            for (number, place) in shape::indices(&places).enumerate() {
+                self.axes.iter().zip(&place).for_each(|(&axis, &at)| index[axis] = at);
+                let bits = array.get(&index);
+                if best.is_none_or(|(_, held)| beats(bits, held)) {
+                    best = Some((number, bits));
+                }
+            }
+            best.map_or(0, |(number, _)| number as u64)
+        });
+        let shape = reduced_shape(array.shape(), &self.axes, self.keepdims);
+        Ok(vec![Array::new(ArrayType::new(DType::I32, &shape), winners.bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        print_reduction(self.name(), &args[0], &self.axis(), self.keepdims)
+    }
+
+    fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        args[0].len() as u64
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let combine = if self.largest { Combine::ArgMax } else { Combine::ArgMin };
+        lower_reduction(lowering, stmt, &self.axes, self.keepdims, combine);
+        Ok(())
+    }
+}
+
+/// The `axis=` and `keepdims=` of a call: all dimensions where no axis is given.
+pub fn axes_of(args: &mut Args<'_>, rank: usize) -> Result<(Vec<usize>, bool), Diagnostic> {
+    let axes = match args.optional_ints("axis")? {
+        None => (0..rank).collect(),
+        Some(given) => shape::axes(&given, rank, args.span)?,
+    };
+    Ok((axes, args.optional_bool("keepdims")?.unwrap_or(false)))
+}
+
+/// A reduction, without a statement where nothing is reduced.
+pub fn reduce(
+    build: &mut Builder,
+    op: ReduceOp,
+    value: Value,
+    axes: &[usize],
+    keepdims: bool,
+) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    let (value, result) = match op {
+        ReduceOp::Sum | ReduceOp::Product => {
+            let result = accumulated(dtype);
+            (promote::cast(build, value, summed_in(dtype))?, result)
+        }
+        ReduceOp::And | ReduceOp::Or => (elementwise::truth(build, value)?, DType::Bool),
+        ReduceOp::Max | ReduceOp::Min => (value, dtype),
+    };
+    let value = if axes.is_empty() { value } else { build.emit1(Reduce::new(op, axes, keepdims), &[value])? };
+    promote::cast(build, value, result)
+}
+
+/// The type of sums and products: small integers widen to 32 bits.
+pub fn accumulated(dtype: DType) -> DType {
+    match dtype {
+        DType::Bool | DType::I8 | DType::I16 => DType::I32,
+        DType::U8 | DType::U16 => DType::U32,
+        DType::I32
+        | DType::I64
+        | DType::U32
+        | DType::U64
+        | DType::F16
+        | DType::Bf16
+        | DType::F32
+        | DType::F64
+        | DType::Key => dtype,
+    }
+}
+
+/// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
+pub fn summed_in(dtype: DType) -> DType {
+    match dtype {
+        DType::Bool | DType::I8 | DType::I16 => DType::I32,
+        DType::U8 | DType::U16 => DType::U32,
+        DType::F16 | DType::Bf16 => DType::F32,
+        DType::I32 | DType::I64 | DType::U32 | DType::U64 | DType::F32 | DType::F64 | DType::Key => dtype,
+    }
+}
+
+impl Call for Reduce {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let op = match name {
+            "sum" => ReduceOp::Sum,
+            "prod" => ReduceOp::Product,
+            "max" => ReduceOp::Max,
+            "min" => ReduceOp::Min,
+            "all" => ReduceOp::And,
+            _ => ReduceOp::Or,
+        };
+        let value = args.array(build, "x")?;
+        let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
+        let dtype = if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype_of(args)? } else { None };
+        let value = match dtype {
+            Some(dtype) => promote::cast(build, value, dtype)?,
+            None => value,
+        };
+        let counts = !matches!(op, ReduceOp::And | ReduceOp::Or);
+        let initial = if counts { args.take_named("initial") } else { None };
+        let value = chosen(build, args, op, value, initial.as_ref())?;
+        let empty = axes.iter().any(|&axis| build.ty(value).shape()[axis] == 0);
+        let result = match &initial {
+            Some(initial) if empty && matches!(op, ReduceOp::Max | ReduceOp::Min) => {
+                let first = promote::to_dtype(build, (&initial.term, initial.span), build.ty(value).dtype())?;
+                let shape = reduced_shape(build.ty(value).shape(), &axes, keepdims);
+                broadcast(build, first, &shape)?
+            }
+            Some(initial) => {
+                let result = Term::Array(reduce(build, op, value, &axes, keepdims)?);
+                let by = match op {
+                    ReduceOp::Sum => BinaryOp::Add,
+                    ReduceOp::Product => BinaryOp::Mul,
+                    ReduceOp::Min => BinaryOp::Minimum,
+                    ReduceOp::Max | ReduceOp::And | ReduceOp::Or => BinaryOp::Maximum,
+                };
+                elementwise::binary(build, by, (&result, args.span), (&initial.term, initial.span))?
+            }
+            None => reduce(build, op, value, &axes, keepdims)?,
+        };
+        Ok(Term::Array(match dtype {
+            Some(dtype) => promote::cast(build, result, dtype)?,
+            None => result,
+        }))
+    }
+}
+
+/// The `dtype=` of a call: an element type.
+pub fn dtype_of(args: &mut Args<'_>) -> Result<Option<DType>, Diagnostic> {
+    match args.take_named("dtype") {
+        None | Some(Arg { term: Term::Nothing, .. }) => Ok(None),
+        Some(Arg { term: Term::Type(ty), .. }) if ty.array.rank() == 0 => Ok(Some(ty.array.dtype)),
+        Some(arg) => {
+            let message = format!("`dtype` is an element type such as f32, not {}", arg.term.describe());
+            Err(Diagnostic::error(Code::E0210, arg.span, message))
+        }
+    }
+}
+
+/// The mask of a call's `where=`, in the shape of what is reduced.
+pub fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
+    let Some(arg) = args.take_named("where").filter(|arg| !matches!(arg.term, Term::Nothing)) else { return Ok(None) };
+    let mask = build.materialize(&arg.term, None, arg.span)?;
+    if build.ty(mask).dtype() != DType::Bool {
+        let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
+        return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare with something, as in `x > 0`"));
+    }
+    broadcast(build, mask, shape).map(Some)
+}
+
+/// What `where=` leaves: elsewhere stands what changes nothing.
+fn chosen(
+    build: &mut Builder,
+    args: &mut Args<'_>,
+    op: ReduceOp,
+    value: Value,
+    initial: Option<&Arg>,
+) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let Some(mask) = mask_of(build, args, &shape)? else { return Ok(value) };
+    let value = if matches!(op, ReduceOp::And | ReduceOp::Or) { elementwise::truth(build, value)? } else { value };
+    let dtype = build.ty(value).dtype();
+    let other = match (identity(op, dtype), initial) {
+        (Some(bits), _) => build.emit1(Constant::scalar(dtype, bits), &[])?,
+        (None, Some(initial)) => promote::to_dtype(build, (&initial.term, initial.span), dtype)?,
+        (None, None) => {
+            let message = format!("`{}` with `where=` needs `initial=`, for it may find nothing", args.function);
+            return Err(Diagnostic::error(Code::E0201, args.span, message));
+        }
+    };
+    build.emit1(Select, &[mask, value, other])
+}
+
+impl Call for ArgReduce {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let mut value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
+        let given = args.take("axis").filter(|arg| !matches!(arg.term, Term::Nothing));
+        let keepdims = args.optional_bool("keepdims")?.unwrap_or(false);
+        let axes = match given {
+            Some(Arg { term: Term::Int(axis), span, .. }) => vec![shape::axis(axis as i64, rank, span)?],
+            // As a dump says "all of them".
+            Some(Arg { term: Term::Tuple(_), .. }) if build.exact => (0..rank).collect(),
+            Some(Arg { term, span, .. }) => {
+                let message = format!("`axis` must be an integer, not {}", term.describe());
+                return Err(Diagnostic::error(Code::E0210, span, message));
+            }
+            None if rank == 0 => {
+                value = reshape(build, value, &[1])?;
+                vec![0]
+            }
+            None => (0..rank).collect(),
+        };
+        let keepdims = keepdims && rank > 0;
+        Ok(Term::Array(build.emit1(ArgReduce { largest: name == "argmax", axes, keepdims }, &[value])?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, floats, int, integers, ints};
+
+    fn x() -> Array {
+        floats(&[2, 3], &[1.0, 5.0, 2.0, 4.0, -3.0, 6.0])
+    }
+
+    fn reduced(name: &'static str, named: &[(&str, Term)]) -> Array {
+        testing::run(name, &[x()], |x| x, named).unwrap()
+    }
+
+    #[test]
+    fn dimensions_vanish_or_stay() {
+        assert_eq!(reduced("sum", &[]).floats(), [15.0]);
+        assert_eq!(reduced("sum", &[("axis", int(0))]).floats(), [5.0, 2.0, 8.0]);
+        assert_eq!(reduced("max", &[("axis", int(-1))]).floats(), [5.0, 6.0]);
+        let kept = reduced("min", &[("axis", ints(&[0, 1])), ("keepdims", Term::Bool(true))]);
+        assert_eq!((kept.shape(), kept.floats()), (&[1, 1][..], vec![-3.0]));
+        assert_eq!(reduced("prod", &[("axis", int(1))]).floats(), [10.0, -72.0]);
+    }
+
+    #[test]
+    fn small_integers_widen() {
+        let bytes = Array::from_ints(DType::U8, &[3], &[200, 100, 7]);
+        let sum = testing::run("sum", &[bytes], |x| x, &[]).unwrap();
+        assert_eq!((sum.dtype(), sum.ints()), (DType::U32, vec![307]));
+        let bools = Array::from_ints(DType::Bool, &[3], &[1, 1, 0]);
+        let sum = testing::run("sum", std::slice::from_ref(&bools), |x| x, &[]).unwrap();
+        assert_eq!((sum.dtype(), sum.ints()), (DType::I32, vec![2]));
+        assert_eq!(testing::run("all", &[bools], |x| x, &[]).unwrap().ints(), [0]);
+        assert_eq!(testing::run("any", &[integers(&[2], &[0, 3])], |x| x, &[]).unwrap().ints(), [1]);
+    }
+
+    #[test]
+    fn nothing_has_a_sum_but_no_maximum() {
+        let empty = floats(&[0, 2], &[]);
+        let sum = testing::run("sum", std::slice::from_ref(&empty), |x| x, &[("axis", int(0))]).unwrap();
+        assert_eq!(sum.floats(), [0.0, 0.0]);
+        let error = testing::run("max", std::slice::from_ref(&empty), |x| x, &[]).unwrap_err();
+        assert_eq!(error.code, Code::E0205);
+        assert_eq!(testing::run("argmin", &[empty], |x| x, &[]).unwrap_err().code, Code::E0205);
+        assert_eq!(testing::run("sum", &[x()], |x| x, &[("axis", int(2))]).unwrap_err().code, Code::E0206);
+    }
+
+    #[test]
+    fn the_first_winner_counts_and_nan_wins() {
+        assert_eq!(reduced("argmax", &[("axis", int(1))]).ints(), [1, 2]);
+        assert_eq!(reduced("argmin", &[]).ints(), [4]);
+        let ties = floats(&[5], &[2.0, 7.0, f64::NAN, 7.0, f64::NAN]);
+        assert_eq!(testing::run("argmax", std::slice::from_ref(&ties), |x| x, &[]).unwrap().ints(), [2]);
+        assert_eq!(testing::run("argmin", &[ties], |x| x, &[]).unwrap().ints(), [2]);
+        let equal = integers(&[3], &[4, 4, 1]);
+        assert_eq!(testing::run("argmax", &[equal], |x| x, &[]).unwrap().ints(), [0]);
+    }
+
+    #[test]
+    fn reduced_factors_leave_partial_values() {
+        let ty = ArrayType::new(DType::F32, &[4, 8]);
+        let op = Reduce::new(ReduceOp::Max, &[1], true);
+        let result = op.infer(&[&ty]).unwrap();
+        let rule = op.factors(&[&ty], &[&result[0]]);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
+        assert_eq!(rule.factors[rule.operands[0][1][0]].kind, FactorKind::Reduce(ReduceOp::Max));
+        assert_eq!(rule.factors[rule.results[0][1][0]].size, 1);
+        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "max(v1, axis=(1,), keepdims=true)");
+    }
+}

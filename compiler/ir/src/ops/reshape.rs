@@ -1,0 +1,280 @@
+//! `reshape` and its kin `ravel`, `squeeze`, `expand_dims`: the same elements, row-major, in another shape.
+//!
+//! Factors: both shapes are walked together; sizes that correspond one to one keep their split, a merged or cut dimension keeps it
+//! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
+
+use super::reshard::{complete, made_with_layout};
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::Args;
+use crate::call::errors::too_large;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{DimFactors, FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, Type};
+use crate::lower::builder::KernelBuilder;
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::explicit;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reshape {
+    pub shape: Vec<usize>,
+    /// Only dimensions of size 1 come or go; then it is an expression of single elements.
+    pub trivial: bool,
+}
+
+impl Reshape {
+    pub fn new(from: &[usize], to: &[usize]) -> Reshape {
+        let proper = |shape: &[usize]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
+        Reshape { shape: to.to_vec(), trivial: proper(from) == proper(to) }
+    }
+}
+
+/// The factors of both shapes' dimensions.
+fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, Vec<DimFactors>) {
+    let mut sides = (vec![DimFactors::new(); from.len()], vec![DimFactors::new(); to.len()]);
+    if from.contains(&0) || to.contains(&0) {
+        for (shape, dims) in [(from, &mut sides.0), (to, &mut sides.1)] {
+            for (&size, dim) in shape.iter().zip(dims) {
+                dim.push(rule.add(size, FactorKind::Whole));
+            }
+        }
+        return sides;
+    }
+    // Dimensions of size 1 stand for themselves; the others are cut against each other from the front.
+    for (shape, dims) in [(from, &mut sides.0), (to, &mut sides.1)] {
+        for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == 1) {
+            dims[dim].push(rule.add(1, FactorKind::Whole));
+        }
+    }
+    let proper = |shape: &[usize]| (0..shape.len()).filter(|&dim| shape[dim] != 1).collect::<Vec<_>>();
+    let (left, right) = (proper(from), proper(to));
+    let (mut l, mut r) = (0, 0);
+    while l < left.len() && r < right.len() {
+        // The shortest runs on both sides with equal products.
+        let (start_l, start_r) = (l, r);
+        let (mut product_l, mut product_r) = (from[left[l]], to[right[r]]);
+        while product_l != product_r {
+            if product_l < product_r {
+                l += 1;
+                product_l *= from[left[l]];
+            } else {
+                r += 1;
+                product_r *= to[right[r]];
+            }
+        }
+        group(&left[start_l..=l], &right[start_r..=r], from, to, rule, &mut sides);
+        l += 1;
+        r += 1;
+    }
+    sides
+}
+
+/// One run on each side with equal products: cut where both have a border, as long as sizes divide each other.
+fn group(
+    left: &[usize],
+    right: &[usize],
+    from: &[usize],
+    to: &[usize],
+    rule: &mut Factors,
+    sides: &mut (Vec<DimFactors>, Vec<DimFactors>),
+) {
+    let (mut l, mut r) = (0, 0);
+    let (mut rest_l, mut rest_r) = (from[left[0]], to[right[0]]);
+    loop {
+        let common = rest_l.min(rest_r);
+        if rest_l % common != 0 || rest_r % common != 0 {
+            // From here on the borders never meet evenly: what is left belongs together and is needed whole.
+            for (dims, at, rest, shape, side) in
+                [(left, l, rest_l, from, &mut sides.0), (right, r, rest_r, to, &mut sides.1)]
+            {
+                side[dims[at]].push(rule.add(rest, FactorKind::Whole));
+                for &dim in &dims[at + 1..] {
+                    side[dim].push(rule.add(shape[dim], FactorKind::Whole));
+                }
+            }
+            return;
+        }
+        let factor = rule.add(common, FactorKind::Pass);
+        sides.0[left[l]].push(factor);
+        sides.1[right[r]].push(factor);
+        rest_l /= common;
+        rest_r /= common;
+        if rest_l == 1 {
+            l += 1;
+            rest_l = left.get(l).map_or(1, |&dim| from[dim]);
+        }
+        if rest_r == 1 {
+            r += 1;
+            rest_r = right.get(r).map_or(1, |&dim| to[dim]);
+        }
+        if l == left.len() || r == right.len() {
+            return;
+        }
+    }
+}
+
+impl Rules for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let result = ArrayType::new(args[0].dtype, &self.shape);
+        if result.len() != args[0].len() {
+            let (have, want) = (args[0].len(), result.len());
+            let message = format!("{} has {have} elements, shape {} has {want}", args[0], shape::display(&self.shape));
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        Ok(vec![result])
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let (operand, result) = walk(&args[0].shape, &results[0].shape, &mut rule);
+        rule.operands.push(operand);
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![Array::new(ArrayType::new(args[0].dtype(), &self.shape), args[0].bits.clone())])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("reshape({}, {})", args[0], shape::tuple(&self.shape))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        self.trivial
+    }
+
+    fn aliases(&self, _: &Type, _: &Type, _: &Mesh) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let from = kernel.context.ty(stmt.args[0]);
+        let mut proper = index.iter().zip(&self.shape).filter(|(_, size)| **size != 1).map(|(index, _)| index.clone());
+        let dims = from.shape().iter();
+        let index: Vec<Affine> =
+            dims.map(|&size| if size == 1 { Affine::constant(0) } else { proper.next().unwrap_or_default() }).collect();
+        kernel.operand(stmt.args[0], &index)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.alias(stmt.args[0], stmt.results[0]);
+        Ok(())
+    }
+}
+
+/// A value in another shape; itself where it has that shape.
+pub fn reshape(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
+    let from = build.ty(value).shape().to_vec();
+    if from == to {
+        return Ok(value);
+    }
+    build.emit1(Reshape::new(&from, to), &[value])
+}
+
+/// Sizes in which one -1 stands for what is left.
+fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
+    let error = |message: String| Diagnostic::error(Code::E0205, args.span, message);
+    let mut known = 1usize;
+    for &size in given.iter().filter(|&&size| size >= 0) {
+        known = known.checked_mul(size as usize).ok_or_else(|| too_large(args.span))?;
+    }
+    let unknown = given.iter().filter(|&&size| size == -1).count();
+    if given.iter().any(|&size| size < -1) || unknown > 1 {
+        return Err(error("one size of a shape may be -1, none less".to_string()));
+    }
+    if unknown == 1 && (known == 0 || !len.is_multiple_of(known)) {
+        return Err(error(format!("{len} elements do not divide by the {known} of the other dimensions")));
+    }
+    Ok(given.iter().map(|&size| if size == -1 { len / known } else { size as usize }).collect())
+}
+
+impl Call for Reshape {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let from = build.ty(value).shape().to_vec();
+        let len = build.ty(value).array.len();
+        let to = match name {
+            "ravel" => vec![len],
+            "squeeze" => {
+                let dims = match args.optional_ints("axis")? {
+                    Some(dims) => shape::axes(&dims, from.len(), args.span)?,
+                    None => (0..from.len()).filter(|&dim| from[dim] == 1).collect(),
+                };
+                if let Some(&dim) = dims.iter().find(|&&dim| from[dim] != 1) {
+                    let message = format!("dimension {dim} has size {}, so it cannot be squeezed away", from[dim]);
+                    return Err(Diagnostic::error(Code::E0205, args.span, message));
+                }
+                (0..from.len()).filter(|dim| !dims.contains(dim)).map(|dim| from[dim]).collect()
+            }
+            "expand_dims" => {
+                let dims = args.ints("axis")?;
+                let rank = from.len() + dims.len();
+                let dims = shape::axes(&dims, rank, args.span)?;
+                let mut rest = from.iter().copied();
+                (0..rank).map(|dim| if dims.contains(&dim) { 1 } else { rest.next().unwrap_or(1) }).collect()
+            }
+            _ => {
+                // `x.reshape(2, 3)` as well as `reshape(x, (2, 3))`.
+                let mut given = args.ints("shape")?;
+                while let Some(more) = args.optional_int("shape")? {
+                    given.push(more);
+                }
+                fill_in(&given, len, args)?
+            }
+        };
+        let span = args.span;
+        let before = |build: &Builder, out: &Sharding| {
+            let from = build.ty(value);
+            let result = ArrayType { shape: to.clone(), ..from.array.clone() };
+            let out = complete(out.clone(), to.len(), span)?;
+            Ok(explicit::around_reshape(from, &result, &out, &build.mesh).map(|detour| detour.operand))
+        };
+        made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(from: &[usize], to: &[usize]) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+        let mut rule = Factors::new();
+        let (left, right) = walk(from, to, &mut rule);
+        let sizes = |dims: Vec<DimFactors>| {
+            dims.iter().map(|dim| dim.iter().map(|&f| rule.factors[f].size).collect()).collect::<Vec<Vec<usize>>>()
+        };
+        let (left, right) = (sizes(left), sizes(right));
+        (left, right)
+    }
+
+    #[test]
+    fn merging_and_cutting_share_factors() {
+        assert_eq!(rule(&[8, 16], &[128]), (vec![vec![8], vec![16]], vec![vec![8, 16]]));
+        assert_eq!(rule(&[6, 8], &[2, 3, 8]), (vec![vec![2, 3], vec![8]], vec![vec![2], vec![3], vec![8]]));
+        assert_eq!(rule(&[5, 1, 7], &[5, 7]), (vec![vec![5], vec![1], vec![7]], vec![vec![5], vec![7]]));
+    }
+
+    #[test]
+    fn what_does_not_divide_is_needed_whole() {
+        assert_eq!(rule(&[6, 8], &[8, 6]), (vec![vec![6], vec![8]], vec![vec![8], vec![6]]));
+        let mut factors = Factors::new();
+        walk(&[6, 8], &[8, 6], &mut factors);
+        assert!(factors.factors.iter().all(|factor| factor.kind == FactorKind::Whole));
+    }
+}

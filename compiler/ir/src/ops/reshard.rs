@@ -1,0 +1,259 @@
+//! Another layout for the same value: `reshard(x, P(X, _))`, annotations, and, after partitioning, the collectives.
+//!
+//! On whole arrays it is the identity. Until partitioning it is a request; there `partition` replaces it by steps that name
+//! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
+
+use super::{Call, Mismatch, Reads, Rules, combined};
+use crate::call::args::Args;
+use crate::call::errors::only_in_dumps;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
+use crate::layout::sharding::{DimSharding, Frame, Sharding};
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::lower::builder::KernelBuilder;
+use crate::lower::work::{Lowering, Side, layout_of};
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use crate::reshard::{self, Traffic};
+use spmdc_abi::{CollectiveKind, Scalar};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Any layout to any other; not yet a plan.
+    Request,
+    /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
+    Pin,
+    /// Every device takes a part of what it has: no communication.
+    Slice,
+    Collective(CollectiveKind),
+}
+
+impl Step {
+    /// The step that a dump names so; `reshard` is what users write.
+    fn named(name: &str) -> Step {
+        match name {
+            "pin" => Step::Pin,
+            "shard" => Step::Slice,
+            _ => {
+                CollectiveKind::ALL.into_iter().find(|kind| kind.name() == name).map_or(Step::Request, Step::Collective)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reshard {
+    pub to: Sharding,
+    pub step: Step,
+}
+
+impl Reshard {
+    pub fn request(to: Sharding) -> Reshard {
+        Reshard { to, step: Step::Request }
+    }
+
+    pub fn pin(to: Sharding) -> Reshard {
+        Reshard { to, step: Step::Pin }
+    }
+}
+
+impl Rules for Reshard {
+    fn name(&self) -> &'static str {
+        match self.step {
+            Step::Request => "reshard",
+            Step::Pin => "pin",
+            Step::Slice => "shard",
+            Step::Collective(kind) => kind.name(),
+        }
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands.push(dims.clone());
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("{}({}, {})", self.name(), args[0], self.to.display(mesh))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        self.step == Step::Slice
+    }
+
+    /// An axis of one device divides nothing.
+    fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
+        let several = |axis: usize| mesh.axes[axis].size > 1;
+        let dividing = |ty: &Type| {
+            let axes = |dim: &DimSharding| dim.axes.iter().copied().filter(|&axis| several(axis as usize)).collect();
+            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.frame));
+            let partial = ty.sharding.unreduced.iter().filter(|&axis| several(axis)).collect::<AxisSet>();
+            (dims.collect::<Vec<(Vec<u8>, Option<Frame>)>>(), partial)
+        };
+        self.step == Step::Slice && dividing(from) == dividing(to)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        if self.is_pointwise() { Reads::Once } else { Reads::Buffer }
+    }
+
+    /// A free slice: the element at the same global index, in the larger block that the operand has here. Where the result is
+    /// a partial value, the first device has all of it.
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
+        let shifted = index.iter().enumerate().map(|(dim, local)| {
+            if from.sharding.dims[dim] == to.sharding.dims[dim] {
+                return local.clone();
+            }
+            let start = kernel.context.block_start(&from, dim);
+            let start = kernel.scalar_affine(start).times(-1);
+            kernel.global_index(&to, dim, local).plus(&start)
+        });
+        let shifted: Vec<Affine> = shifted.collect();
+        let elem = kernel.operand(stmt.args[0], &shifted);
+        let partial = to.sharding.unreduced.minus(from.sharding.unreduced);
+        if partial.is_empty() {
+            return elem;
+        }
+        let position = Scalar::Coordinate(partial.iter().map(|axis| axis as u8).collect());
+        let position = kernel.scalar_affine(position);
+        let first = kernel.in_range(position, Affine::constant(0), Affine::constant(1));
+        let zero = kernel.constant(to.dtype(), 0);
+        kernel.select(to.dtype(), first, elem, zero)
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let Step::Collective(kind) = self.step else {
+            return Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"));
+        };
+        lower_step(lowering, kind, stmt.args[0], stmt.results[0]);
+        Ok(())
+    }
+
+    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+        let Step::Collective(kind) = self.step else { return None };
+        Some((kind, reshard::group(&args[0].array, &args[0].sharding, &results[0].sharding, mesh)))
+    }
+
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+        let Step::Collective(kind) = self.step else { return None };
+        Some(reshard::traffic(kind, args[0], results[0], mesh))
+    }
+
+    fn name_parts(&mut self, parts: &Parts) {
+        self.to = parts.sharding(&self.to);
+    }
+
+    fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        Some(Ok(vec![Type { sharding: self.to.clone(), ..args[0].clone() }]))
+    }
+}
+
+/// The collective that brings a value into the layout of another one.
+pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from: Value, to: Value) {
+    let (source, target) = (lowering.ty(from), lowering.ty(to));
+    let group = reshard::group(&source.array, &source.sharding, &target.sharding, lowering.mesh);
+    let reduce = source.sharding.unreduced.minus(target.sharding.unreduced);
+    let [before, after] = [(from, source), (to, target)].map(|(value, ty)| Side { value, layout: layout_of(ty) });
+    if reduce.is_empty() {
+        lowering.exchange(kind, group, before, after);
+    } else {
+        lowering.reduce(kind, source.sharding.combine, group.union(reduce), reduce, before, after);
+    }
+}
+
+/// Whether a call in a dump that has the name of a collective is a step, or several: it says layouts, not axes.
+pub fn is_step(args: &Args<'_>, build: &Builder) -> Result<bool, Diagnostic> {
+    let layout =
+        args.rest.iter().find(|arg| matches!(arg.term, Term::Sharding(_)) || arg.name.as_deref() == Some("to"));
+    match layout {
+        Some(arg) if !build.exact => {
+            let what = format!("`{}` with a layout", args.function);
+            let instead = "write reshard(x, P(X, _)), or the axis of a manual function";
+            Err(only_in_dumps(&what, instead, arg.span))
+        }
+        layout => Ok(layout.is_some()),
+    }
+}
+
+impl Call for Reshard {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        if let (true, Step::Collective(kind)) = (build.exact, Step::named(name))
+            && args.rest.iter().any(|arg| arg.name.as_deref() == Some("to"))
+        {
+            return combined::read(kind, args, build);
+        }
+        let value = args.array(build, "x")?;
+        let arg = args.required("sharding")?;
+        let Term::Sharding(given) = arg.term else {
+            let message = format!("`reshard` needs a sharding such as P(X, _), not {}", arg.term.describe());
+            return Err(Diagnostic::error(Code::E0210, arg.span, message));
+        };
+        let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
+        Ok(Term::Array(build.emit1(Reshard { to, step: Step::named(name) }, &[value])?))
+    }
+}
+
+/// The `out=P(...)` of a call, if it has one: the value in that layout.
+pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Result<Term, Diagnostic> {
+    let Some((given, span)) = args.optional_sharding("out")? else {
+        return Ok(Term::Array(value));
+    };
+    let to = complete(given.sharding, build.ty(value).rank(), span)?;
+    Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
+}
+
+/// As [`with_layout`], for a value that `make` computes of an operand. Where the operand's layout leaves none to the result, the operand
+/// is first brought to the one that `before` knows for `out=`.
+pub fn made_with_layout(
+    args: &mut Args<'_>,
+    build: &mut Builder,
+    operand: Value,
+    make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
+    before: impl Fn(&Builder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
+) -> Result<Term, Diagnostic> {
+    let given = args.rest.iter().find_map(|arg| match &arg.term {
+        Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(given.sharding.clone()),
+        _ => None,
+    });
+    let value = match (make(build, operand), given) {
+        (Err(ambiguous), Some(out)) if build.conflict.take().is_some() => {
+            let to = before(build, &out)?.ok_or(ambiguous)?;
+            let laid_out = build.emit1(Reshard::request(to), &[operand])?;
+            make(build, laid_out)?
+        }
+        (made, _) => made?,
+    };
+    with_layout(args, build, value)
+}
+
+/// A sharding for a value of this rank: dimensions that it does not mention are not split.
+pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
+    if sharding.rank() > rank {
+        let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    sharding.dims.resize(rank, DimSharding::default());
+    Ok(sharding)
+}

@@ -1,0 +1,142 @@
+//! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
+
+use super::concatenate::concatenate;
+use super::slice::{Range, slice_dim};
+use super::{Call, Mismatch, Rules, reshape, shape, window};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::layout::window::{DimMap, WindowMap};
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roll {
+    /// For each dimension how far its elements move, from 0 up to its size.
+    pub shifts: Vec<usize>,
+}
+
+impl Rules for Roll {
+    fn name(&self) -> &'static str {
+        "roll"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(args[0]), args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let sizes = args[0].shape();
+        let strides = shape::strides(sizes);
+        let mut bits = args[0].bits.clone();
+        for (index, &from) in shape::indices(sizes).zip(&args[0].bits) {
+            let dims = index.iter().zip(&self.shifts).zip(sizes.iter().zip(&strides));
+            bits[dims.map(|((at, shift), (size, stride))| (at + shift) % size * stride).sum::<usize>()] = from;
+        }
+        Ok(vec![Array::new(args[0].ty.clone(), bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let axes: Vec<usize> = (0..self.shifts.len()).collect();
+        format!("roll({}, {}, axis={})", args[0], shape::tuple(&self.shifts), shape::tuple(&axes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let map = self.map(&kernel.context.ty(stmt.args[0]).array);
+        window::point(kernel, stmt, &map, &[], index)
+    }
+
+    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map(args[0]))
+    }
+}
+
+impl Roll {
+    fn map(&self, x: &ArrayType) -> WindowMap {
+        let dim = |(&size, &shift): (&usize, &usize)| match shift {
+            0 => DimMap::identity(size),
+            shift => DimMap { start: size - shift, ..DimMap::identity(size) },
+        };
+        WindowMap { dims: x.shape.iter().zip(&self.shifts).map(dim).collect(), fill: 0 }
+    }
+}
+
+/// An array of these sizes whose elements move round in row-major order, by way of the flattened array.
+fn flat(build: &mut Builder, value: Value, shift: usize, sizes: &[usize]) -> Result<Value, Diagnostic> {
+    let line = reshape::reshape(build, value, &[sizes.iter().product()])?;
+    let rolled = build.emit1(Roll { shifts: vec![shift] }, &[line])?;
+    reshape::reshape(build, rolled, sizes)
+}
+
+/// The elements of the first `dims` dimensions move round in row-major order: the last of these dimensions by what is left of
+/// `shift`, and what leaves it goes on to the next place of those before it.
+fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Result<Value, Diagnostic> {
+    let sizes = build.ty(value).shape().to_vec();
+    let Some(last) = dims.checked_sub(1).filter(|_| shift > 0) else { return Ok(value) };
+    let (rest, places) = (shift % sizes[last], shift / sizes[last]);
+    if last == 0 || rest == 0 {
+        let mut shifts = vec![0; sizes.len()];
+        shifts[last] = rest;
+        let value = if rest > 0 { build.emit1(Roll { shifts }, &[value])? } else { value };
+        return carried(build, value, places, last);
+    }
+    let cut = sizes[last] - rest;
+    let mut parts = Vec::new();
+    for (from, to, places) in [(cut, sizes[last], places + 1), (0, cut, places)] {
+        let part = slice_dim(build, value, last, Range::between(from, to))?;
+        parts.push(carried(build, part, places, last)?);
+    }
+    concatenate(build, &parts, last)
+}
+
+impl Call for Roll {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let given = args.ints("shift")?;
+        let sizes = build.ty(value).shape().to_vec();
+        let Some(axes) = args.optional_ints("axis")? else {
+            // Without an axis the elements move round in row-major order.
+            let len = sizes.iter().product::<usize>().max(1) as i64;
+            let shift = given.iter().sum::<i64>().rem_euclid(len) as usize;
+            if shift == 0 {
+                return Ok(Term::Array(value));
+            }
+            let rolled = match flat(build, value, shift, &sizes) {
+                // Blocks that are no blocks of the flattened array: the dimensions are rolled with carry.
+                Err(_) if build.conflict.take().is_some() => carried(build, value, shift, sizes.len())?,
+                rolled => rolled?,
+            };
+            return Ok(Term::Array(rolled));
+        };
+        if axes.len() != given.len() && given.len() != 1 {
+            let message = format!("`roll` was given {} shifts for {} dimensions", given.len(), axes.len());
+            return Err(Diagnostic::error(Code::E0206, args.span, message));
+        }
+        let mut shifts = vec![0i64; sizes.len()];
+        for (at, &axis) in axes.iter().enumerate() {
+            let dim = shape::axis(axis, sizes.len(), args.span)?;
+            shifts[dim] += given[at.min(given.len() - 1)];
+        }
+        let shifts = shifts.iter().zip(&sizes).map(|(shift, &size)| shift.rem_euclid(size.max(1) as i64) as usize);
+        Ok(Term::Array(build.emit1(Roll { shifts: shifts.collect() }, &[value])?))
+    }
+}

@@ -1,0 +1,425 @@
+//! Scans: `cumsum cumprod cummax cummin` along one dimension.
+//!
+//! Every dimension passes through. Along the scanned one each device goes through its block; where it is split, it begins with what
+//! the blocks before it come to. Of each block only one number per row travels, its total: the pass `exchange_totals` puts
+//! [`BlockTotals`] and a gather in front, and makes the result an operand of the scan.
+
+use super::reduce::{accumulated, dtype_of, summed_in};
+use super::reshape::reshape;
+use super::{Call, Mismatch, Reads, Rules, promote, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, block_range};
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
+
+/// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the blocks before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scan {
+    pub op: ReduceOp,
+    pub axis: usize,
+    /// From the last place to the first.
+    pub reverse: bool,
+}
+
+/// `block_totals(x, of="cumsum", axis=1, parts=4)`: what each of the blocks comes to that a dimension is split into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockTotals {
+    pub op: ReduceOp,
+    pub axis: usize,
+    pub parts: usize,
+}
+
+impl BlockTotals {
+    /// Whether these are what a scan of the same operand needs.
+    pub fn is_for(&self, scan: &Scan, parts: usize) -> bool {
+        (self.op, self.axis, self.parts) == (scan.op, scan.axis, parts)
+    }
+}
+
+const NAMES: [(&str, ReduceOp); 4] =
+    [("cumsum", ReduceOp::Sum), ("cumprod", ReduceOp::Product), ("cummax", ReduceOp::Max), ("cummin", ReduceOp::Min)];
+
+fn scan_name(op: ReduceOp) -> &'static str {
+    NAMES.iter().find(|(_, known)| *known == op).map_or("cumsum", |(name, _)| name)
+}
+
+fn scan_op(name: &str) -> Option<ReduceOp> {
+    NAMES.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
+}
+
+/// Whether values of this type can be scanned so along this dimension.
+fn check(op: ReduceOp, axis: usize, ty: &ArrayType) -> Result<(), Mismatch> {
+    let name = scan_name(op);
+    let (is_integer, size) = (ty.dtype.is_integer(), ty.dtype.size());
+    let defined = match op {
+        ReduceOp::Sum | ReduceOp::Product => ty.dtype.is_float() || is_integer && size >= 4,
+        _ => ty.dtype.is_float() || is_integer,
+    };
+    if !defined {
+        return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
+    }
+    if axis >= ty.rank() {
+        return Err(Mismatch::new(Code::E0206, format!("`{name}` along axis {axis} of {ty}")));
+    }
+    Ok(())
+}
+
+/// What was combined so far. Sums and products of floats are kept in f64, and rounded where they are asked for.
+enum Running {
+    Float(f64),
+    Bits(u64),
+}
+
+impl Running {
+    fn new(op: ReduceOp, dtype: DType) -> Running {
+        match op {
+            ReduceOp::Sum if dtype.is_float() => Running::Float(-0.0),
+            ReduceOp::Product if dtype.is_float() => Running::Float(1.0),
+            _ => Running::Bits(number::neutral(op, dtype)),
+        }
+    }
+
+    fn take(&mut self, op: ReduceOp, dtype: DType, bits: u64) {
+        let by = match op {
+            ReduceOp::Product => BinaryOp::Mul,
+            ReduceOp::Max => BinaryOp::Maximum,
+            ReduceOp::Min => BinaryOp::Minimum,
+            _ => BinaryOp::Add,
+        };
+        match self {
+            Running::Float(value) if by == BinaryOp::Add => *value += number::to_float(dtype, bits),
+            Running::Float(value) => *value *= number::to_float(dtype, bits),
+            Running::Bits(value) => *value = number::eval_binary(by, dtype, *value, bits).unwrap_or(0),
+        }
+    }
+
+    fn bits(&self, dtype: DType) -> u64 {
+        match self {
+            Running::Float(value) => number::from_float(dtype, *value),
+            Running::Bits(bits) => *bits,
+        }
+    }
+}
+
+/// The places along a dimension as a scan goes through them.
+fn in_order(range: std::ops::Range<usize>, reverse: bool) -> Box<dyn Iterator<Item = usize>> {
+    if reverse { Box::new(range.rev()) } else { Box::new(range) }
+}
+
+/// The rows of a shape along a dimension: the number of the first element of each, and the distance between elements.
+fn rows(shape: &[usize], axis: usize) -> (Vec<usize>, usize) {
+    let stride: usize = shape[axis + 1..].iter().product();
+    let outer: usize = shape[..axis].iter().product();
+    let firsts = (0..outer).flat_map(|at| (0..stride).map(move |inner| (at, inner)));
+    (firsts.map(|(at, inner)| at * shape[axis] * stride + inner).collect(), stride)
+}
+
+impl Scan {
+    /// How many blocks the totals are of.
+    fn parts(&self, args: &[&Array]) -> usize {
+        args.get(1).map_or(1, |totals| totals.shape()[self.axis])
+    }
+
+    /// For each position along some axes how many blocks come before it.
+    fn blocks_before(&self, parts: usize) -> Vec<i64> {
+        (0..parts).map(|part| if self.reverse { parts - 1 - part } else { part } as i64).collect()
+    }
+
+    /// One number for each row of the block: the totals before it, combined in their order.
+    fn lower_begin(&self, lowering: &mut Lowering<'_>, stmt: &Stmt, totals: Value) -> Value {
+        let ty = lowering.ty(stmt.args[0]).clone();
+        let axes = ty.sharding.dims[self.axis].axes.clone();
+        let mut begin = ty.clone();
+        begin.array.shape[self.axis] = 1;
+        begin.sharding.dims[self.axis] = DimSharding::default();
+        begin.varying = begin.varying.union(axes.iter().map(|&axis| usize::from(axis)).collect());
+        let begin = lowering.temporary(begin);
+        let mut kernel = lowering.kernel();
+        let mut index = self.row_dims(&mut kernel, &ty);
+        let parts = kernel.context.mesh.size_of(&axes);
+        let block = kernel.dim(table(&axes, self.blocks_before(parts)), parts - 1, true);
+        let mut from = index.clone();
+        from[self.axis] = if self.reverse { block.times(-1).offset(parts as i64 - 1) } else { block };
+        index[self.axis] = Affine::default();
+        let elem = kernel.operand(totals, &from);
+        kernel.store_combined(begin, &index, ty.dtype(), elem, Combine::Reduce(self.op));
+        lowering.run(kernel);
+        begin
+    }
+
+    /// Loops over all other dimensions.
+    fn row_dims(&self, kernel: &mut KernelBuilder<'_>, ty: &Type) -> Vec<Affine> {
+        row_dims(kernel, ty, self.axis)
+    }
+}
+
+fn row_dims(kernel: &mut KernelBuilder<'_>, ty: &Type, axis: usize) -> Vec<Affine> {
+    let blocks = ty.block_shape(kernel.context.mesh);
+    let mut index = vec![Affine::default(); ty.rank()];
+    for dim in (0..ty.rank()).filter(|&dim| dim != axis) {
+        let extent = kernel.context.block_len(ty, dim);
+        index[dim] = kernel.dim(extent, blocks[dim], false);
+    }
+    index
+}
+
+impl Rules for Scan {
+    fn name(&self) -> &'static str {
+        scan_name(self.op)
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        check(self.op, self.axis, args[0])?;
+        if let Some(totals) = args.get(1) {
+            let mut wanted = args[0].clone();
+            wanted.shape[self.axis] = totals.shape.get(self.axis).copied().unwrap_or(0);
+            if **totals != wanted || wanted.shape[self.axis] == 0 {
+                return Err(Mismatch::new(Code::E0205, format!("{totals} are no totals of {}", args[0])));
+            }
+        }
+        Ok(vec![args[0].clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands.push(dims.clone());
+        if let Some(totals) = args.get(1) {
+            let mut own = dims.clone();
+            own[self.axis] = vec![rule.add(totals.shape[self.axis], FactorKind::Whole)];
+            rule.operands.push(own);
+        }
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let (x, dtype, parts) = (args[0], args[0].dtype(), self.parts(args));
+        let mut result = x.clone();
+        let (firsts, stride) = rows(x.shape(), self.axis);
+        let totals = args.get(1).map(|totals| (rows(totals.shape(), self.axis).0, *totals));
+        for (row, first) in firsts.into_iter().enumerate() {
+            for part in 0..parts {
+                let mut running = Running::new(self.op, dtype);
+                if let Some((firsts, totals)) = &totals {
+                    let before = if self.reverse { part + 1..parts } else { 0..part };
+                    for other in in_order(before, self.reverse) {
+                        running.take(self.op, dtype, totals.bits[firsts[row] + other * stride]);
+                    }
+                }
+                for place in in_order(block_range(x.shape()[self.axis], parts, part), self.reverse) {
+                    let at = first + place * stride;
+                    running.take(self.op, dtype, x.bits[at]);
+                    result.bits[at] = running.bits(dtype);
+                }
+            }
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let reverse = if self.reverse { ", reverse=true" } else { "" };
+        let totals = args.get(1).map_or_else(String::new, |totals| format!(", totals={totals}"));
+        format!("{}({}, axis={}{reverse}{totals})", self.name(), args[0], self.axis)
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    }
+
+    /// The other dimensions outside, the scanned one inside.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let begin = stmt.args.get(1).map(|&totals| self.lower_begin(lowering, stmt, totals));
+        let mut kernel = lowering.kernel();
+        let ty = kernel.context.ty(stmt.args[0]);
+        let mut index = self.row_dims(&mut kernel, ty);
+        let (len, max) = (kernel.context.block_len(ty, self.axis), ty.block_shape(kernel.context.mesh)[self.axis]);
+        let place = kernel.dim(len.clone(), max, true);
+        let first = match begin {
+            Some(begin) => kernel.operand(begin, &index),
+            None if self.op == ReduceOp::Sum => kernel.constant(ty.dtype(), number::nothing_added(ty.dtype())),
+            None => kernel.constant(ty.dtype(), number::neutral(self.op, ty.dtype())),
+        };
+        let last = kernel.scalar_affine(len).offset(-1);
+        index[self.axis] = if self.reverse { last.plus(&place.times(-1)) } else { place };
+        let elem = kernel.operand(stmt.args[0], &index);
+        kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, Combine::Scan { op: self.op, first });
+        lowering.run(kernel);
+        Ok(())
+    }
+}
+
+impl Rules for BlockTotals {
+    fn name(&self) -> &'static str {
+        "block_totals"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        check(self.op, self.axis, args[0])?;
+        let mut totals = args[0].clone();
+        totals.shape[self.axis] = self.parts;
+        Ok(vec![totals])
+    }
+
+    /// Each block has one total; `result_types` says that they lie where the blocks do.
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        let mut totals = dims.clone();
+        totals[self.axis] = vec![rule.add(self.parts, FactorKind::Pass)];
+        rule.operands.push(dims);
+        rule.results.push(totals);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let (x, dtype) = (args[0], args[0].dtype());
+        let mut ty = x.ty.clone();
+        ty.shape[self.axis] = self.parts;
+        let mut result = Array::new(ty.clone(), vec![0; ty.len()]);
+        let (firsts, stride) = rows(x.shape(), self.axis);
+        for (from, to) in firsts.into_iter().zip(rows(&ty.shape, self.axis).0) {
+            for part in 0..self.parts {
+                let mut running = Running::new(self.op, dtype);
+                for place in block_range(x.shape()[self.axis], self.parts, part) {
+                    running.take(self.op, dtype, x.bits[from + place * stride]);
+                }
+                result.bits[to + part * stride] = running.bits(dtype);
+            }
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("block_totals({}, of={:?}, axis={}, parts={})", args[0], scan_name(self.op), self.axis, self.parts)
+    }
+
+    fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        args[0].len() as u64
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let mut kernel = lowering.kernel();
+        let ty = kernel.context.ty(stmt.args[0]);
+        let result = row_dims(&mut kernel, ty, self.axis);
+        let (len, max) = (kernel.context.block_len(ty, self.axis), ty.block_shape(kernel.context.mesh)[self.axis]);
+        let mut index = result.clone();
+        index[self.axis] = kernel.dim(len, max, true);
+        let elem = kernel.operand(stmt.args[0], &index);
+        kernel.store_combined(stmt.results[0], &result, ty.dtype(), elem, Combine::Reduce(self.op));
+        lowering.run(kernel);
+        Ok(())
+    }
+
+    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
+        let ty = args[0];
+        Some(self.infer(&[&ty.array]).and_then(|mut arrays| {
+            let layout = ty.sharding.dims[self.axis].clone();
+            if layout.frame.is_some() || mesh.size_of(&layout.axes) != self.parts {
+                let message = format!("{} has not {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
+                return Err(Mismatch::new(Code::E0205, message));
+            }
+            Ok(arrays.drain(..).map(|array| Type { array, ..ty.clone() }).collect())
+        }))
+    }
+}
+
+impl Call for Scan {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let op = scan_op(name).unwrap_or(ReduceOp::Sum);
+        let mut value = args.array(build, "x")?;
+        let axis = args.optional_int("axis")?;
+        let reverse = args.optional_bool("reverse")?.unwrap_or(false);
+        let mut result = build.ty(value).dtype();
+        if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
+            let asked = dtype_of(args)?;
+            let dtype = asked.unwrap_or(result);
+            result = asked.unwrap_or(accumulated(dtype));
+            // Small integers wrap alike at the end; the totals of halves may be beyond the largest half.
+            value = promote::cast(build, value, dtype)?;
+            value = promote::cast(build, value, summed_in(dtype))?;
+            if axis.is_none() {
+                let len = build.ty(value).array.len();
+                value = reshape(build, value, &[len])?;
+            }
+        }
+        let axis = shape::axes(&[axis.unwrap_or(0)], build.ty(value).rank(), args.span)?[0];
+        let mut operands = vec![value];
+        if let Some(totals) = args.take_in_dumps("totals", "leave it out", build)? {
+            operands.push(build.materialize(&totals.term, None, totals.span)?);
+        }
+        let scanned = build.emit1(Scan { op, axis, reverse }, &operands)?;
+        Ok(Term::Array(promote::cast(build, scanned, result)?))
+    }
+}
+
+impl Call for BlockTotals {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let (of, axis, parts) = (args.string("of")?, args.int("axis")?, args.int("parts")?);
+        let (Some(op), Ok(axis), Ok(parts)) = (scan_op(&of), usize::try_from(axis), usize::try_from(parts)) else {
+            return Err(Diagnostic::error(Code::E0210, args.span, "these are no totals of a scan"));
+        };
+        Ok(Term::Array(build.emit1(BlockTotals { op, axis, parts }, &[value])?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, floats, int, integers};
+
+    fn scanned(name: &'static str, x: &Array, named: &[(&str, Term)]) -> Result<Array, Diagnostic> {
+        testing::run(name, std::slice::from_ref(x), |x| x, named)
+    }
+
+    #[test]
+    fn each_place_has_what_comes_before_it() {
+        let x = integers(&[2, 3], &[1, 5, 3, 4, 2, 6]);
+        let ints = |name, named: &[(&str, Term)]| scanned(name, &x, named).unwrap().ints();
+        assert_eq!(ints("cumsum", &[]), [1, 6, 9, 13, 15, 21]);
+        assert_eq!(ints("cumsum", &[("axis", int(1))]), [1, 6, 9, 4, 6, 12]);
+        assert_eq!(ints("cumprod", &[("axis", int(0)), ("reverse", Term::Bool(true))]), [4, 10, 18, 4, 2, 6]);
+        assert_eq!(ints("cummax", &[("axis", int(-1))]), [1, 5, 5, 4, 4, 6]);
+        assert_eq!(ints("cummin", &[]), [1, 5, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn types_are_those_of_reductions() {
+        let bools = Array::from_ints(DType::Bool, &[3], &[1, 0, 1]);
+        let sums = scanned("cumsum", &bools, &[]).unwrap();
+        assert_eq!((sums.dtype(), sums.ints()), (DType::I32, vec![1, 1, 2]));
+        assert_eq!(scanned("cummax", &bools, &[]).unwrap_err().code, Code::E0215);
+        let nan = floats(&[3], &[1.0, f64::NAN, 3.0]);
+        let max = scanned("cummax", &nan, &[]).unwrap().floats();
+        assert!(max[0] == 1.0 && max[1].is_nan() && max[2].is_nan());
+        assert_eq!(scanned("cumsum", &nan, &[("axis", int(1))]).unwrap_err().code, Code::E0206);
+    }
+
+    #[test]
+    fn totals_replace_the_blocks_before() {
+        let x = integers(&[5], &[1, 2, 3, 4, 5]);
+        let totals = BlockTotals { op: ReduceOp::Sum, axis: 0, parts: 4 }.eval(&[&x]).unwrap().remove(0);
+        assert_eq!(totals.ints(), [3, 7, 5, 0]);
+        let scan = |reverse, totals: &Array| {
+            Scan { op: ReduceOp::Sum, axis: 0, reverse }.eval(&[&x, totals]).unwrap()[0].ints()
+        };
+        assert_eq!(scan(false, &totals), [1, 3, 6, 10, 15]);
+        assert_eq!(scan(true, &totals), [15, 14, 12, 9, 5]);
+        assert_eq!(scan(false, &integers(&[4], &[10, 20, 0, 0])), [1, 3, 13, 17, 35]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Shapes and axes, as all ops check them and speak of them.
+
+use super::Mismatch;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+/// NumPy's broadcasting: shapes align at the end, and a dimension of size 1 stretches.
+///
+/// ```
+/// use spmdc_ir::ops::shape::broadcast;
+/// assert_eq!(broadcast(&[&[4, 1], &[3]]).map_err(|e| e.message), Ok(vec![4, 3]));
+/// ```
+pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
+    let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let mut result = vec![1; rank];
+    for shape in shapes {
+        for (at, &size) in result[rank - shape.len()..].iter_mut().zip(*shape) {
+            if *at == 1 {
+                *at = size;
+            } else if size != 1 && size != *at {
+                let list: Vec<String> = shapes.iter().map(|shape| display(shape)).collect();
+                let message = format!("shapes {} do not broadcast", list.join(" and "));
+                let help = "aligned at the end, two sizes must be equal, or one of them 1";
+                return Err(Mismatch::new(Code::E0204, message).help(help));
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// How many dimensions an array may have. An einsum of two has a letter for each of theirs.
+pub const MAX_RANK: usize = 26;
+
+/// No array has more elements.
+pub const MAX_ELEMENTS: usize = 1 << 48;
+
+/// How many elements an array of this shape has; None if too many.
+pub fn elements(shape: &[usize]) -> Option<usize> {
+    let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    product.filter(|&elements| elements <= MAX_ELEMENTS)
+}
+
+/// `[4,8]`
+pub fn display(shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    format!("[{}]", sizes.join(","))
+}
+
+/// `(0, 1)`, as attributes print; one entry keeps its comma.
+pub fn tuple<T: std::fmt::Display>(items: &[T]) -> String {
+    match items {
+        [one] => format!("({one},)"),
+        _ => format!("({})", items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A dimension counted from the front; negative ones count from the back.
+pub fn axis(axis: i64, rank: usize, span: Span) -> Result<usize, Diagnostic> {
+    let from_front = if axis < 0 { axis + rank as i64 } else { axis };
+    if (0..rank as i64).contains(&from_front) {
+        return Ok(from_front as usize);
+    }
+    let message = match rank {
+        0 => format!("axis {axis} of a scalar"),
+        1 => format!("axis {axis} of an array with one dimension"),
+        _ => format!("axis {axis} of an array with {rank} dimensions"),
+    };
+    Err(Diagnostic::error(Code::E0206, span, message).help("axes count from 0; negative ones count from the last"))
+}
+
+/// Several dimensions, each at most once, in the order given.
+pub fn axes(given: &[i64], rank: usize, span: Span) -> Result<Vec<usize>, Diagnostic> {
+    let mut result = Vec::new();
+    for &one in given {
+        let one = axis(one, rank, span)?;
+        if result.contains(&one) {
+            return Err(Diagnostic::error(Code::E0206, span, format!("axis {one} is given twice")));
+        }
+        result.push(one);
+    }
+    Ok(result)
+}
+
+/// Row-major strides, in elements.
+pub fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for dim in (1..shape.len()).rev() {
+        strides[dim - 1] = strides[dim] * shape[dim];
+    }
+    strides
+}
+
+/// Every index of a shape, row-major.
+pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let shape = shape.to_vec();
+    let len: usize = shape.iter().product();
+    (0..len).map(move |mut rest| {
+        let mut index = vec![0; shape.len()];
+        for (at, &size) in index.iter_mut().zip(&shape).rev() {
+            *at = rest % size;
+            rest /= size;
+        }
+        index
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn shapes_broadcast_from_the_end() {
+        assert_eq!(broadcast(&[&[2, 1, 3], &[5, 1], &[]]).unwrap(), [2, 5, 3]);
+        assert_eq!(broadcast(&[&[0], &[1]]).unwrap(), [0]);
+        let error = broadcast(&[&[3], &[4]]).unwrap_err();
+        assert_eq!(error.code, Code::E0204);
+        assert!(error.message.contains("[3] and [4]"));
+    }
+
+    #[test]
+    fn axes_count_from_both_ends_and_occur_once() {
+        let span = Span::default();
+        assert_eq!(axes(&[0, -1], 3, span).unwrap(), [0, 2]);
+        assert_eq!(axes(&[1, -1], 2, span).unwrap_err().code, Code::E0206);
+        assert!(axis(2, 2, span).unwrap_err().message.contains("axis 2 of an array with 2 dimensions"));
+    }
+
+    #[test]
+    fn indices_are_row_major() {
+        let all: Vec<_> = indices(&[2, 2]).collect();
+        assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!(indices(&[]).count(), 1);
+        assert_eq!(indices(&[3, 0]).count(), 0);
+    }
+}

@@ -1,0 +1,263 @@
+//! Static slices: `x[1:-1, ::2]`, with any step, also backwards.
+//!
+//! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split alike, and a
+//! device fetches what it lacks of its block of the result.
+
+use super::{Mismatch, Rules, shape, window};
+use crate::eval::{Array, Trap};
+use crate::layout::factors::Factors;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::layout::window::{DimMap, WindowMap};
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+/// The places `start`, `start + step`, ... of a dimension, `len` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub start: usize,
+    pub step: i64,
+    pub len: usize,
+}
+
+impl Range {
+    pub fn all(size: usize) -> Range {
+        Range { start: 0, step: 1, len: size }
+    }
+
+    /// `start:stop`; all empty ranges are one.
+    pub fn between(start: usize, stop: usize) -> Range {
+        if start < stop { Range { start, step: 1, len: stop - start } } else { Range { start: 0, step: 1, len: 0 } }
+    }
+
+    /// `start:stop:step` as Python reads it: negative bounds count from the end, bounds beyond the ends are cut.
+    ///
+    /// ```
+    /// use spmdc_ir::ops::slice::Range;
+    /// let reversed = Range::of(None, None, Some(-1), 5).map_err(|e| e.message);
+    /// assert_eq!(reversed, Ok(Range { start: 4, step: -1, len: 5 }));
+    /// ```
+    pub fn of(start: Option<i64>, stop: Option<i64>, step: Option<i64>, size: usize) -> Result<Range, Mismatch> {
+        let (size, step) = (size as i64, step.unwrap_or(1));
+        if step == 0 {
+            return Err(Mismatch::new(Code::E0402, "the step of a slice is zero"));
+        }
+        let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+        let bound = |given: Option<i64>, otherwise: i64| match given {
+            None => otherwise,
+            Some(at) if at < 0 => at.saturating_add(size).clamp(low, high),
+            Some(at) => at.clamp(low, high),
+        };
+        let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+        let (start, stop) = (bound(start, first), bound(stop, last));
+        let distance = if step > 0 { stop - start } else { start - stop };
+        let len = if distance > 0 { (distance as u64).div_ceil(step.unsigned_abs()) as usize } else { 0 };
+        // One form for each set of places, so that what is equal compares equal.
+        Ok(match len {
+            0 => Range { start: 0, step: 1, len: 0 },
+            1 => Range { start: start as usize, step: 1, len: 1 },
+            _ => Range { start: start as usize, step, len },
+        })
+    }
+
+    /// One place, as Python counts it.
+    pub fn one(index: i64, size: usize) -> Result<Range, Mismatch> {
+        let place = if index < 0 { index.saturating_add(size as i64) } else { index };
+        if !(0..size as i64).contains(&place) {
+            let message = format!("index {index} is out of bounds for a dimension of size {size}");
+            return Err(Mismatch::new(Code::E0401, message));
+        }
+        Ok(Range { start: place as usize, step: 1, len: 1 })
+    }
+
+    pub fn is_all(&self, size: usize) -> bool {
+        *self == Range::all(size)
+    }
+
+    /// The place of the `i`-th element.
+    pub fn at(&self, i: usize) -> usize {
+        (self.start as i64 + i as i64 * self.step) as usize
+    }
+
+    /// Whether all places are ones of a dimension of this size.
+    pub fn lies_in(&self, size: usize) -> bool {
+        let last = |steps: i64| i64::try_from(self.start).ok()?.checked_add(self.step.checked_mul(steps)?);
+        let inside = |place: Option<i64>| place.is_some_and(|place| place >= 0 && (place as u64) < size as u64);
+        match self.len.checked_sub(1) {
+            None => true,
+            Some(steps) => self.start < size && i64::try_from(steps).is_ok_and(|steps| inside(last(steps))),
+        }
+    }
+
+    /// As it is written in an index.
+    pub fn display(&self, size: usize) -> String {
+        if self.is_all(size) {
+            return ":".to_string();
+        }
+        let stop = self.start as i64 + self.len as i64 * self.step;
+        match (self.step, stop) {
+            (1, stop) => format!("{}:{stop}", self.start),
+            // Backwards to the front there is no bound to write: -1 would count from the end.
+            (step, stop) if stop < 0 => format!("{}::{step}", self.start),
+            (step, stop) => format!("{}:{stop}:{step}", self.start),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// For each dimension the places that are taken, and its size.
+    pub ranges: Vec<(Range, usize)>,
+}
+
+impl Rules for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes: Vec<usize> = self.ranges.iter().map(|(_, size)| *size).collect();
+        if sizes != args[0].shape {
+            let message = format!("a slice of an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        let inside =
+            |range: &Range, size: usize| range.len == 0 || (range.start < size && range.at(range.len - 1) < size);
+        if !self.ranges.iter().all(|(range, size)| inside(range, *size)) {
+            return Err(Mismatch::new(Code::E0401, format!("a slice reaches beyond the ends of {}", args[0])));
+        }
+        let lens: Vec<usize> = self.ranges.iter().map(|(range, _)| range.len).collect();
+        Ok(vec![ArrayType::new(args[0].dtype, &lens)])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        window::factors(&self.map(), args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let lens: Vec<usize> = self.ranges.iter().map(|(range, _)| range.len).collect();
+        Ok(vec![Array::from_fn(ArrayType::new(args[0].dtype(), &lens), |index| {
+            let places: Vec<usize> = index.iter().zip(&self.ranges).map(|(&i, (range, _))| range.at(i)).collect();
+            args[0].get(&places)
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let ranges: Vec<String> = self.ranges.iter().map(|(range, size)| range.display(*size)).collect();
+        format!("{}[{}]", args[0], ranges.join(", "))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        window::point(kernel, stmt, &self.map(), &[], index)
+    }
+
+    fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map())
+    }
+}
+
+impl Slice {
+    /// All of an array.
+    pub fn identity(array: &ArrayType) -> Slice {
+        Slice { ranges: array.shape.iter().map(|&size| (Range::all(size), size)).collect() }
+    }
+
+    fn map(&self) -> WindowMap {
+        let dim = |&(range, size): &(Range, usize)| {
+            let Range { start, step, len } = range;
+            DimMap { size, before: 0, start, step, len, after: 0 }
+        };
+        WindowMap { dims: self.ranges.iter().map(dim).collect(), fill: 0 }
+    }
+}
+
+/// The places of an array; the array itself where all are taken.
+pub fn slice(build: &mut Builder, value: Value, ranges: &[Range]) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let ranges: Vec<(Range, usize)> = ranges.iter().copied().zip(shape).collect();
+    if ranges.iter().all(|(range, size)| range.is_all(*size)) {
+        return Ok(value);
+    }
+    build.emit1(Slice { ranges }, &[value])
+}
+
+/// A range of one dimension.
+pub fn slice_dim(build: &mut Builder, value: Value, dim: usize, range: Range) -> Result<Value, Diagnostic> {
+    let mut ranges: Vec<Range> = build.ty(value).shape().iter().map(|&size| Range::all(size)).collect();
+    ranges[dim] = range;
+    slice(build, value, &ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::layout::factors::FactorKind;
+    use crate::layout::types::DType;
+    use crate::ops::testing;
+
+    #[test]
+    fn bounds_are_read_as_in_python() {
+        let places = |start, stop, step| {
+            let range = Range::of(start, stop, step, 10).unwrap();
+            (0..range.len).map(|i| range.at(i)).collect::<Vec<_>>()
+        };
+        assert_eq!(places(Some(1), Some(-1), Some(3)), [1, 4, 7]);
+        assert_eq!(places(None, None, Some(-4)), [9, 5, 1]);
+        assert_eq!(places(Some(-3), None, None), [7, 8, 9]);
+        assert_eq!(places(Some(7), Some(2), Some(-2)), [7, 5, 3]);
+        assert_eq!(places(Some(-99), Some(99), Some(9)), [0, 9]);
+        assert!(places(Some(4), Some(2), None).is_empty());
+        assert!(places(Some(i64::MIN), Some(i64::MIN), None).is_empty());
+        assert_eq!(Range::of(None, None, Some(0), 10).unwrap_err().code, Code::E0402);
+        assert_eq!(Range::one(-10, 10).unwrap().start, 0);
+        assert_eq!(Range::one(10, 10).unwrap_err().message, "index 10 is out of bounds for a dimension of size 10");
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_the_same() {
+        for size in 0..7usize {
+            let bounds: Vec<Option<i64>> = std::iter::once(None).chain((-8..8).map(Some)).collect();
+            for &start in &bounds {
+                for &stop in &bounds {
+                    for step in [-3, -1, 1, 2] {
+                        let range = Range::of(start, stop, Some(step), size).unwrap();
+                        let text = range.display(size);
+                        let mut parts = text.split(':').map(|part| part.parse::<i64>().ok());
+                        let again =
+                            Range::of(parts.next().unwrap(), parts.next().unwrap(), parts.next().flatten(), size);
+                        assert_eq!(again.unwrap(), range, "{text} of {size}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cut_dimensions_are_windows() {
+        let ty = ArrayType::new(DType::F32, &[8, 4]);
+        let op = Slice { ranges: vec![(Range { start: 1, step: 2, len: 3 }, 8), (Range::all(4), 4)] };
+        let result = op.infer(&[&ty]).unwrap();
+        assert_eq!(result[0].shape, [3, 4]);
+        let rule = op.factors(&[&ty], &[&result[0]]);
+        assert_eq!(rule.factors[rule.operands[0][0][0]].kind, FactorKind::Window);
+        assert_eq!(rule.operands[0][0], rule.results[0][0]);
+        assert_eq!(rule.operands[0][1], rule.results[0][1]);
+        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "v1[1:7:2, :]");
+        let x = testing::integers(&[8, 1], &[0, 1, 2, 3, 4, 5, 6, 7]);
+        let op = Slice { ranges: vec![(Range { start: 6, step: -3, len: 3 }, 8), (Range::all(1), 1)] };
+        assert_eq!(op.eval(&[&x]).unwrap()[0].ints(), [6, 3, 0]);
+    }
+}

@@ -1,0 +1,56 @@
+//! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple. No op of its own.
+
+use super::slice::{Range, slice_dim};
+use super::{Call, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::call::term::whole_number;
+use crate::program::build::Builder;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+pub struct Split;
+
+/// Where the parts begin and end: equal parts for a number, else the borders given, which are clipped as in NumPy.
+fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
+    let count = |term: &Term| match (whole_number(term), term) {
+        (Some(value), _) => Ok(value),
+        (None, other) => {
+            let message = format!("`split` takes a number of parts or a tuple of borders, not {}", other.describe());
+            Err(Diagnostic::error(Code::E0210, args.span, message))
+        }
+    };
+    if let Term::Tuple(given) | Term::List(given) = parts {
+        let mut borders = vec![0];
+        for border in given {
+            let border = count(border)?;
+            let from_front = if border < 0 { border + size as i128 } else { border };
+            borders.push(from_front.clamp(0, size as i128) as usize);
+        }
+        borders.push(size);
+        return Ok(borders);
+    }
+    let parts = count(parts)?;
+    let fits = usize::try_from(parts).ok().filter(|&parts| parts > 0 && size.is_multiple_of(parts));
+    let Some(parts) = fits else {
+        let message = format!("{size} elements cannot be split into {parts} equal parts");
+        let help = "give the borders instead: split(x, (2, 5))";
+        return Err(Diagnostic::error(Code::E0205, args.span, message).help(help));
+    };
+    Ok((0..=parts).map(|part| part * (size / parts)).collect())
+}
+
+impl Call for Split {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let sizes = build.ty(value).shape().to_vec();
+        let parts = args.required("indices_or_sections")?;
+        let axis = shape::axis(args.optional_int("axis")?.unwrap_or(0), sizes.len(), args.span)?;
+        let borders = borders(&parts.term, sizes[axis], args)?;
+        let mut results = Vec::new();
+        for ends in borders.windows(2) {
+            results.push(Term::Array(slice_dim(build, value, axis, Range::between(ends[0], ends[1]))?));
+        }
+        Ok(Term::Tuple(results))
+    }
+}

@@ -1,0 +1,124 @@
+//! `transpose(x, axes)`, `x.T`, `swapaxes`, `moveaxis`: the dimensions in another order.
+//!
+//! Factors: each dimension passes to its new place. Nothing moves between devices.
+
+use super::{Call, Mismatch, Rules, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::ArrayType;
+use crate::lower::builder::KernelBuilder;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::loops::{Affine, Elem};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transpose {
+    /// Result dimension `i` is operand dimension `axes[i]`.
+    pub axes: Vec<usize>,
+}
+
+impl Rules for Transpose {
+    fn name(&self) -> &'static str {
+        "transpose"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut seen = vec![false; args[0].rank()];
+        let fits = self.axes.len() == seen.len()
+            && self.axes.iter().all(|&axis| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true)));
+        if !fits {
+            let message =
+                format!("{} is no order of the {} dimensions of {}", shape::tuple(&self.axes), seen.len(), args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let sizes: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape[axis]).collect();
+        Ok(vec![ArrayType::new(args[0].dtype, &sizes)])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.results.push(self.axes.iter().map(|&axis| dims[axis].clone()).collect());
+        rule.operands.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let strides = shape::strides(args[0].shape());
+        let to: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape()[axis]).collect();
+        let address =
+            |index: Vec<usize>| index.iter().zip(&self.axes).map(|(&at, &axis)| at * strides[axis]).sum::<usize>();
+        let bits = shape::indices(&to).map(|index| args[0].bits[address(index)]).collect();
+        Ok(vec![Array::new(ArrayType::new(args[0].dtype(), &to), bits)])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("transpose({}, {})", args[0], shape::tuple(&self.axes))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        let mut from = vec![Affine::default(); index.len()];
+        for (index, &axis) in index.iter().zip(&self.axes) {
+            from[axis] = index.clone();
+        }
+        kernel.operand(stmt.args[0], &from)
+    }
+}
+
+/// The dimensions of a value in another order; itself where that is the order it has.
+pub fn transpose(build: &mut Builder, value: Value, axes: &[usize]) -> Result<Value, Diagnostic> {
+    if axes.iter().enumerate().all(|(dim, &axis)| dim == axis) && axes.len() == build.ty(value).rank() {
+        return Ok(value);
+    }
+    build.emit1(Transpose { axes: axes.to_vec() }, &[value])
+}
+
+impl Call for Transpose {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let rank = build.ty(value).rank();
+        let axes = match name {
+            "swapaxes" => {
+                let first = shape::axis(args.int("axis1")?, rank, args.span)?;
+                let second = shape::axis(args.int("axis2")?, rank, args.span)?;
+                let mut axes: Vec<usize> = (0..rank).collect();
+                axes.swap(first, second);
+                axes
+            }
+            "moveaxis" => {
+                let from = shape::axes(&args.ints("source")?, rank, args.span)?;
+                let to = shape::axes(&args.ints("destination")?, rank, args.span)?;
+                if from.len() != to.len() {
+                    let message = "`moveaxis` needs as many destinations as sources";
+                    return Err(Diagnostic::error(Code::E0206, args.span, message));
+                }
+                let mut rest = (0..rank).filter(|axis| !from.contains(axis));
+                let place = |dim: usize| to.iter().position(|&target| target == dim).map(|at| from[at]);
+                (0..rank).filter_map(|dim| place(dim).or_else(|| rest.next())).collect()
+            }
+            _ => match args.optional_ints("axes")? {
+                Some(mut given) => {
+                    while let Some(more) = args.optional_int("axes")? {
+                        given.push(more);
+                    }
+                    shape::axes(&given, rank, args.span)?
+                }
+                None => (0..rank).rev().collect(),
+            },
+        };
+        Ok(Term::Array(transpose(build, value, &axes)?))
+    }
+}

@@ -1,0 +1,413 @@
+//! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced.
+//!
+//! Factors: the dimensions of the array pass, as every device writes the part of the region that lies in its block. The new values are a
+//! part of each dimension that the region cuts, and are needed where that part lies; a single value for all is everywhere anyway.
+
+use super::index::{self, Item, Taken, are_checked, beginnings, checked};
+use super::promote::{self, Operand};
+use super::reshape::reshape;
+use super::slice::Range;
+use super::{Call, Mismatch, Reads, Rules, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors, Part};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::work::Lowering;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::Scalar;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::Affine;
+
+/// Which places of a dimension are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Static ones; `step` is positive.
+    Range(Range),
+    /// So many, from the place on that an operand gives.
+    Dynamic(usize),
+}
+
+/// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked index
+/// for each dynamic dimension, of which `()` replaces one place and `(4,)` four.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    pub at: Vec<Places>,
+}
+
+impl Update {
+    /// The shape of the region.
+    pub fn region(&self) -> Vec<usize> {
+        let len = |places: &Places| match places {
+            Places::Range(range) => range.len,
+            Places::Dynamic(len) => *len,
+        };
+        self.at.iter().map(len).collect()
+    }
+}
+
+impl Rules for Update {
+    fn name(&self) -> &'static str {
+        "update"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (x, v) = (args[0], args[1]);
+        are_checked(&args[2..])?;
+        let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
+        let inside = |places: &Places, size: usize| match places {
+            Places::Range(range) => range.step > 0 && range.lies_in(size),
+            Places::Dynamic(len) => *len <= size,
+        };
+        let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
+        if !fits || !self.at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
+            return Err(Mismatch::new(Code::E0205, format!("the places of an update do not fit {x}")));
+        }
+        if x.dtype != v.dtype {
+            let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let region = self.region();
+        if shape::broadcast(&[&region, &v.shape]).ok().as_ref() != Some(&region) {
+            let message = format!("{v} does not broadcast to the {} elements assigned to", shape::display(&region));
+            return Err(Mismatch::new(Code::E0204, message));
+        }
+        Ok(vec![x.clone()])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let (x, v) = (args[0], args[1]);
+        let mut rule = Factors::new();
+        let dims: Vec<usize> = x.shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        let skipped = x.rank() - v.rank();
+        let mut new = Vec::new();
+        for (own, &size) in v.shape.iter().enumerate() {
+            let dim = skipped + own;
+            new.push(vec![match self.at[dim] {
+                Places::Range(range) if range.len == size && size > 0 => {
+                    if range != Range::all(x.shape[dim]) {
+                        rule.parts.push(Part { operand: 1, dim: own, start: range.start, step: range.step as usize });
+                    }
+                    dims[dim]
+                }
+                Places::Range(_) | Places::Dynamic(_) => rule.add(size, FactorKind::Whole),
+            }]);
+        }
+        let all: Vec<Vec<usize>> = dims.iter().map(|&factor| vec![factor]).collect();
+        rule.operands = vec![all.clone(), new];
+        rule.operands.resize(args.len(), Vec::new());
+        rule.results.push(all);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let mut result = args[0].clone();
+        let strides = shape::strides(result.shape());
+        for index in shape::indices(&self.region()) {
+            let mut dynamic = args[2..].iter();
+            let places = self.at.iter().zip(&index).zip(args[0].shape()).map(|((places, &i), &size)| match places {
+                Places::Range(range) => range.at(i),
+                Places::Dynamic(len) => dynamic.next().map_or(0, |place| checked(place, beginnings(size, *len))) + i,
+            });
+            let address: usize = places.zip(&strides).map(|(place, stride)| place * stride).sum();
+            result.bits[address] = args[1].get_broadcast(&index);
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let places = self.at.iter().map(|places| match places {
+            Places::Range(range) => format!("({}, {}, {})", range.start, range.step, range.len),
+            Places::Dynamic(1) => "()".to_string(),
+            Places::Dynamic(len) => format!("({len},)"),
+        });
+        let places: Vec<String> = places.collect();
+        format!("update({}, at={})", args.join(", "), shape::tuple(&places))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        match operand {
+            1 if args[1].shape == self.region() => Reads::Once,
+            1 => Reads::Often,
+            _ => Reads::Buffer,
+        }
+    }
+
+    /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region. Along a
+    /// split dimension with a dynamic index each device looks through its block.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
+        lowering.copy(x, result);
+        if self.region().contains(&0) {
+            return Ok(());
+        }
+        let mut kernel = lowering.kernel();
+        let (ty, new) = (kernel.context.ty(result), kernel.context.ty(v));
+        let skipped = ty.rank() - new.rank();
+        let mut dynamic = stmt.args[2..].iter();
+        let (mut to, mut from) = (Vec::new(), Vec::new());
+        // Conditions under which an element is replaced, where a device has to look for the place.
+        let mut tests = Vec::new();
+        for (dim, places) in self.at.iter().enumerate() {
+            // The number of the place among those of this device, and its index in the device's block.
+            let (number, place) = match places {
+                Places::Dynamic(len) => {
+                    let place = dynamic
+                        .next()
+                        .map(|&at| kernel.dynamic_index(at, beginnings(ty.shape()[dim], *len)))
+                        .unwrap_or_default();
+                    if ty.sharding.dims[dim].axes.is_empty() {
+                        let number = kernel.dim(Scalar::Const(*len as i64), *len, false);
+                        let place = place.plus(&number);
+                        (number, place)
+                    } else {
+                        let (own, max) = (kernel.context.block_len(ty, dim), ty.block_shape(kernel.context.mesh)[dim]);
+                        let index = kernel.dim(own, max, false);
+                        let whole = kernel.global_index(ty, dim, &index);
+                        tests.push(kernel.in_range(whole.clone(), place.clone(), place.offset(*len as i64)));
+                        (whole.plus(&place.times(-1)), index)
+                    }
+                }
+                Places::Range(range) => own_places(&mut kernel, ty, dim, range),
+            };
+            if let Some(own) = dim.checked_sub(skipped) {
+                from.push(if new.shape()[own] == 1 { Affine::default() } else { number });
+            }
+            to.push(place);
+        }
+        let mut elem = kernel.operand(v, &from);
+        for test in tests {
+            let old = kernel.operand(result, &to);
+            elem = kernel.select(ty.dtype(), test, elem, old);
+        }
+        kernel.store(result, &to, elem);
+        lowering.run(kernel);
+        Ok(())
+    }
+}
+
+/// A loop over the places of a range that lie in this device's block: the number among these, and the index in the block.
+fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &Range) -> (Affine, Affine) {
+    let layout = &ty.sharding.dims[dim];
+    let blocks = layout.blocks(ty.shape()[dim], kernel.context.mesh);
+    // How many places lie before an element.
+    let before = |bound: usize| bound.saturating_sub(range.start).div_ceil(range.step as usize).min(range.len);
+    let lens: Vec<i64> = blocks.iter().map(|block| (before(block.end) - before(block.start)) as i64).collect();
+    let first = blocks.iter().map(|block| range.at(before(block.start)) as i64 - block.start as i64).collect();
+    let max = lens.iter().copied().max().unwrap_or(0) as usize;
+    let number = kernel.dim(table(&layout.axes, lens), max, false);
+    let first = kernel.scalar_affine(table(&layout.axes, first));
+    let place = number.times(range.step).plus(&first);
+    (number, place)
+}
+
+/// `x[items] = new`: the array with the elements replaced.
+pub fn set(
+    build: &mut Builder,
+    value: Value,
+    items: &[Item],
+    new: Operand<'_>,
+    span: Span,
+) -> Result<Value, Diagnostic> {
+    let ty = build.ty(value).array.clone();
+    let plan = index::plan(build, &ty.shape, items, span)?;
+    let mut new_value = assigned(build, ty.dtype, new)?;
+    let target = plan.result_shape();
+    let from = build.ty(new_value).shape().to_vec();
+    let fits = from.len() <= target.len() && shape::broadcast(&[&from, &target]).ok().as_ref() == Some(&target);
+    if !fits {
+        let (from, to) = (shape::display(&from), shape::display(&target));
+        let message = format!("values of shape {from} do not broadcast to the {to} elements assigned to");
+        return Err(Diagnostic::error(Code::E0204, new.1, message));
+    }
+    // The new values by the dimensions of the array, from the last one back: new dimensions vanish, single places have size 1.
+    let mut sizes = Vec::new();
+    let mut slots = plan.result.iter().rev().zip(from.iter().rev().map(Some).chain(std::iter::repeat(None)));
+    for (dim, taken) in plan.taken.iter().enumerate().rev() {
+        if matches!(taken, Taken::Fixed(_) | Taken::Dynamic(_)) {
+            sizes.push(Some(1));
+            continue;
+        }
+        let slot = slots.find(|(slot, _)| **slot == Some(dim));
+        sizes.push(slot.and_then(|(_, size)| size.copied()));
+    }
+    sizes.reverse();
+    // Leading dimensions that the new values do not have are there by broadcasting.
+    let first = sizes.iter().position(|size| matches!(size, Some(size) if *size != 1)).unwrap_or(sizes.len());
+    let sizes: Vec<usize> = sizes[first..].iter().map(|size| size.unwrap_or(1)).collect();
+    // Backward ranges are forward ranges that take the values in reverse.
+    let mut at = Vec::new();
+    let mut reversed = vec![false; ty.rank()];
+    let mut args = vec![value];
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        at.push(match taken {
+            Taken::Fixed(range) => Places::Range(*range),
+            Taken::Range(range) if range.step < 0 => {
+                reversed[dim] = true;
+                let start = range.at(range.len - 1);
+                Places::Range(Range { start, step: -range.step, len: range.len })
+            }
+            Taken::Range(range) => Places::Range(*range),
+            Taken::Dynamic(place) => {
+                args.push(*place);
+                Places::Dynamic(1)
+            }
+            Taken::Window(place, len) => {
+                args.push(*place);
+                Places::Dynamic(*len)
+            }
+        });
+    }
+    new_value = reshape(build, new_value, &sizes)?;
+    let skipped = ty.rank() - sizes.len();
+    let turned: Vec<Range> = sizes
+        .iter()
+        .enumerate()
+        .map(|(dim, &size)| match reversed[skipped + dim] && size > 1 {
+            true => Range { start: size - 1, step: -1, len: size },
+            false => Range::all(size),
+        })
+        .collect();
+    new_value = super::slice::slice(build, new_value, &turned)?;
+    args.insert(1, new_value);
+    build.emit1(Update { at }, &args)
+}
+
+/// New values in the type of the array: numbers take it, and arrays are converted where that loses nothing but digits.
+pub(super) fn assigned(build: &mut Builder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+    let value = build.materialize(term, Some(dtype), span)?;
+    let given = build.ty(value).dtype();
+    if given == dtype || promote::join(given, dtype) == Some(dtype) || (given.is_float() && dtype.is_float()) {
+        return promote::cast(build, value, dtype);
+    }
+    let message = format!("elements of type {} cannot be assigned values of type {}", dtype.name(), given.name());
+    Err(Diagnostic::error(Code::E0203, span, message).help(format!("convert them first, as in {}(v)", dtype.name())))
+}
+
+impl Call for Update {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let at = args.take_named("at");
+        let malformed = || {
+            let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
+            Diagnostic::error(Code::E0210, args.span, message)
+        };
+        let Some(Term::Tuple(dims)) = at.map(|arg| arg.term) else {
+            return Err(malformed());
+        };
+        let places = |term: &Term| match term {
+            Term::Tuple(parts) => match parts.as_slice() {
+                [] => Ok(Places::Dynamic(1)),
+                [Term::Int(len)] => usize::try_from(*len).map(Places::Dynamic).map_err(|_| malformed()),
+                [Term::Int(start), Term::Int(step), Term::Int(len)] => {
+                    let unsigned = |number: &i128| usize::try_from(*number).map_err(|_| malformed());
+                    let step = i64::try_from(*step).map_err(|_| malformed())?;
+                    Ok(Places::Range(Range { start: unsigned(start)?, step, len: unsigned(len)? }))
+                }
+                _ => Err(malformed()),
+            },
+            _ => Err(malformed()),
+        };
+        let at = dims.iter().map(places).collect::<Result<Vec<Places>, Diagnostic>>()?;
+        let value = args.array(build, "x")?;
+        let dtype = build.ty(value).dtype();
+        let mut operands = vec![value, args.array_like(build, "v", dtype)?];
+        for arg in args.positional() {
+            operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
+        }
+        Ok(Term::Array(build.emit1(Update { at }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Item {
+        Item::Range { start, stop, step, span: Span::default() }
+    }
+
+    fn place(index: i64) -> Item {
+        Item::Place(Term::Int(index.into()), Span::default())
+    }
+
+    /// A 3x4 array of zeros after `u[items] = new`.
+    fn assigned(items: &[Item], new: Array) -> Result<Vec<i128>, Diagnostic> {
+        let mut build = testing::builder();
+        let arrays = [integers(&[3, 4], &[0; 12]), new];
+        let inputs = [
+            testing::parameter(&mut build, DType::I32, &[3, 4]),
+            testing::parameter(&mut build, arrays[1].dtype(), arrays[1].shape()),
+        ];
+        let span = Span::default();
+        let result = set(&mut build, inputs[0], items, (&Term::Array(inputs[1]), span), span)?;
+        Ok(testing::evaluate(&build, &inputs, &arrays, result).ints())
+    }
+
+    #[test]
+    fn regions_are_replaced() {
+        let new = assigned(&[range(Some(1), None, None), place(-1)], integers(&[2], &[5, 6])).unwrap();
+        assert_eq!(new, [0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6]);
+        let new = assigned(&[place(0)], integers(&[4], &[1, 2, 3, 4])).unwrap();
+        assert_eq!(new, [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let new =
+            assigned(&[range(None, None, Some(-2)), range(None, None, Some(2))], integers(&[2, 1], &[7, 8])).unwrap();
+        assert_eq!(new, [8, 0, 8, 0, 0, 0, 0, 0, 7, 0, 7, 0]);
+        let all = assigned(&[Item::Ellipsis(Span::default())], integers(&[3, 1], &[1, 2, 3])).unwrap();
+        assert_eq!(all, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+        let reversed = assigned(&[place(1), range(None, None, Some(-1))], integers(&[4], &[1, 2, 3, 4])).unwrap();
+        assert_eq!(reversed[4..8], [4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn dynamic_places_are_operands() {
+        let mut build = testing::builder();
+        let arrays = [integers(&[2, 2], &[0; 4]), integers(&[], &[-1])];
+        let x = testing::parameter(&mut build, DType::I32, &[2, 2]);
+        let i = testing::parameter(&mut build, DType::I32, &[]);
+        let span = Span::default();
+        let items = [range(None, None, None), Item::Place(Term::Array(i), span)];
+        let result = set(&mut build, x, &items, (&Term::Int(9), span), span).unwrap();
+        assert_eq!(testing::evaluate(&build, &[x, i], &arrays, result).ints(), [0, 9, 0, 9]);
+        assert_eq!(testing::printed(&build)[2], "update(a, b, c, at=((0, 1, 2), ()))");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        assert_eq!(assigned(&[place(0)], integers(&[3], &[1, 2, 3])).unwrap_err().code, Code::E0204);
+        assert_eq!(assigned(&[place(3)], integers(&[], &[1])).unwrap_err().code, Code::E0401);
+        assert_eq!(assigned(&[place(0)], integers(&[1, 1, 4], &[0; 4])).unwrap_err().code, Code::E0204);
+        assert_eq!(assigned(&[place(0)], testing::floats(&[], &[1.5])).unwrap_err().code, Code::E0203);
+    }
+
+    #[test]
+    fn cut_dimensions_of_the_array_pass() {
+        let op = Update { at: vec![Places::Range(Range { start: 1, step: 1, len: 2 }), Places::Range(Range::all(4))] };
+        let (x, v) = (ArrayType::new(DType::F32, &[3, 4]), ArrayType::new(DType::F32, &[2, 4]));
+        let rule = op.factors(&[&x, &v], &[&x]);
+        assert_eq!(rule.operands[0], rule.results[0]);
+        assert!(rule.operands[0].iter().all(|dim| rule.factors[dim[0]].kind == FactorKind::Pass));
+        assert_eq!(rule.operands[1], rule.operands[0]);
+        assert_eq!(rule.parts, [Part { operand: 1, dim: 0, start: 1, step: 1 }]);
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let x = Term::Array(testing::parameter(&mut build, DType::F32, &[3]));
+        let at = Term::Tuple(vec![testing::ints(&[0, 2, 2])]);
+        testing::call(&mut build, "update", &[x, Term::Int(1)], &[("at", at)]).unwrap();
+        let wanted = Update { at: vec![Places::Range(Range { start: 0, step: 2, len: 2 })] };
+        assert_eq!(build.blocks[0].stmts[1].op, wanted.into());
+    }
+}

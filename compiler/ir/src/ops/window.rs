@@ -1,0 +1,353 @@
+//! `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other places, in the general form: slices, flips, rolls and pads
+//! become windows where they meet a split dimension, and several of them in a row become one.
+//!
+//! A device reads what it has of `x` from there, and the rest from `h`, which a `halo` statement has fetched; there is one for each
+//! dimension along which something is lacking. Several windows on one value may read margins instead (`margins`): one for each side of
+//! a dimension. On whole arrays neither matter.
+//!
+//! Factors: dimensions that are taken as they are pass. All others are of kind *window*: operand and result are split alike, each
+//! over its own size, and devices fetch what they lack.
+
+use super::{Call, Mismatch, Rules, beyond, shape};
+use crate::call::args::Args;
+use crate::call::term::Term;
+use crate::eval::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::margin::Margin;
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::layout::window::{DimMap, DimReach, Reaches, WindowMap};
+use crate::lower::builder::KernelBuilder;
+use crate::ops::Op;
+use crate::program::build::Builder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    pub map: WindowMap,
+    /// The dimensions of the halos that follow the operand.
+    pub halos: Vec<usize>,
+    /// If these are margins: what they have.
+    pub margins: Vec<Arc<Margin>>,
+}
+
+impl Rules for Window {
+    fn name(&self) -> &'static str {
+        "window"
+    }
+
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes: Vec<usize> = self.map.dims.iter().map(|map| map.size).collect();
+        let margins = [0, self.halos.len()].contains(&self.margins.len());
+        if sizes != args[0].shape || args.len() != 1 + self.halos.len() || !margins {
+            let message = format!("a window on an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        Ok(vec![ArrayType::new(args[0].dtype, &self.map.result_shape())])
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        factors(&self.map, args)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![eval(&self.map, args[0])])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let halos = shape::tuple(&self.halos);
+        format!("window({}, dims={}, halos={halos}, bits={})", args.join(", "), display(&self.map.dims), self.map.fill)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+
+    fn is_pointwise(&self) -> bool {
+        true
+    }
+
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        match self.margins.is_empty() {
+            true => point(kernel, stmt, &self.map, &self.halos, index),
+            false => beyond::point(kernel, stmt, self, index),
+        }
+    }
+
+    fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
+        Some(self.map.clone())
+    }
+}
+
+/// The element of this number, where all of the operand is here: its elements lie in one run, or in two where they go round.
+pub(super) fn from_runs(
+    kernel: &mut KernelBuilder<'_>,
+    dtype: DType,
+    map: &DimMap,
+    number: &Affine,
+    mut at: impl FnMut(&mut KernelBuilder<'_>, Affine) -> Elem,
+) -> Elem {
+    let mut runs = map.runs();
+    runs.sort_by_key(|run| run.numbers.len());
+    let mut elem = None;
+    for run in &runs {
+        let own = at(kernel, number.times(map.step).offset(run.origin));
+        elem = Some(match elem {
+            None => own,
+            Some(other) => {
+                let bound = |number: usize| Affine::constant(number as i64);
+                let inside = kernel.in_range(number.clone(), bound(run.numbers.start), bound(run.numbers.end));
+                kernel.select(dtype, inside, own, other)
+            }
+        });
+    }
+    // Of no elements none is ever asked for, but a kernel over none is still written down.
+    elem.unwrap_or_else(|| kernel.constant(dtype, 0))
+}
+
+/// The factor rule of a window on the first operand.
+pub(super) fn factors(map: &WindowMap, args: &[&ArrayType]) -> Factors {
+    let mut rule = Factors::new();
+    let kind = |map: &DimMap| if map.is_identity() { FactorKind::Pass } else { FactorKind::Window };
+    let dims: Vec<Vec<usize>> = map.dims.iter().map(|map| vec![rule.add(map.result(), kind(map))]).collect();
+    rule.operands.push(dims.clone());
+    for halo in args.iter().skip(1) {
+        let own = halo.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect();
+        rule.operands.push(own);
+    }
+    rule.results.push(dims);
+    rule
+}
+
+pub(super) fn eval(map: &WindowMap, x: &Array) -> Array {
+    Array::from_fn(ArrayType::new(x.dtype(), &map.result_shape()), |index| {
+        let places: Option<Vec<usize>> = index.iter().zip(&map.dims).map(|(&at, map)| map.place(at)).collect();
+        places.map_or(map.fill, |places| x.get(&places))
+    })
+}
+
+/// `[(8, 0, 1, 1, 7, 0), ()]`: size, before, start, step, length and after of each dimension; nothing for one that stays.
+pub(super) fn display(dims: &[DimMap]) -> String {
+    let dim = |map: &DimMap| match map.is_identity() {
+        true => "()".to_string(),
+        false => {
+            let DimMap { size, before, start, step, len, after } = map;
+            format!("({size}, {before}, {start}, {step}, {len}, {after})")
+        }
+    };
+    format!("[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", "))
+}
+
+/// What [`display`] has written.
+pub(super) fn read(term: &Term, shape: &[usize], span: Span) -> Result<Vec<DimMap>, Diagnostic> {
+    let malformed = || {
+        let message = "a window needs for each dimension (size, before, start, step, length, after) or ()";
+        Diagnostic::error(Code::E0210, span, message)
+    };
+    let Term::List(dims) = term else { return Err(malformed()) };
+    if dims.len() != shape.len() {
+        return Err(malformed());
+    }
+    let dim = |(term, &size): (&Term, &usize)| {
+        let Term::Tuple(parts) = term else { return Err(malformed()) };
+        if parts.is_empty() {
+            return Ok(DimMap::identity(size));
+        }
+        let number = |term: &Term| match term {
+            Term::Int(number) => i64::try_from(*number).map_err(|_| malformed()),
+            _ => Err(malformed()),
+        };
+        let numbers = parts.iter().map(number).collect::<Result<Vec<i64>, Diagnostic>>()?;
+        let [size, before, start, step, len, after] = numbers[..] else { return Err(malformed()) };
+        let unsigned = |number: i64| usize::try_from(number).map_err(|_| malformed());
+        let map = DimMap {
+            size: unsigned(size)?,
+            before: unsigned(before)?,
+            start: unsigned(start)?,
+            step,
+            len: unsigned(len)?,
+            after: unsigned(after)?,
+        };
+        if map.is_sound() { Ok(map) } else { Err(malformed()) }
+    };
+    dims.iter().zip(shape).map(dim).collect()
+}
+
+/// The element of a window at an index of this device's block.
+pub(super) fn point(
+    kernel: &mut KernelBuilder<'_>,
+    stmt: &Stmt,
+    map: &WindowMap,
+    halos: &[usize],
+    index: &[Affine],
+) -> Elem {
+    let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
+    let Some(reaches) = Reaches::new(&map.dims, &from.sharding, &to.sharding, kernel.context.mesh) else {
+        unreachable!("a window between layouts that have none: {stmt:?}")
+    };
+    let halo = |dim: usize| halos.iter().position(|&own| own == dim).map(|at| stmt.args[1 + at]);
+    let halos = (0..map.dims.len()).map(halo).collect();
+    let reader = Reader { x: stmt.args[0], to: &to, reaches: &reaches, halos, index };
+    let mut elem = reader.element(kernel, &mut Vec::new());
+    for (dim, reach) in reaches.dims.iter().enumerate() {
+        if reach.map.before + reach.map.after == 0 {
+            continue;
+        }
+        let low = kernel.scalar_affine(reach.scalar(|reach| distance(reach.block.start, reach.body.start)));
+        let high = kernel.scalar_affine(reach.scalar(|reach| distance(reach.block.start, reach.body.end)));
+        let inside = kernel.in_range(index[dim].clone(), low, high);
+        let fill = kernel.constant(to.dtype(), map.fill);
+        elem = kernel.select(to.dtype(), inside, elem, fill);
+    }
+    elem
+}
+
+fn distance(from: usize, to: usize) -> i64 {
+    to as i64 - from as i64
+}
+
+/// Reads a window on one device.
+struct Reader<'a> {
+    x: Value,
+    to: &'a Type,
+    reaches: &'a Reaches,
+    /// By dimension.
+    halos: Vec<Option<Value>>,
+    index: &'a [Affine],
+}
+
+impl Reader<'_> {
+    /// `known` are the places in the operand's block along the first dimensions.
+    fn element(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>) -> Elem {
+        let dim = known.len();
+        let Some(reach) = self.reaches.dims.get(dim) else { return kernel.operand(self.x, known) };
+        let index = &self.index[dim];
+        if reach.is_whole() {
+            return self.whole(kernel, known, reach);
+        }
+        let step = reach.map.step;
+        let place = reach.scalar(|reach| reach.from as i64 - step * distance(reach.block.start, reach.held.start));
+        let place = index.times(step).plus(&kernel.scalar_affine(place));
+        let Some(halo) = self.halos[dim] else {
+            return self.with(kernel, known, place);
+        };
+        if reach.positions.iter().all(|reach| reach.held.is_empty()) {
+            return self.lacking(kernel, dim, reach, halo);
+        }
+        let held = self.with(kernel, known, place);
+        let lacking = self.lacking(kernel, dim, reach, halo);
+        let low = kernel.scalar_affine(reach.scalar(|reach| distance(reach.block.start, reach.held.start)));
+        let high = kernel.scalar_affine(reach.scalar(|reach| distance(reach.block.start, reach.held.end)));
+        let inside = kernel.in_range(index.clone(), low, high);
+        kernel.select(self.to.dtype(), inside, held, lacking)
+    }
+
+    fn with(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>, place: Affine) -> Elem {
+        known.push(place);
+        let elem = self.element(kernel, known);
+        known.pop();
+        elem
+    }
+
+    /// All of the operand is here: its elements in one run, or in two where they go round.
+    fn whole(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>, reach: &DimReach) -> Elem {
+        let dim = known.len();
+        let number = kernel.global_index(self.to, dim, &self.index[dim]).offset(-(reach.map.before as i64));
+        from_runs(kernel, self.to.dtype(), &reach.map, &number, |kernel, place| self.with(kernel, known, place))
+    }
+
+    fn lacking(&self, kernel: &mut KernelBuilder<'_>, dim: usize, reach: &DimReach, halo: Value) -> Elem {
+        let read = |kernel: &mut KernelBuilder<'_>, behind: bool| {
+            let offset = reach.scalar(|reach| {
+                let before = distance(reach.body.start, reach.block.start);
+                if behind { before - reach.held.len() as i64 } else { before }
+            });
+            let mut place = self.index.to_vec();
+            place[dim] = place[dim].plus(&kernel.scalar_affine(offset));
+            kernel.operand(halo, &place)
+        };
+        match (reach.lacks_before(), reach.lacks_behind()) {
+            (true, true) => {
+                let (before, behind) = (read(kernel, false), read(kernel, true));
+                let high = kernel.scalar_affine(reach.scalar(|reach| distance(reach.block.start, reach.held.start)));
+                let inside = kernel.in_range(self.index[dim].clone(), Affine::constant(0), high);
+                kernel.select(self.to.dtype(), inside, before, behind)
+            }
+            (_, behind) => read(kernel, behind),
+        }
+    }
+}
+
+impl Call for Window {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let (dims, halos) = (args.take_named("dims"), args.take_named("halos"));
+        let fill = args.take_named("bits").map_or(Term::Int(0), |arg| arg.term);
+        let value = args.array(build, "x")?;
+        let (Some(dims), Term::Int(fill)) = (dims, fill) else {
+            return Err(Diagnostic::error(Code::E0201, args.span, "`window` needs `dims=`; write x[1:3] for a slice"));
+        };
+        let dims = read(&dims.term, build.ty(value).shape(), dims.span)?;
+        let halos = match halos {
+            None => Vec::new(),
+            Some(halos) => {
+                let given = Args::new("window", args.span, vec![halos]).ints("halos")?;
+                // Of margins there may be two along a dimension.
+                given.iter().map(|&dim| shape::axis(dim, dims.len(), args.span)).collect::<Result<_, _>>()?
+            }
+        };
+        let mut operands = vec![value];
+        for arg in args.positional() {
+            operands.push(build.materialize(&arg.term, None, arg.span)?);
+        }
+        let map = WindowMap { dims, fill: fill as u64 };
+        let margins = operands[1..].iter().map_while(|&halo| margin(halo, build)).collect();
+        Ok(Term::Array(build.emit1(Window { map, halos, margins }, &operands)?))
+    }
+}
+
+/// What a value has, if it is a margin.
+fn margin(value: Value, build: &Builder) -> Option<Arc<Margin>> {
+    let mut before = build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev());
+    let maker = before.find(|stmt| stmt.results.contains(&value))?;
+    let Op::Margins(op) = &maker.op else { return None };
+    let at = maker.results.iter().position(|&result| result == value)?;
+    op.parts.get(at).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::layout::types::DType;
+    use crate::ops::testing::{self, integers};
+
+    /// The last three of five, round to the first two, in a frame of nines.
+    fn around() -> WindowMap {
+        WindowMap { dims: vec![DimMap { size: 5, before: 1, start: 2, step: 1, len: 5, after: 2 }], fill: 9 }
+    }
+
+    #[test]
+    fn elements_go_round_and_stand_in_a_frame() {
+        let x = integers(&[5], &[0, 1, 2, 3, 4]);
+        assert_eq!(eval(&around(), &x).ints(), [9, 2, 3, 4, 0, 1, 9, 9]);
+        let backwards = DimMap { size: 5, before: 0, start: 4, step: -2, len: 3, after: 0 };
+        assert_eq!(eval(&WindowMap { dims: vec![backwards], fill: 0 }, &x).ints(), [4, 2, 0]);
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let x = Term::Array(testing::parameter(&mut build, DType::I32, &[5, 3]));
+        let mut map = around();
+        map.dims.push(DimMap::identity(3));
+        let dims = Term::List(vec![testing::ints(&[5, 1, 2, 1, 5, 2]), Term::Tuple(Vec::new())]);
+        testing::call(&mut build, "window", &[x], &[("dims", dims), ("bits", Term::Int(9))]).unwrap();
+        assert_eq!(testing::printed(&build), ["window(a, dims=[(5, 1, 2, 1, 5, 2), ()], halos=(), bits=9)"]);
+        assert_eq!(build.blocks[0].stmts[0].op, Window { map, halos: Vec::new(), margins: Vec::new() }.into());
+    }
+}

@@ -1,0 +1,487 @@
+//! A module as text: a program of the language that reads back as the same module.
+//!
+//! ```text
+//! stage typed;
+//! mesh (X = 2, Y = 4);
+//! fn main(x: f32[4@X,8]) -> f32[4,8] {
+//!   let y: f32[4,8] = sin(x);  // 3:11
+//!   let v0: f32[4,8] = y + y;  // 4:3
+//!   v0
+//! }
+//! ```
+//!
+//! One statement a line, every type written. A value has the name of the user's variable where that is unique, else a number in the order
+//! of printing. Control flow prints as the language's own, a manual region as a `manual fn` above and a call of it.
+
+use crate::layout::mesh::{AxisKind, Mesh};
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{ArrayType, Type};
+use crate::ops::control::{ForLoop, ManualRegion};
+use crate::ops::is_builtin;
+use crate::ops::reshard::Reshard;
+use crate::ops::{Op, Rules};
+use crate::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::ast::DTypeName;
+use spmdc_grammar::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a span is, as `line:column`; None leaves the comment out.
+pub type Places<'a> = &'a dyn Fn(Span) -> Option<String>;
+
+/// The text of a module without comments.
+pub fn module(module: &Module) -> String {
+    module_with_places(module, &|_| None)
+}
+
+/// The text of a module; comments say where each statement comes from, and why.
+pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
+    // A dump is a program, which has no parts of axes.
+    let mesh = module.mesh.plain();
+    let mut printer = Printer::new(module, &mesh, places);
+    let body = printer.entry();
+    let mut text = format!("stage {};\n", module.stage.name());
+    if !module.mesh.axes.is_empty() {
+        text += &format!("mesh ({});\n", module.mesh.axes.iter().map(axis_text).collect::<Vec<_>>().join(", "));
+    }
+    for function in &printer.manual_functions {
+        text += function;
+    }
+    text + &body
+}
+
+fn axis_names(mesh: &Mesh) -> BTreeSet<String> {
+    mesh.axes.iter().map(|axis| axis.name.clone()).collect()
+}
+
+fn axis_text(axis: &crate::layout::mesh::Axis) -> String {
+    match axis.kind {
+        AxisKind::Auto => format!("{} = {}", axis.name, axis.size),
+        AxisKind::Explicit => format!("{}: explicit = {}", axis.name, axis.size),
+        AxisKind::Manual => format!("{}: manual = {}", axis.name, axis.size),
+    }
+}
+
+struct Printer<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    stage: Stage,
+    places: Places<'a>,
+    names: BTreeMap<Value, String>,
+    /// Names that no value can take any more.
+    taken: BTreeSet<String>,
+    next: usize,
+    /// The functions of manual regions, in the order of their calls.
+    manual_functions: Vec<String>,
+    out: String,
+    depth: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(module: &'a Module, mesh: &'a Mesh, places: Places<'a>) -> Printer<'a> {
+        let mut taken = axis_names(mesh);
+        taken.insert(module.func.name.clone());
+        Printer {
+            func: &module.func,
+            mesh,
+            stage: module.stage,
+            places,
+            names: BTreeMap::new(),
+            taken,
+            next: 0,
+            manual_functions: Vec::new(),
+            out: String::new(),
+            depth: 0,
+        }
+    }
+
+    fn entry(&mut self) -> String {
+        let func = self.func;
+        for (param, &value) in func.params.iter().zip(&func.body.params) {
+            self.taken.insert(param.name.split('.').next().unwrap_or_default().to_string());
+            self.names.insert(value, param.name.clone());
+        }
+        let types = func.body.params.iter().map(|&value| self.ty(value));
+        let params = Tree::of(func.params.iter().map(|param| param.name.as_str()).zip(types));
+        let params: Vec<String> = match params {
+            Tree::Node(parts) => parts.iter().map(|(name, ty)| format!("{name}: {}", ty.text())).collect(),
+            Tree::Leaf(_) => Vec::new(),
+        };
+        let result = |texts: Vec<String>| match texts.as_slice() {
+            [] => None,
+            [text] if func.results[0].name == "0" => Some(text.clone()),
+            _ => Some(Tree::of(func.results.iter().map(|result| result.name.as_str()).zip(texts)).text()),
+        };
+        let types = func.body.results.iter().map(|&value| self.ty(value)).collect();
+        let ret = result(types).map_or(String::new(), |text| format!(" -> {text}"));
+        self.line(&format!("fn {}({}){ret} {{", func.name, params.join(", ")));
+        self.depth += 1;
+        self.stmts(&func.body);
+        let values = func.body.results.iter().map(|value| self.name(*value)).collect();
+        if let Some(text) = result(values) {
+            self.line(&text);
+        }
+        self.depth -= 1;
+        self.line("}");
+        std::mem::take(&mut self.out)
+    }
+
+    fn line(&mut self, text: &str) {
+        self.out += &"  ".repeat(self.depth);
+        self.out += text;
+        self.out.push('\n');
+    }
+
+    fn stmts(&mut self, block: &Block) {
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.op {
+            Op::For(op) => self.for_loop(op, stmt),
+            Op::While(_) => self.while_loop(stmt),
+            Op::Branch(_) => self.branch(stmt),
+            Op::Manual(op) => self.manual(op, stmt),
+            op => {
+                let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
+                let text = match op {
+                    Op::Reshard(op) => {
+                        let to = Sharding { combine: ReduceOp::Sum, ..op.to.clone() };
+                        Reshard { to, step: op.step }.print(&args, self.mesh)
+                    }
+                    op => op.rules().print(&args, self.mesh),
+                };
+                let line = format!("{}{text};{}", self.binding(&stmt.results), self.comment(stmt));
+                self.line(&line);
+            }
+        }
+    }
+
+    /// `let v1: f32 = `, `let (a, b): (f32, f32) = `; nothing for statements without results.
+    fn binding(&mut self, results: &[Value]) -> String {
+        let names: Vec<String> = results.iter().map(|&result| self.fresh(result)).collect();
+        let types: Vec<String> = results.iter().map(|&result| self.ty(result)).collect();
+        match (names.as_slice(), types.as_slice()) {
+            ([], _) => String::new(),
+            ([name], [ty]) => format!("let {name}: {ty} = "),
+            _ => format!("let ({}): ({}) = ", names.join(", "), types.join(", ")),
+        }
+    }
+
+    /// Where a statement comes from, the user's names of its results if others had them first, and why it is there.
+    fn comment(&self, stmt: &Stmt) -> String {
+        let Some(place) = (self.places)(stmt.origin.span) else { return String::new() };
+        let mut parts = vec![place];
+        for result in &stmt.results {
+            if let Some(name) = &self.func.info(*result).name
+                && self.names.get(result) != Some(name)
+            {
+                parts.push(name.clone());
+            }
+        }
+        if !stmt.origin.reason.is_empty() {
+            parts.push(stmt.origin.reason.clone());
+        }
+        format!("  // {}", parts.join(", "))
+    }
+
+    /// Carried values are variables: the loop's parameters and its results have their names.
+    fn carries(&mut self, inits: &[Value], params: &[Value], results: &[Value]) -> Vec<String> {
+        let mut names = Vec::new();
+        for ((&init, &param), &result) in inits.iter().zip(params).zip(results) {
+            let init = self.name(init);
+            let named = if self.func.info(result).name.is_some() { result } else { param };
+            let name = self.fresh(named);
+            let ty = self.ty(param);
+            self.line(&format!("let mut {name}: {ty} = {init};"));
+            self.names.insert(param, name.clone());
+            self.names.insert(result, name.clone());
+            names.push(name);
+        }
+        names
+    }
+
+    fn assign(&mut self, names: &[String], values: &[Value]) {
+        let values: Vec<String> = values.iter().map(|&value| self.name(value)).collect();
+        match (names, values.as_slice()) {
+            ([], _) => {}
+            ([name], [value]) => self.line(&format!("{name} = {value};")),
+            _ => self.line(&format!("({}) = ({});", names.join(", "), values.join(", "))),
+        }
+    }
+
+    fn for_loop(&mut self, op: &ForLoop, stmt: &Stmt) {
+        let (bounds, inits) = stmt.args.split_at(op.bounds());
+        let (start, end) = match (op.range, bounds) {
+            (Some((start, end)), _) => (start.to_string(), end.to_string()),
+            (None, [start, end]) => (self.name(*start), self.name(*end)),
+            (None, _) => Default::default(),
+        };
+        let body = &stmt.blocks[0];
+        let (finals, collected) = stmt.results.split_at(inits.len());
+        let names = self.carries(inits, &body.params[1..], finals);
+        let binding = self.binding(collected);
+        let collect = if collected.is_empty() { "" } else { "collect " };
+        let counter = self.fresh(body.params[0]);
+        let comment = self.comment(stmt);
+        self.line(&format!("{binding}for {counter} in {start}..{end} {collect}{{{comment}"));
+        self.depth += 1;
+        self.stmts(body);
+        let (next, values) = body.results.split_at(inits.len());
+        self.assign(&names, next);
+        if let Some(value) = self.joined(values) {
+            self.line(&value);
+        }
+        self.depth -= 1;
+        self.line(if collected.is_empty() { "}" } else { "};" });
+    }
+
+    /// `a`, or `(a, b)`; None for nothing.
+    fn joined(&mut self, values: &[Value]) -> Option<String> {
+        let names: Vec<String> = values.iter().map(|&value| self.name(value)).collect();
+        match names.as_slice() {
+            [] => None,
+            [name] => Some(name.clone()),
+            _ => Some(format!("({})", names.join(", "))),
+        }
+    }
+
+    fn while_loop(&mut self, stmt: &Stmt) {
+        let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+        let names = self.carries(&stmt.args, &body.params, &stmt.results);
+        for (param, name) in cond.params.iter().zip(&names) {
+            self.names.insert(*param, name.clone());
+        }
+        let comment = self.comment(stmt);
+        self.line(&format!("while {{{comment}"));
+        self.depth += 1;
+        self.stmts(cond);
+        if let Some(flag) = self.joined(&cond.results) {
+            self.line(&flag);
+        }
+        self.depth -= 1;
+        self.line("} {");
+        self.depth += 1;
+        self.stmts(body);
+        self.assign(&names, &body.results);
+        self.depth -= 1;
+        self.line("}");
+    }
+
+    fn branch(&mut self, stmt: &Stmt) {
+        let flag = self.name(stmt.args[0]);
+        let binding = self.binding(&stmt.results);
+        let comment = self.comment(stmt);
+        self.line(&format!("{binding}if {flag} {{{comment}"));
+        for (position, block) in stmt.blocks.iter().enumerate() {
+            if position == 1 {
+                self.line("} else {");
+            }
+            self.depth += 1;
+            self.stmts(block);
+            if let Some(value) = self.joined(&block.results) {
+                self.line(&value);
+            }
+            self.depth -= 1;
+        }
+        self.line(if stmt.results.is_empty() { "}" } else { "};" });
+    }
+
+    fn manual(&mut self, op: &ManualRegion, stmt: &Stmt) {
+        let name = self.function_name(&op.name);
+        let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
+        let line = format!("{}{name}({});{}", self.binding(&stmt.results), args.join(", "), self.comment(stmt));
+        // The function has its own lines and its own names.
+        let outer = std::mem::take(&mut self.out);
+        let depth = std::mem::take(&mut self.depth);
+        let next = std::mem::take(&mut self.next);
+        let taken = std::mem::replace(&mut self.taken, axis_names(self.mesh));
+        let block = &stmt.blocks[0];
+        let params: Vec<String> = block
+            .params
+            .iter()
+            .zip(&op.inputs)
+            .map(|(&param, input)| {
+                let name = self.fresh(param);
+                format!("{name}: {}", self.joined_type(self.func.ty(param), input))
+            })
+            .collect();
+        let types: Vec<String> = stmt.results.iter().map(|&result| self.ty(result)).collect();
+        let ret = match types.as_slice() {
+            [] => String::new(),
+            [ty] => format!(" -> {ty}"),
+            _ => format!(" -> ({})", types.join(", ")),
+        };
+        let axes: Vec<&str> = op.axes.iter().map(|axis| self.mesh.name(axis as u8)).collect();
+        self.line(&format!("manual({}) fn {name}({}){ret} {{", axes.join(", "), params.join(", ")));
+        self.depth = 1;
+        self.stmts(block);
+        if let Some(value) = self.joined(&block.results) {
+            self.line(&value);
+        }
+        self.depth = 0;
+        self.line("}");
+        let function = std::mem::replace(&mut self.out, outer);
+        self.manual_functions.push(function);
+        (self.depth, self.next, self.taken) = (depth, next, taken);
+        self.line(&line);
+    }
+
+    /// The type that a value has outside of a manual region, if inside it has `local`.
+    fn joined_type(&self, local: &Type, split: &Sharding) -> String {
+        let shape: Vec<usize> =
+            local.shape().iter().zip(&split.dims).map(|(size, dim)| size * self.mesh.size_of(&dim.axes)).collect();
+        let dims = local.sharding.dims.iter().zip(&split.dims).map(|(inner, outer)| DimSharding {
+            axes: outer.axes.iter().chain(&inner.axes).copied().collect(),
+            open: inner.open,
+            frame: None,
+        });
+        let sharding = Sharding {
+            dims: dims.collect(),
+            unreduced: local.sharding.unreduced.union(split.unreduced),
+            combine: local.sharding.combine,
+        };
+        let ty = Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: Default::default() };
+        type_text(&ty, self.mesh, self.stage)
+    }
+
+    fn ty(&self, value: Value) -> String {
+        type_text(self.func.ty(value), self.mesh, self.stage)
+    }
+
+    fn name(&mut self, value: Value) -> String {
+        match self.names.get(&value) {
+            Some(name) => name.clone(),
+            // Only a module that does not verify uses a value before it is there.
+            None => format!("undefined_{}", value.0),
+        }
+    }
+
+    /// A name for a value that is defined here.
+    fn fresh(&mut self, value: Value) -> String {
+        let wanted = self.func.info(value).name.as_ref().map(|name| name.replace('.', "_"));
+        let name = match wanted {
+            Some(name) if is_plain_name(&name) && self.taken.insert(name.clone()) => name,
+            Some(_) | None => self.number_name(),
+        };
+        self.names.insert(value, name.clone());
+        name
+    }
+
+    /// The next number that is not the name of a parameter, an axis or a function.
+    fn number_name(&mut self) -> String {
+        loop {
+            let name = format!("v{}", self.next);
+            self.next += 1;
+            if !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    /// A name for a manual function. A dump calls shipped functions by their own names and begins with `main`.
+    fn function_name(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
+        let mut count = 1;
+        while name == "main" || is_builtin(&name) || !self.taken.insert(name.clone()) {
+            count += 1;
+            name = format!("{wanted}_{count}");
+        }
+        name
+    }
+}
+
+/// The name can be a variable's, means nothing else, and is not one of the printer's own.
+fn is_plain_name(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "const", "else", "false", "fn", "for", "if", "import", "in", "let", "manual", "mesh", "mut", "true", "type",
+        "while", "None", "P", "_",
+    ];
+    let is_word = WORDS.contains(&name) || DTypeName::ALL.iter().any(|(_, dtype)| *dtype == name);
+    !is_word
+        && !is_number_name(name)
+        && !is_builtin(name)
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// `v0`, `v1`, ...: names that the printer gives.
+pub fn is_number_name(name: &str) -> bool {
+    name.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A type that reads back as itself at its stage: before propagation a bare dimension is open, later it is replicated. How partial
+/// values combine is not written, as it follows from the op that makes them.
+pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
+    let ty = &Type { sharding: Sharding { combine: ReduceOp::Sum, ..ty.sharding.clone() }, ..ty.clone() };
+    let has_auto = !mesh.of_kind(AxisKind::Auto).is_empty();
+    let dims = &ty.sharding.dims;
+    let says_nothing = dims.iter().all(|dim| dim.axes.is_empty() && dim.open);
+    let is_quiet = dims.iter().all(|dim| dim.axes.is_empty() && !dim.open);
+    if says_nothing || is_quiet && (stage > Stage::Typed || !has_auto) || dims.is_empty() {
+        return ty.display(mesh);
+    }
+    let dims: Vec<String> = ty
+        .shape()
+        .iter()
+        .zip(dims)
+        .map(|(size, dim)| match dim.axes.is_empty() && !dim.open && !is_quiet {
+            true => size.to_string(),
+            false => format!("{size}@{}", dim.display(mesh)),
+        })
+        .collect();
+    let scalar = Type { array: ArrayType::scalar(ty.dtype()), ..ty.clone() };
+    let suffixes = scalar.display(mesh);
+    let suffixes = suffixes.strip_prefix(ty.dtype().name()).unwrap_or_default();
+    format!("{}[{}]{suffixes}", ty.dtype().name(), dims.join(","))
+}
+
+/// Names with paths, as the structs and tuples that they come from.
+enum Tree {
+    Leaf(String),
+    Node(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    fn of<'p>(leaves: impl Iterator<Item = (&'p str, String)>) -> Tree {
+        let mut root = Tree::Node(Vec::new());
+        for (path, text) in leaves {
+            root.insert(path, text);
+        }
+        root
+    }
+
+    fn insert(&mut self, path: &str, text: String) {
+        let Tree::Node(parts) = self else { return };
+        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let at = match parts.iter().position(|(name, _)| name == first) {
+            Some(at) => at,
+            None => {
+                parts.push((first.to_string(), Tree::Node(Vec::new())));
+                parts.len() - 1
+            }
+        };
+        match rest {
+            Some(rest) => parts[at].1.insert(rest, text),
+            None => parts[at].1 = Tree::Leaf(text),
+        }
+    }
+
+    /// `(a, b)` where the names count from 0, else `{ w: a, b: b }`.
+    fn text(&self) -> String {
+        match self {
+            Tree::Leaf(text) => text.clone(),
+            Tree::Node(parts) => {
+                let is_tuple = parts.iter().enumerate().all(|(at, (name, _))| *name == at.to_string());
+                let texts: Vec<String> = parts
+                    .iter()
+                    .map(|(name, part)| if is_tuple { part.text() } else { format!("{name}: {}", part.text()) })
+                    .collect();
+                match (is_tuple, texts.len()) {
+                    (true, 1) => format!("({},)", texts[0]),
+                    (true, _) => format!("({})", texts.join(", ")),
+                    (false, _) => format!("{{ {} }}", texts.join(", ")),
+                }
+            }
+        }
+    }
+}

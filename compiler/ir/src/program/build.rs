@@ -1,0 +1,256 @@
+//! Builds statements; types are inferred, never asserted.
+//!
+//! The checker and the ops' calls use it, and so do passes: give operands, get values with types.
+
+use crate::call::args::{Arg, Args};
+use crate::call::errors::{rank_too_large, too_large};
+use crate::call::term::Term;
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::ops::constant::Constant;
+use crate::ops::promote;
+use crate::ops::shape::{self, MAX_RANK};
+use crate::ops::{self, Mismatch, Op};
+use crate::program::explicit::Choice;
+use crate::program::origin::Origin;
+use crate::program::partial_sums::Factor;
+use crate::program::typing;
+use crate::program::{Block, Func, Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
+
+pub struct Builder {
+    pub mesh: Mesh,
+    pub func: Func,
+    /// Open blocks, innermost last; statements go to the last one.
+    pub blocks: Vec<Block>,
+    /// The manual axes of the region that is being built; empty outside.
+    pub manual: AxisSet,
+    /// The conditions around that may differ between devices, the axes along which they do, and where they stand; no collective can
+    /// span these axes here.
+    pub conditions: Vec<(AxisSet, Span)>,
+    /// Where statements come from that are emitted now: the expression being checked.
+    pub span: Span,
+    /// The function whose call is being read, by the name that the program gives it: several names make one op.
+    pub called: Option<String>,
+    /// Types are given: a dump is being read.
+    pub exact: bool,
+    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
+    pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
+    /// What is known of values as factors of partial sums; nothing of those that are not here.
+    factors: BTreeMap<Value, Factor>,
+}
+
+impl Builder {
+    pub fn new(mesh: Mesh, func: Func) -> Builder {
+        Builder {
+            mesh,
+            func,
+            blocks: vec![Block::default()],
+            manual: AxisSet::EMPTY,
+            conditions: Vec::new(),
+            span: Span::default(),
+            called: None,
+            exact: false,
+            conflict: None,
+            factors: BTreeMap::new(),
+        }
+    }
+
+    pub fn ty(&self, value: Value) -> &Type {
+        self.func.ty(value)
+    }
+
+    pub fn origin(&self) -> Origin {
+        Origin::at(self.span)
+    }
+
+    /// Adds a statement to the innermost block and gives its results.
+    pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
+        let op = op.into();
+        self.check_reached(&op)?;
+        let types = self.func.types(args);
+        let factors: Vec<Factor> = args.iter().map(|arg| self.factors.get(arg).copied().unwrap_or_default()).collect();
+        let inferred = match self.exact {
+            true => typing::shapes(&op, &types, &self.mesh),
+            false => typing::result_types(&op, &types, &factors, &self.mesh),
+        };
+        let results = match inferred {
+            Ok(results) => results,
+            Err(mismatch) => return Err(self.operand_mismatch(mismatch, args)),
+        };
+        if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
+            return Err(too_large(self.span));
+        }
+        if let Some(ty) = results.iter().find(|ty| ty.rank() > MAX_RANK) {
+            return Err(rank_too_large(ty.rank(), self.span));
+        }
+        let origin = self.origin();
+        let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
+        let known = Factor::of(&op, &factors);
+        if known != Factor::default() {
+            self.factors.extend(results.iter().map(|&result| (result, known)));
+        }
+        let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };
+        self.innermost().stmts.push(stmt);
+        Ok(results)
+    }
+
+    /// A collective is for all devices of its group, and a line is printed for all, so no condition around may differ between them.
+    fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
+        let axes: AxisSet = match op {
+            Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => self.mesh.all(),
+            op => match op.rules().group().filter(|group| group.communicates()) {
+                Some(group) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
+                None => return Ok(()),
+            },
+        };
+        let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
+        let Some((varies, place)) = blocking else { return Ok(()) };
+        let axes = self.mesh.display_set(varies.intersect(axes));
+        let message = format!(
+            "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
+            self.called.as_deref().unwrap_or(op.rules().name())
+        );
+        Err(Diagnostic::error(Code::E0502, self.span, message)
+            .label(*place, format!("this may differ between devices along {axes}"))
+            .help("some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it"))
+    }
+
+    /// As [`Builder::emit`], for ops with one result.
+    pub fn emit1(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Value, Diagnostic> {
+        Ok(self.emit(op, args)?[0])
+    }
+
+    pub fn innermost(&mut self) -> &mut Block {
+        if self.blocks.is_empty() {
+            self.blocks.push(Block::default());
+        }
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
+    }
+
+    /// An operand error at the place that is being built.
+    pub fn mismatch(&self, mismatch: Mismatch) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
+        diagnostic.help = mismatch.help;
+        diagnostic
+    }
+
+    /// Where types come from that do not go together, as far as the message does not stand there itself.
+    pub fn with_types<'t>(
+        &self,
+        mut diagnostic: Diagnostic,
+        types: impl IntoIterator<Item = (&'t Type, Span)>,
+    ) -> Diagnostic {
+        for (ty, origin) in types {
+            if origin != diagnostic.span && diagnostic.labels.iter().all(|label| label.span != origin) {
+                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.display_closed(ty)));
+            }
+        }
+        diagnostic
+    }
+
+    /// As [`Builder::mismatch`], with the places where the operands come from.
+    fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
+        let choices = std::mem::take(&mut mismatch.choices);
+        let mut diagnostic = self.mismatch(mismatch);
+        if args.len() > 1 {
+            let types = args.iter().map(|&arg| (self.ty(arg), self.func.info(arg).origin.span));
+            diagnostic = self.with_types(diagnostic, types);
+        }
+        if !choices.is_empty() {
+            let list = |choice: &Choice| format!("`{}`: {}", choice.text(None, &self.mesh), choice.note);
+            diagnostic.help = Some(choices.iter().map(list).collect::<Vec<_>>().join("\n"));
+            self.conflict = Some((args.to_vec(), choices));
+        }
+        diagnostic
+    }
+
+    /// What a value's type says of its layout before anything is known: on explicit axes it is replicated, the rest is open.
+    pub fn unknown_layout(&self, rank: usize) -> Sharding {
+        typing::unknown_layout(rank, &self.mesh)
+    }
+
+    /// The type of a value that is made here from nothing.
+    pub fn replicated(&self, array: ArrayType) -> Type {
+        Type { sharding: self.unknown_layout(array.rank()), array, varying: AxisSet::EMPTY }
+    }
+
+    /// The type of a value, without what annotations say of auto axes: they speak of that value only.
+    pub fn carried_type(&self, value: Value) -> Type {
+        let ty = self.ty(value);
+        Type { sharding: typing::explicit_part(&ty.sharding, &self.mesh), ..ty.clone() }
+    }
+
+    /// The type of `trips` values of one type along a new first dimension.
+    pub fn stacked_type(&self, value: Value, trips: usize) -> Type {
+        let mut ty = self.carried_type(value);
+        ty.array.shape.insert(0, trips);
+        ty.sharding.dims.insert(0, self.unknown_layout(1).dims[0].clone());
+        ty
+    }
+
+    /// The layout of a value as far as its type decides it.
+    pub fn explicit_part(&self, ty: &Type) -> Sharding {
+        typing::explicit_part(&ty.sharding, &self.mesh)
+    }
+
+    /// A type as messages show it: without what is still open.
+    pub fn display_closed(&self, ty: &Type) -> String {
+        Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
+    }
+
+    /// As [`Builder::display_closed`], with every dimension's axes written where otherwise none would be: `f32[8@_]`.
+    pub fn annotated(&self, ty: &Type) -> String {
+        let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
+        let text = self.display_closed(ty);
+        match text.split_once('[') {
+            Some((dtype, rest)) if is_quiet => {
+                let dims: Vec<String> = ty.shape().iter().map(|size| format!("{size}@_")).collect();
+                let suffixes = rest.split_once(']').map_or("", |(_, suffixes)| suffixes);
+                format!("{dtype}[{}]{suffixes}", dims.join(","))
+            }
+            Some(_) | None => text,
+        }
+    }
+
+    /// The value, marked as varying along these axes, too.
+    pub fn vary(&mut self, value: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
+        let missing = axes.minus(self.ty(value).varying);
+        if missing.is_empty() {
+            return Ok(value);
+        }
+        let Some(pvary) = ops::builtin("pvary") else {
+            return Err(Diagnostic::error(Code::E0901, self.span, "`pvary` is not supported yet"));
+        };
+        let arg = |term: Term| Arg { name: None, term, span: self.span };
+        let axes = missing.iter().map(|axis| Term::Axis(axis as u8)).collect();
+        let mut args = Args::new("pvary", self.span, vec![arg(Term::Array(value)), arg(Term::Tuple(axes))]);
+        match pvary("pvary", &mut args, self)? {
+            Term::Array(value) => Ok(value),
+            other => {
+                let message = format!("`pvary` gives {}", other.describe());
+                Err(Diagnostic::error(Code::E0999, self.span, message))
+            }
+        }
+    }
+
+    /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.
+    pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+        match term {
+            Term::Array(value) => Ok(*value),
+            Term::List(items) if items.iter().any(promote::holds_array) => promote::stacked(self, items, dtype, span),
+            Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
+                let constant = Constant::from_term(term, dtype, span)?;
+                self.emit1(constant, &[])
+            }
+            other => {
+                Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What makes a statement local under its factor rule: the layouts that its operands must have, and those that its results get.
+
+use crate::layout::factors::FactorKind;
+use crate::layout::mesh::Mesh;
+use crate::layout::projection::{Assignment, Projection};
+use crate::layout::sharding::{self, Sharding};
+use crate::layout::types::AxisSet;
+use crate::layout::window::WindowMap;
+use crate::ops::Op;
+use crate::program::partial_sums::commutes_with_sum;
+use crate::program::{Func, Stmt};
+use spmdc_abi::ReduceOp;
+
+/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so.
+pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
+    let args = func.types(&stmt.args);
+    let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
+    let wanted = match stmt.op {
+        Op::ShowSharding(_) => all,
+        _ if stmt.results.is_empty() => AxisSet::EMPTY,
+        _ => stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced)),
+    };
+    let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced.intersect(wanted)).collect();
+    let are_sums = args.iter().all(|ty| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum);
+    if are_sums && commutes_with_sum(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
+}
+
+/// For each factor the frame of its blocks, if they are not those of its own size.
+pub type Frames = Vec<Option<sharding::Frame>>;
+
+/// The frames that the results, and else the operands, of a statement give to its factors.
+pub fn frames_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
+    let rule = &projection.rule;
+    let results = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
+    let operands = rule.operands.iter().zip(&stmt.args).enumerate().map(|(i, tensor)| (Some(i), tensor));
+    let mut frames = vec![None; rule.factors.len()];
+    let mut known = vec![false; rule.factors.len()];
+    for (operand, (dims, &value)) in results.chain(operands) {
+        for (dim, layout) in func.ty(value).sharding.dims.iter().enumerate() {
+            let &[factor] = dims[dim].as_slice() else { continue };
+            let is_part = operand.is_some_and(|operand| rule.part(operand, dim).is_some());
+            if !is_part && !known[factor] && !layout.axes.is_empty() && layout.axes == assignment[factor] {
+                (frames[factor], known[factor]) = (layout.frame, true);
+            }
+        }
+    }
+    frames
+}
+
+/// The layout in which an op needs an operand of this shape under an assignment.
+pub fn needed(
+    projection: &Projection,
+    (operand, shape): (usize, &[usize]),
+    assignment: &Assignment,
+    frames: &Frames,
+    mesh: &Mesh,
+) -> Sharding {
+    let dims = &projection.rule.operands[operand];
+    let mut layout = framed(projection, dims, assignment, frames);
+    for (dim, layout) in layout.dims.iter_mut().enumerate() {
+        if let Some(part) = projection.rule.part(operand, dim) {
+            let whole = projection.rule.factors[dims[dim][0]].size;
+            *layout = layout.part(whole, (part.start as i64, part.step), shape[dim], mesh);
+        }
+    }
+    layout
+}
+
+fn framed(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, frames: &Frames) -> Sharding {
+    let mut layout = Sharding::closed(projection.dims_of(dims, assignment));
+    for (dim, factors) in layout.dims.iter_mut().zip(dims) {
+        if let &[factor] = factors.as_slice() {
+            dim.frame = frames[factor];
+        }
+    }
+    layout
+}
+
+/// The layout of a result that is computed under this assignment, of operands that are partial sums over `sums`.
+pub fn natural(
+    projection: &Projection,
+    dims: &[Vec<usize>],
+    assignment: &Assignment,
+    frames: &Frames,
+    sums: AxisSet,
+) -> Sharding {
+    let mut partial = sums;
+    let mut combine = ReduceOp::Sum;
+    for (factor, axes) in projection.rule.factors.iter().zip(assignment) {
+        if let (FactorKind::Reduce(op), false) = (factor.kind, axes.is_empty()) {
+            partial = partial.union(axes.iter().map(|&axis| axis as usize).collect());
+            combine = op;
+        }
+    }
+    framed(projection, dims, assignment, frames).with_unreduced(partial, combine)
+}
+
+/// The window that a statement is, if it is one.
+pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
+    stmt.op.rules().window(&func.arrays(&stmt.args))
+}

@@ -1,0 +1,61 @@
+//! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes
+//! as the union of the operands'.
+//!
+//! Written once and used by the checker, by passes through the builder, and by the verifier. On auto axes a result's dimensions
+//! stay open here; `propagate` decides them.
+
+use crate::layout::mesh::{AxisKind, Mesh};
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::{Mismatch, Op};
+use crate::program::explicit;
+use crate::program::partial_sums::Factor;
+use spmdc_abi::ReduceOp;
+
+/// The types of the results; `factors` says what is known of the operands' elements.
+pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+    let rules = op.rules();
+    if let Some(types) = rules.result_types(args, mesh) {
+        return types;
+    }
+    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
+    let results = rules.infer(&arrays)?;
+    let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
+        true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
+        false => explicit::layouts(op, args, factors, &results, mesh)?,
+    };
+    Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
+}
+
+/// As [`result_types`], without the rule of explicit axes: where the layouts are given otherwise.
+pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+    let rules = op.rules();
+    if let Some(types) = rules.result_types(args, mesh) {
+        return types;
+    }
+    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
+    let results = rules.infer(&arrays)?.into_iter();
+    Ok(results.map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
+}
+
+/// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
+pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
+    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
+    let dims = vec![DimSharding { axes: Vec::new(), open, frame: None }; rank];
+    Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+}
+
+/// The part of a value's layout that its type decides: its explicit axes, all else being open.
+pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
+    let explicit = mesh.of_kind(AxisKind::Explicit);
+    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
+    let dims = layout.dims.iter().map(|dim| {
+        let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
+        DimSharding { axes, open, frame: None }
+    });
+    let unreduced = layout.unreduced.intersect(explicit);
+    Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+        .with_unreduced(unreduced, layout.combine)
+}

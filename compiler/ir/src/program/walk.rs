@@ -1,0 +1,49 @@
+//! Which values a block uses from outside.
+
+use super::{Block, Value};
+use std::collections::BTreeSet;
+
+/// The values that a block uses and that are defined outside of it, in the order of their first use.
+pub fn free_values(block: &Block) -> Vec<Value> {
+    let mut defined = BTreeSet::new();
+    define(block, &mut defined);
+    let mut free = Vec::new();
+    // Every value is defined once, so what is defined anywhere inside is nothing from outside.
+    block.each_use(&mut |value| {
+        if !defined.contains(&value) && !free.contains(&value) {
+            free.push(value);
+        }
+    });
+    free
+}
+
+fn define(block: &Block, defined: &mut BTreeSet<Value>) {
+    defined.extend(&block.params);
+    for stmt in &block.stmts {
+        stmt.blocks.iter().for_each(|inner| define(inner, defined));
+        defined.extend(&stmt.results);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::control::Branch;
+    use crate::program::Stmt;
+    use crate::program::origin::Origin;
+
+    #[test]
+    fn values_from_outside_are_found_through_inner_blocks() {
+        let [a, b, c] = [Value(0), Value(1), Value(2)];
+        let inner = Block { results: vec![b], ..Block::default() };
+        let stmt = Stmt {
+            op: Branch.into(),
+            args: vec![a],
+            results: vec![c],
+            blocks: vec![inner.clone(), inner],
+            origin: Origin::default(),
+        };
+        let block = Block { params: vec![a], stmts: vec![stmt], results: vec![c] };
+        assert_eq!(free_values(&block), [b]);
+    }
+}

@@ -1,0 +1,198 @@
+//! What devices receive when the blocks of one layout become those of another, each device fetching exactly what it lacks.
+//!
+//! Where sizes divide there is a formula. An axis of size 4 is two digits of base 2, the list of axes of a dimension a row of
+//! digits, major to minor, which is the number of the block that a device holds. Old and new block of a dimension overlap if their
+//! rows begin alike, and then the smaller lies in the larger. So every device overlaps unless a digit of one axis stands where
+//! another one's stood, and of the devices those overlap for which all such digits are equal:
+//!
+//! ```text
+//! 16@X -> 16@Y     X = (x), Y = (y z):  x must equal y, as it does on half of the devices
+//! ```
+//!
+//! Otherwise devices are counted.
+
+use crate::layout::blocks::is_slice;
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, Sharding, block_range};
+use crate::layout::types::AxisSet;
+
+/// Devices that are looked at before a search is content with an estimate.
+pub const SAMPLE: usize = 128;
+
+/// One change of layout, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Received by the device that receives most.
+    pub worst: u64,
+    /// Received by all devices together.
+    pub total: u64,
+    /// Whether every device was looked at.
+    pub exact: bool,
+}
+
+/// What a change of layout is like, whatever the sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// The axes along which devices fetch, if sizes divide.
+    pub group: AxisSet,
+    /// Every new block lies in one old block.
+    pub single: bool,
+    /// In every dimension one list of axes begins with the other: blocks are cut where they are, or joined.
+    pub straight: bool,
+    /// Of how many devices one has a part of its new block; None if digits do not tell.
+    pub odds: Option<u64>,
+}
+
+/// Part of an axis: which axis, which of its prime factors, and that factor.
+type Digit = (u8, usize, usize);
+
+fn digits(dim: &DimSharding, mesh: &Mesh) -> Vec<Digit> {
+    let mut digits = Vec::new();
+    for &axis in &dim.axes {
+        let mut rest = mesh.axes[axis as usize].size;
+        let mut factor = 2;
+        let first = digits.len();
+        while rest > 1 {
+            if rest.is_multiple_of(factor) {
+                digits.push((axis, digits.len() - first, factor));
+                rest /= factor;
+            } else {
+                factor += 1;
+            }
+        }
+    }
+    digits
+}
+
+/// Sets of digits that have to be equal.
+#[derive(Default)]
+struct Equal(Vec<(Digit, Digit)>);
+
+impl Equal {
+    fn find(&self, digit: Digit) -> Digit {
+        match self.0.iter().find(|(of, _)| *of == digit) {
+            Some(&(_, parent)) => self.find(parent),
+            None => digit,
+        }
+    }
+
+    /// Whether that was not known.
+    fn join(&mut self, a: Digit, b: Digit) -> bool {
+        let (a, b) = (self.find(a), self.find(b));
+        if a != b {
+            self.0.push((a, b));
+        }
+        a != b
+    }
+}
+
+/// What becomes of the blocks.
+pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> Pattern {
+    let mut pattern = Pattern { group: AxisSet::EMPTY, single: true, straight: true, odds: Some(1) };
+    let mut equal = Equal::default();
+    for (from, to) in from.iter().zip(to).filter(|(from, to)| from.axes != to.axes) {
+        let (old, new) = (digits(from, mesh), digits(to, mesh));
+        pattern.single &= mesh.size_of(&to.axes).is_multiple_of(mesh.size_of(&from.axes));
+        let common = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+        pattern.straight &= common == old.len().min(new.len());
+        if old.iter().zip(&new).any(|(a, b)| a.2 != b.2) {
+            pattern.odds = None;
+            let axes = old[common..].iter().map(|digit| usize::from(digit.0));
+            pattern.group = pattern.group.union(axes.collect());
+            continue;
+        }
+        for (i, &digit) in old.iter().enumerate().skip(common) {
+            let moved = match new.get(i) {
+                Some(&other) if other != digit => {
+                    let factor = if equal.join(digit, other) { digit.2 as u64 } else { 1 };
+                    pattern.odds = pattern.odds.map(|odds| odds * factor);
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            };
+            if moved {
+                pattern.group = pattern.group.union(AxisSet::of(digit.0.into()));
+            }
+        }
+    }
+    pattern
+}
+
+/// Whether all blocks of dimensions that are split anew are of one length, and not empty.
+pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> bool {
+    let divides = |size: usize, dim: &DimSharding| size > 0 && size.is_multiple_of(mesh.size_of(&dim.axes));
+    let mut dims = shape.iter().zip(from.iter().zip(to));
+    dims.all(|(&size, (from, to))| from.axes == to.axes || divides(size, from) && divides(size, to))
+}
+
+/// What devices receive. With a `limit`, that many of them at most are looked at where there is no formula.
+pub fn flow(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh, limit: Option<usize>) -> Flow {
+    if shape.contains(&0) || from == to {
+        return Flow { worst: 0, total: 0, exact: true };
+    }
+    let dims: Vec<(usize, &DimSharding, &DimSharding)> =
+        shape.iter().zip(from.iter().zip(to)).map(|(&size, (from, to))| (size, from, to)).collect();
+    // A dimension that stays as it is only multiplies what the others do.
+    let (kept, moved): (Vec<_>, Vec<_>) = dims.into_iter().partition(|(_, from, to)| from.axes == to.axes);
+    let even = is_even(shape, from, to, mesh);
+    // Of all devices together, a dimension that is split over `n` has `size / n` times as many elements as it is long.
+    let devices =
+        kept.iter().fold(mesh.device_count(), |devices, (_, dim, _)| devices / mesh.size_of(&dim.axes)) as u64;
+    let all = kept.iter().map(|(size, ..)| *size as u64).product::<u64>();
+    let largest = kept.iter().map(|(size, dim, _)| size.div_ceil(mesh.size_of(&dim.axes)) as u64).product::<u64>();
+    let (worst, total, exact) = match pattern(from, to, mesh).odds.filter(|_| even) {
+        Some(odds) => {
+            let blocks = |dim: &DimSharding| mesh.size_of(&dim.axes);
+            let wanted: u64 = moved.iter().map(|(size, _, to)| (size / blocks(to)) as u64).product();
+            let held = |(size, from, to): &(usize, &DimSharding, &DimSharding)| size / blocks(from).max(blocks(to));
+            let held: u64 = moved.iter().map(|dim| held(dim) as u64).product();
+            let worst = if odds > 1 { wanted } else { wanted - held };
+            (worst, devices * wanted - devices / odds * held, true)
+        }
+        None => counted(&moved, devices, mesh, limit),
+    };
+    Flow { worst: worst * largest, total: total.saturating_mul(all), exact }
+}
+
+/// The same for dimensions whose blocks are of different lengths: device by device, as far as their coordinates matter.
+fn counted(
+    dims: &[(usize, &DimSharding, &DimSharding)],
+    devices: u64,
+    mesh: &Mesh,
+    limit: Option<usize>,
+) -> (u64, u64, bool) {
+    let used = dims.iter().flat_map(|(_, from, to)| from.axes.iter().chain(&to.axes)).map(|&axis| axis as usize);
+    let used: Vec<usize> = used.collect::<AxisSet>().iter().collect();
+    let combinations: usize = used.iter().map(|&axis| mesh.axes[axis].size).product();
+    let looked_at = limit.map_or(combinations, |limit| limit.min(combinations));
+    // An odd stride, so that coordinates along all axes change.
+    let stride = if looked_at < combinations { (combinations / looked_at) | 1 } else { 1 };
+    let mut at = vec![0; mesh.axes.len()];
+    let (mut worst, mut sum) = (0u64, 0u64);
+    for number in 0..looked_at {
+        let mut rest = number * stride % combinations;
+        for &axis in used.iter().rev() {
+            at[axis] = rest % mesh.axes[axis].size;
+            rest /= mesh.axes[axis].size;
+        }
+        let position =
+            |axes: &[u8]| axes.iter().fold(0, |sum, &axis| sum * mesh.axes[axis as usize].size + at[axis as usize]);
+        let (mut wanted, mut held) = (1u64, 1u64);
+        for (size, from, to) in dims {
+            let range = |dim: &DimSharding| block_range(*size, mesh.size_of(&dim.axes), position(&dim.axes));
+            let (from, to) = (range(from), range(to));
+            wanted *= to.len() as u64;
+            held *= to.end.min(from.end).saturating_sub(to.start.max(from.start)) as u64;
+        }
+        worst = worst.max(wanted - held);
+        sum += wanted - held;
+    }
+    (worst, (sum as u128 * u128::from(devices) / looked_at as u128) as u64, looked_at == combinations)
+}
+
+/// Whether every device has what it needs already.
+pub fn is_free(shape: &[usize], from: &[DimSharding], to: &[DimSharding], flow: Flow, mesh: &Mesh) -> bool {
+    let sharding = |dims: &[DimSharding]| Sharding { dims: dims.to_vec(), ..Sharding::replicated(0) };
+    flow.worst == 0 && (flow.exact || is_slice(shape, &sharding(from), &sharding(to), mesh))
+}

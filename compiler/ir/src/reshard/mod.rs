@@ -1,0 +1,257 @@
+//! From one sharding of a value to another, as steps.
+//!
+//! ```text
+//! f32[8@X,16]{U:Y} -> f32[8@X,16@Y]    reduce_scatter
+//! f32[16@X,32@Y]   -> f32[16,32@Y]     all_gather
+//! f32[16@X,32]     -> f32[16,32@X]     all_to_all
+//! f32[16@X,32]     -> f32[16@Y,32]     collective_permute: each device needs a part of one block
+//! f32[16@Y,32]     -> f32[16@X,32]     collective_permute to f32[16@(X,Y),32], then all_gather
+//! ```
+//!
+//! `search` finds them, `flow` says what they cost. Every step fetches exact ranges, so sizes that do not divide are no special
+//! case: a kind only names what a step is. A device fetches from the device that has its own coordinates along all axes that do
+//! not split the value: what it has itself it never fetches, its fellows turn to other copies, and groups stay small.
+
+pub mod flow;
+mod search;
+
+use crate::layout::blocks::exchange_axes;
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{Sharding, block_range};
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::ops::reshard::{Reshard, Step};
+pub use search::STEP;
+use search::Search;
+use spmdc_abi::CollectiveKind;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+/// What an exchange costs in which a device receives so many bytes, in bytes: these, and [`STEP`] for the meeting. Devices meet for empty
+/// arrays, too.
+pub fn exchange(bytes: f64) -> f64 {
+    bytes + STEP as f64
+}
+
+/// How a value comes into another layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// None if the layouts are the same.
+    pub steps: Vec<Reshard>,
+    /// Bytes that the device receives which receives most, and a little for each step.
+    pub cost: f64,
+    /// Steps that were priced to find it.
+    pub priced: usize,
+}
+
+/// The ways that have been found: between the same layouts of the same array they are the same in every program on a mesh, so what is
+/// compiled several times to compare costs shares them. A clone knows the same ways.
+#[derive(Clone, Debug, Default)]
+pub struct Plans(Rc<RefCell<BTreeMap<Vec<usize>, OnMesh>>>);
+
+// Looked up only, so their order does not matter.
+type OnMesh = Rc<RefCell<HashMap<Request, Rc<Plan>>>>;
+
+type Request = (DType, Vec<usize>, Sharding, Sharding);
+
+impl Plans {
+    /// How many ways are known, on all meshes.
+    pub fn count(&self) -> usize {
+        self.0.borrow().values().map(|known| known.borrow().len()).sum()
+    }
+
+    /// How many steps were priced to find them.
+    pub fn priced(&self) -> usize {
+        self.0.borrow().values().map(|known| known.borrow().values().map(|plan| plan.priced).sum::<usize>()).sum()
+    }
+}
+
+/// More steps are not priced to compare ways to run the statements of one program. Then lower bounds decide.
+pub const MAX_COMPARED: usize = 1 << 16;
+
+/// Finds each way once.
+pub struct Planner<'a> {
+    mesh: &'a Mesh,
+    known: OnMesh,
+    /// What has been compared, whoever found it: what is chosen does not depend on what was compiled before.
+    compared: RefCell<HashSet<Request>>,
+    /// Steps that were priced for it.
+    priced: Cell<usize>,
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
+        let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
+        let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
+        Planner { mesh, known, compared: RefCell::default(), priced: Cell::default() }
+    }
+
+    pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
+        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        if let Some(known) = self.known.borrow().get(&request) {
+            return known.clone();
+        }
+        let found = Rc::new(plan(array, from, to, self.mesh));
+        self.known.borrow_mut().insert(request, found.clone());
+        found
+    }
+
+    /// What the cheapest way costs, to compare it with others: a lower bound once [`MAX_COMPARED`] steps have been priced.
+    pub fn cost(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
+        if from == to {
+            return 0.0;
+        }
+        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        let is_new = !self.compared.borrow().contains(&request);
+        if is_new && self.priced.get() >= MAX_COMPARED {
+            return self.bound(array, from, to);
+        }
+        let plan = self.plan(array, from, to);
+        if is_new {
+            self.priced.set(self.priced.get() + plan.priced);
+            self.compared.borrow_mut().insert(request);
+        }
+        plan.cost
+    }
+
+    /// What no way costs less than: found without a search.
+    pub fn bound(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
+        if from == to { 0.0 } else { bound(array, from, to, self.mesh) }
+    }
+}
+
+/// The cheapest steps from one layout to another.
+pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Plan {
+    let (source, target) = ends(from, to, mesh);
+    if source.combine != target.combine && !source.unreduced.is_empty() && !target.unreduced.is_empty() {
+        // Partial minima are no partial sums: they are made whole first.
+        let whole = target.clone().with_unreduced(AxisSet::EMPTY, source.combine);
+        let mut found = plan(array, &source, &whole, mesh);
+        found.steps.push(Reshard { to: target, step: Step::Slice });
+        return found;
+    }
+    let mut search = Search::new(array, mesh, &source, &target);
+    let (mut steps, cost) = search.run();
+    let priced = search.priced;
+    if steps.is_empty() && *from != target {
+        steps.push(Reshard { to: target, step: Step::Slice });
+    }
+    Plan { steps, cost: cost.bytes as f64, priced }
+}
+
+/// What no steps from one layout to another cost less than.
+pub fn bound(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
+    let (source, target) = ends(from, to, mesh);
+    Search::new(array, mesh, &source, &target).bound().bytes as f64
+}
+
+/// The layouts between which steps are looked for.
+fn ends(from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Sharding, Sharding) {
+    let (source, target) = (from.close(), to.close());
+    // A sum over one device is whole already.
+    let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
+    let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
+    (source.with_unreduced(partial, combine), target)
+}
+
+/// The axes of the groups in which devices exchange data in this step.
+pub fn group(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
+    let pattern = flow::pattern(&from.dims, &to.dims, mesh);
+    let exchanged = if pattern.odds.is_some() && flow::is_even(&array.shape, &from.dims, &to.dims, mesh) {
+        pattern.group
+    } else {
+        exchange_axes(&array.shape, from, to, mesh)
+    };
+    exchanged.union(summed(from, to, mesh))
+}
+
+fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
+    from.unreduced.minus(to.unreduced).iter().filter(|&axis| mesh.axes[axis].size > 1).collect()
+}
+
+/// What one collective moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// The shape of what takes part of a device's block.
+    pub operand: Vec<usize>,
+    /// Bytes that the device receives which receives most.
+    pub received: u64,
+    /// Bytes that all devices receive.
+    pub total: u64,
+}
+
+impl Traffic {
+    /// Of a collective whose operand is whole blocks of the same length.
+    pub fn usual(kind: CollectiveKind, group_size: usize, operand: &Type, mesh: &Mesh) -> Traffic {
+        let (bytes, n) = (operand.block_bytes(mesh) as u64, group_size as u64);
+        let received = match kind {
+            CollectiveKind::AllReduce => (2 * (n - 1) * bytes).div_ceil(n),
+            CollectiveKind::AllGather => (n - 1) * bytes,
+            CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ((n - 1) * bytes).div_ceil(n),
+            CollectiveKind::CollectivePermute | CollectiveKind::Transfer => bytes,
+        };
+        Traffic { operand: operand.block_shape(mesh), received, total: received * mesh.device_count() as u64 }
+    }
+}
+
+/// What this step moves, exactly.
+pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Traffic {
+    let (size, devices) = (from.dtype().size() as u64, mesh.device_count() as u64);
+    let moved = flow::flow(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh, None);
+    let n = mesh.size_of_set(summed(&from.sharding, &to.sharding, mesh)) as u64;
+    let block = to.block_bytes(mesh) as u64;
+    let (worst, all) = (moved.worst * size, moved.total.saturating_mul(size));
+    let (received, total) = match kind {
+        CollectiveKind::AllReduce => {
+            let received = (2 * (n - 1) * block).div_ceil(n);
+            (received, received * devices)
+        }
+        CollectiveKind::ReduceScatter => ((n - 1) * block + worst, (n - 1) * block * devices + all),
+        CollectiveKind::CollectivePermute
+        | CollectiveKind::AllGather
+        | CollectiveKind::AllToAll
+        | CollectiveKind::Transfer => (worst, all),
+    };
+    let group = group(&from.array, &from.sharding, &to.sharding, mesh);
+    let dims = from.shape().iter().zip(from.sharding.dims.iter().zip(&to.sharding.dims));
+    let dims = dims.map(|(&size, (from, to))| (size, from.axes.as_slice(), to.axes.as_slice()));
+    Traffic { operand: operand(kind, group, dims, mesh), received, total }
+}
+
+/// The shape of a collective's operand on one device: what its group needs of its block. What a permutation sends is as large as
+/// what arrives. A dimension is given by its size, and the axes that split it before and after.
+pub fn operand<'a>(
+    kind: CollectiveKind,
+    group: AxisSet,
+    dims: impl Iterator<Item = (usize, &'a [u8], &'a [u8])>,
+    mesh: &Mesh,
+) -> Vec<usize> {
+    let len = |(size, from, to): (usize, &[u8], &[u8])| match kind {
+        CollectiveKind::AllReduce | CollectiveKind::CollectivePermute => size.div_ceil(mesh.size_of(to)),
+        CollectiveKind::AllGather
+        | CollectiveKind::ReduceScatter
+        | CollectiveKind::AllToAll
+        | CollectiveKind::Transfer => used(size, from, to, group, mesh),
+    };
+    dims.map(len).collect()
+}
+
+/// How many indices of the first block of a dimension are needed by somebody in the group of its device.
+fn used(size: usize, from: &[u8], to: &[u8], group: AxisSet, mesh: &Mesh) -> usize {
+    let mut positions = vec![0];
+    for &axis in to {
+        let count = mesh.axes[axis as usize].size;
+        let coordinates = if group.contains(axis as usize) { count } else { 1 };
+        let longer = |position: &usize| {
+            let first = position * count;
+            first..first + coordinates
+        };
+        positions = positions.iter().flat_map(longer).collect();
+    }
+    let (own, blocks) = (block_range(size, mesh.size_of(from), 0), mesh.size_of(to));
+    let needed = positions.into_iter().map(|position| block_range(size, blocks, position));
+    needed.map(|range| own.end.min(range.end).saturating_sub(range.start)).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+//! The cheapest way from one layout to another, found by the A* algorithm over layouts.
+//!
+//! Every device fetches exactly what it lacks, so a single step could bring any layout to any other with the fewest bytes that
+//! there can be. What is searched are sequences of steps that have a name of their own, because a reader of a plan must be able to
+//! tell what moves:
+//!
+//! | step | when | a device receives at most |
+//! |---|---|---|
+//! | `shard` | it has all that it needs | nothing |
+//! | `collective_permute` | its new block lies in one old one | its block |
+//! | `all_to_all` | along every axis of the group the new blocks differ, and they are not larger | its block |
+//! | `all_gather` | along no axis of the group they differ, and all its devices give a part | its block without its part |
+//! | `all_reduce` over `n` | partial values of its own block, or of a part | twice `(n-1)/n` of the result |
+//! | `reduce_scatter` over `n` | partial values, and the new blocks differ along the axes of the sum | `n` parts |
+//!
+//! What a device needs may be a part of what another has, so slices come with these for free. Bytes are those that the device
+//! with the most receives, and a little for each step; then those of all devices count, then how simple the steps are.
+//!
+//! Nothing larger is ever made than the larger of the first and the last block. Partial values are combined before blocks move,
+//! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not
+//! have (joining those is the last step), and, after a sum, the present layout split further. Of many axes and dimensions these are
+//! many all the same: then the search ends after [`MAX_PRICED`] steps with the cheapest way that it has found.
+
+use super::flow::{SAMPLE, flow, is_free, pattern};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{ArrayType, AxisSet};
+use crate::ops::reshard::{Reshard, Step};
+use spmdc_abi::CollectiveKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What meeting once more costs, in bytes that a device could receive meanwhile: little, for the bytes to decide. Every choice counts it:
+/// between ways of resharding, between layouts of an op, and between ways to lay out the whole program.
+pub const STEP: u64 = 16;
+
+/// Of more layouts that a goal could be split into, only the first are looked at.
+const MAX_SPLITS: usize = 256;
+
+/// More steps are not priced for one change of layout.
+pub const MAX_PRICED: usize = 1024;
+
+/// Compared from the first field to the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost {
+    /// Received by the device that receives most, and [`STEP`] for each collective.
+    pub bytes: u64,
+    /// Received by all devices.
+    pub total: u64,
+    /// For each statement 2, and 1 more for an `all_to_all`: of two ways that are as cheap, the one that is simpler to follow.
+    pub effort: u32,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost {
+            bytes: self.bytes.saturating_add(other.bytes),
+            total: self.total.saturating_add(other.total),
+            effort: self.effort + other.effort,
+        }
+    }
+}
+
+/// A layout on the way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    dims: Vec<DimSharding>,
+    unreduced: AxisSet,
+}
+
+impl State {
+    fn of(sharding: &Sharding) -> State {
+        State { dims: sharding.close().dims, unreduced: sharding.unreduced }
+    }
+
+    fn axes(&self) -> AxisSet {
+        self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+    }
+}
+
+/// Where a state was reached from, and how.
+type Arrival = (Cost, Option<(State, Step)>);
+
+pub struct Search<'a> {
+    array: &'a ArrayType,
+    mesh: &'a Mesh,
+    from: &'a Sharding,
+    to: &'a Sharding,
+    /// The layouts that the goal can be split into, by the axes that are at hand.
+    goals: BTreeMap<AxisSet, Rc<Vec<Vec<DimSharding>>>>,
+    /// For each layout what the device lacks of the goal that lacks most, in elements.
+    lacks: BTreeMap<Vec<DimSharding>, u64>,
+    /// Steps that have been priced.
+    pub priced: usize,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(array: &'a ArrayType, mesh: &'a Mesh, from: &'a Sharding, to: &'a Sharding) -> Search<'a> {
+        Search { array, mesh, from, to, goals: BTreeMap::new(), lacks: BTreeMap::new(), priced: 0 }
+    }
+
+    /// The steps, and what they cost together.
+    pub fn run(&mut self) -> (Vec<Reshard>, Cost) {
+        let start = State::of(self.from);
+        let goal = State::of(self.to);
+        let cap = self.block(&start.dims).max(self.block(&goal.dims));
+        let mut known: BTreeMap<State, Arrival> = BTreeMap::new();
+        let mut waiting = BTreeSet::from([(Cost::default(), start.clone())]);
+        known.insert(start.clone(), (Cost::default(), None));
+        while let Some((_, state)) = waiting.pop_first() {
+            let Some(&(cost, _)) = known.get(&state) else { continue };
+            if state == goal {
+                return (self.steps(&known, &goal), cost);
+            }
+            for (next, step, price) in self.steps_from(&state, &goal) {
+                let price = cost + price;
+                if self.block(&next.dims) > cap || known.get(&next).is_some_and(|(known, _)| *known <= price) {
+                    continue;
+                }
+                let rest = self.least(&next, &goal);
+                if let Some((known, _)) = known.get(&next) {
+                    waiting.remove(&(*known + rest, next.clone()));
+                }
+                known.insert(next.clone(), (price, Some((state.clone(), step))));
+                waiting.insert((price + rest, next));
+            }
+            if self.is_spent() {
+                break;
+            }
+        }
+        match known.get(&goal) {
+            Some((cost, _)) => (self.steps(&known, &goal), *cost),
+            None => self.direct(&start, &goal),
+        }
+    }
+
+    /// A lower bound for the rest of a way: it takes no less than each device fetching at once what it lacks.
+    fn least(&mut self, state: &State, goal: &State) -> Cost {
+        if !state.unreduced.minus(goal.unreduced).is_empty() {
+            return Cost::default();
+        }
+        let lacks = match self.lacks.get(&state.dims) {
+            Some(&lacks) => lacks,
+            None if self.is_spent() => 0,
+            None => {
+                let lacks = self.flow(&state.dims, &goal.dims).worst;
+                self.lacks.insert(state.dims.clone(), lacks);
+                lacks
+            }
+        };
+        if lacks == 0 { Cost::default() } else { Cost { bytes: self.price(lacks, 0).bytes, ..Cost::default() } }
+    }
+
+    /// A lower bound for all ways. Each device receives what it lacks, and of a sum as many elements as its block has: what it does not
+    /// receive while values are combined is combined elsewhere.
+    pub fn bound(&mut self) -> Cost {
+        let (start, goal) = (State::of(self.from), State::of(self.to));
+        if start.unreduced.is_subset_of(goal.unreduced) {
+            return self.least(&start, &goal);
+        }
+        let lacks = self.flow(&start.dims, &goal.dims).worst;
+        Cost { bytes: self.price(lacks.max(self.block(&goal.dims)), 0).bytes, ..Cost::default() }
+    }
+
+    /// Whether no more steps are priced.
+    fn is_spent(&self) -> bool {
+        self.priced >= MAX_PRICED
+    }
+
+    fn steps(&self, known: &BTreeMap<State, Arrival>, goal: &State) -> Vec<Reshard> {
+        let mut steps = Vec::new();
+        let mut at = goal;
+        while let Some((_, Some((before, step)))) = known.get(at) {
+            steps.push(self.step(at, *step));
+            at = before;
+        }
+        steps.reverse();
+        steps
+    }
+
+    fn step(&self, to: &State, step: Step) -> Reshard {
+        let combine = if self.from.unreduced.is_empty() { self.to.combine } else { self.from.combine };
+        let sharding = Sharding { dims: to.dims.clone(), ..Sharding::replicated(0) };
+        Reshard { to: sharding.with_unreduced(to.unreduced, combine), step }
+    }
+
+    /// Where blocks do not divide, no named steps may lead to the goal under the cap: then sums are made whole, and blocks
+    /// move at once.
+    fn direct(&self, start: &State, goal: &State) -> (Vec<Reshard>, Cost) {
+        let mut steps = Vec::new();
+        let mut cost = Cost::default();
+        let left = start.unreduced.minus(goal.unreduced);
+        let mut at = start.clone();
+        if !left.is_empty() {
+            at.unreduced = start.unreduced.minus(left);
+            cost = self.all_reduce(left, &at);
+            steps.push(self.step(&at, Step::Collective(CollectiveKind::AllReduce)));
+        }
+        let kind = match pattern(&at.dims, &goal.dims, self.mesh).straight {
+            true => CollectiveKind::AllGather,
+            false => CollectiveKind::AllToAll,
+        };
+        let flow = flow(&self.array.shape, &at.dims, &goal.dims, self.mesh, Some(SAMPLE));
+        at.dims.clone_from(&goal.dims);
+        steps.push(self.step(&at, Step::Collective(kind)));
+        cost = cost + self.price(flow.worst, flow.total);
+        if at != *goal {
+            steps.push(self.step(goal, Step::Slice));
+        }
+        (steps, cost)
+    }
+
+    fn block(&self, dims: &[DimSharding]) -> u64 {
+        let lens = self.array.shape.iter().zip(dims).map(|(&size, dim)| size.div_ceil(self.blocks(dim)) as u64);
+        lens.product()
+    }
+
+    fn blocks(&self, dim: &DimSharding) -> usize {
+        self.mesh.size_of(&dim.axes)
+    }
+
+    fn price(&self, worst: u64, total: u64) -> Cost {
+        let size = self.array.dtype.size() as u64;
+        Cost { bytes: worst * size + STEP, total: total.saturating_mul(size), effort: 2 }
+    }
+
+    fn all_reduce(&self, axes: AxisSet, to: &State) -> Cost {
+        let n = self.mesh.size_of_set(axes) as u64;
+        let worst = (2 * (n - 1) * self.block(&to.dims)).div_ceil(n);
+        self.price(worst, worst * self.mesh.device_count() as u64)
+    }
+
+    /// Every step that may be part of a cheapest way.
+    fn steps_from(&mut self, state: &State, goal: &State) -> Vec<(State, Step, Cost)> {
+        let mut found = Vec::new();
+        let left = state.unreduced.minus(goal.unreduced);
+        if left.is_empty() {
+            if state.dims == goal.dims {
+                // Partial values are made last: they forbid their axes elsewhere.
+                found.push((goal.clone(), Step::Slice, Cost { effort: 2, ..Cost::default() }));
+                return found;
+            }
+            for dims in self.goals(state.axes(), goal).iter().cloned() {
+                if self.is_spent() {
+                    break;
+                }
+                let next = State { dims, unreduced: state.unreduced };
+                found.extend(self.exchange(state, &next).map(|(step, cost)| (next, step, cost)));
+            }
+            return found;
+        }
+        for axes in subsets(left) {
+            let unreduced = state.unreduced.minus(axes);
+            let wanted = goal.axes().minus(state.axes());
+            let held = |next: &State| next.axes().intersect(unreduced).is_empty();
+            for dims in splits(&state.dims, wanted.minus(state.unreduced), AxisSet::EMPTY) {
+                if self.is_spent() {
+                    return found;
+                }
+                let next = State { dims, unreduced };
+                let flow = self.flow(&state.dims, &next.dims);
+                if flow.worst == 0 && is_free(&self.array.shape, &state.dims, &next.dims, flow, self.mesh) {
+                    let cost = self.all_reduce(axes, &next);
+                    found.push((next, Step::Collective(CollectiveKind::AllReduce), cost));
+                }
+            }
+            let n = self.mesh.size_of_set(axes) as u64;
+            let scattered = splits(&state.dims, wanted.union(axes).minus(unreduced), axes);
+            for dims in scattered.into_iter().chain(self.goals(state.axes().union(axes), goal).iter().cloned()) {
+                if self.is_spent() {
+                    return found;
+                }
+                let next = State { dims, unreduced };
+                if axes.is_subset_of(next.axes()) && held(&next) && self.parts(&next) >= self.parts(state) * n {
+                    let flow = self.flow(&state.dims, &next.dims);
+                    let others = (n - 1) * self.block(&next.dims);
+                    let total = others * self.mesh.device_count() as u64 + flow.total;
+                    let cost = self.price(others + flow.worst, total);
+                    found.push((next, Step::Collective(CollectiveKind::ReduceScatter), cost));
+                }
+            }
+        }
+        found
+    }
+
+    fn flow(&mut self, from: &[DimSharding], to: &[DimSharding]) -> super::flow::Flow {
+        self.priced += 1;
+        flow(&self.array.shape, from, to, self.mesh, Some(SAMPLE))
+    }
+
+    /// Into how many parts the array is split.
+    fn parts(&self, state: &State) -> u64 {
+        state.dims.iter().map(|dim| self.blocks(dim) as u64).product()
+    }
+
+    /// Moving blocks by one step that has a name.
+    fn exchange(&mut self, from: &State, to: &State) -> Option<(Step, Cost)> {
+        let flow = self.flow(&from.dims, &to.dims);
+        if is_free(&self.array.shape, &from.dims, &to.dims, flow, self.mesh) {
+            return Some((Step::Slice, Cost { effort: 2, ..Cost::default() }));
+        }
+        let pattern = pattern(&from.dims, &to.dims, self.mesh);
+        let split = to.axes();
+        let kind = if pattern.single {
+            CollectiveKind::CollectivePermute
+        } else if pattern.straight && pattern.group.intersect(split).is_empty() {
+            CollectiveKind::AllGather
+        } else if pattern.group.is_subset_of(split) && self.parts(to) >= self.parts(from) {
+            CollectiveKind::AllToAll
+        } else {
+            return None;
+        };
+        let mut cost = self.price(flow.worst, flow.total);
+        cost.effort += u32::from(kind == CollectiveKind::AllToAll);
+        Some((Step::Collective(kind), cost))
+    }
+
+    /// The goal's dimensions, and these split further over axes that are `at` hand and not the goal's.
+    fn goals(&mut self, at: AxisSet, goal: &State) -> Rc<Vec<Vec<DimSharding>>> {
+        let further = at.minus(goal.axes());
+        self.goals.entry(further).or_insert_with(|| Rc::new(splits(&goal.dims, further, AxisSet::EMPTY))).clone()
+    }
+}
+
+/// All nonempty subsets; of many axes only the whole set and single axes.
+fn subsets(axes: AxisSet) -> Vec<AxisSet> {
+    let list: Vec<usize> = axes.iter().collect();
+    if list.len() > 3 {
+        return std::iter::once(axes).chain(list.into_iter().map(AxisSet::of)).collect();
+    }
+    let chosen = |bits: usize| (0..list.len()).filter(|i| bits >> i & 1 == 1).map(|i| list[i]).collect();
+    (1..1 << list.len()).map(chosen).collect()
+}
+
+/// The dimensions, with any of the axes appended in any order: at least those that are `needed`.
+fn splits(dims: &[DimSharding], axes: AxisSet, needed: AxisSet) -> Vec<Vec<DimSharding>> {
+    let mut found = vec![(dims.to_vec(), AxisSet::EMPTY)];
+    let mut known = BTreeSet::from([dims.to_vec()]);
+    let mut begin = 0;
+    while begin < found.len() && found.len() < MAX_SPLITS {
+        let (dims, used) = found[begin].clone();
+        begin += 1;
+        for axis in axes.minus(used).iter() {
+            for dim in 0..dims.len() {
+                let mut next = dims.clone();
+                next[dim].axes.push(axis as u8);
+                if known.insert(next.clone()) {
+                    found.push((next, used.union(AxisSet::of(axis))));
+                }
+            }
+        }
+    }
+    found.into_iter().filter(|(_, used)| needed.is_subset_of(*used)).map(|(dims, _)| dims).collect()
+}

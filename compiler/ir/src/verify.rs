@@ -1,0 +1,559 @@
+//! What every module must hold, and what it must hold at its stage.
+//!
+//! Always:
+//! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block sees its operands only;
+//! - element types, shapes and varying axes of results are those that the op infers from its operands;
+//! - no layout uses an axis twice, an axis that the mesh does not have, or one that is manual there; layouts have their value's rank;
+//! - what a loop carries, what branches give, and what enters and leaves a region has one element type and shape on both sides;
+//! - no collective of manual code stands under a condition that varies over its axes.
+//!
+//! Before `partitioned` nothing speaks of the blocks that devices have. From `propagated` on no dimension is open. From `partitioned` on the operands of every op agree with its factor rule and its results
+//! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
+//! without saying how it is made.
+
+use crate::layout::margin::Spread;
+use crate::layout::mesh::Mesh;
+use crate::layout::projection::{Assignment, Projection};
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{AxisSet, Type};
+use crate::layout::window::{Reaches, WindowMap};
+use crate::ops::Op;
+use crate::ops::control::ManualRegion;
+use crate::ops::reshard::Step;
+use crate::ops::window::Window;
+use crate::program::local::window_of;
+use crate::program::local::{frames_of, kept_sums, natural, needed};
+use crate::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
+
+/// What a module must hold and does not, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    pub span: Span,
+    pub text: String,
+}
+
+/// The layouts that could not be stored: of all that [`verify`] knows the least, in a time that every compilation can afford.
+pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
+    let mut violations = Vec::new();
+    let mut defined = |value: Value, place: &dyn Fn() -> String| {
+        let ty = module.func.ty(value);
+        if let Some(text) = layout_violation(value, ty, &module.mesh) {
+            violations.push(Violation { span: Span::default(), text: format!("{}: {text}", place()) });
+        }
+    };
+    module.func.body.params.iter().for_each(|&param| defined(param, &|| "the function".to_string()));
+    module.func.body.walk(&mut |stmt| {
+        let params = stmt.blocks.iter().flat_map(|block| &block.params);
+        let place = || describe(stmt, &module.func, &module.mesh);
+        stmt.results.iter().chain(params).for_each(|&value| defined(value, &place));
+    });
+    if violations.is_empty() { Ok(()) } else { Err(violations) }
+}
+
+/// What is wrong with the layout of a value wherever it stands.
+fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
+    let axes = ty.distinct_axes();
+    let what = if ty.sharding.rank() != ty.rank() {
+        "a layout of another rank"
+    } else if !axes.is_subset_of(mesh.all()) {
+        "an axis that the mesh does not have"
+    } else if ty.sharding.repeated_axis().is_some() {
+        "an axis twice"
+    } else {
+        return None;
+    };
+    Some(format!("{value}: {} has {what}", ty.display(mesh)))
+}
+
+/// Every violation. A module that the compiler has made has none, or the compiler has a defect; one that was read may say anything.
+pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
+    let mut verifier = Verifier {
+        func: &module.func,
+        mesh: &module.mesh,
+        stage: module.stage,
+        visible: vec![false; module.func.values.len()],
+        defined: vec![false; module.func.values.len()],
+        halos: BTreeMap::new(),
+        totals: BTreeMap::new(),
+        manual: AxisSet::EMPTY,
+        conditions: AxisSet::EMPTY,
+        violations: Vec::new(),
+        place: Place::Function,
+    };
+    let func = &module.func;
+    if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
+        verifier.violation("parameters or results and their values differ in number");
+    }
+    verifier.block(&func.body);
+    let border = func.body.params.iter().chain(&func.body.results);
+    let partial = border.copied().find(|&value| !func.ty(value).sharding.unreduced.is_empty());
+    if let Some(value) = partial.filter(|_| module.stage >= Stage::Partitioned) {
+        let text = format!("{} enters or leaves the program as partial sums", verifier.display(value));
+        verifier.violation(text);
+    }
+    if verifier.violations.is_empty() { Ok(()) } else { Err(verifier.violations) }
+}
+
+struct Verifier<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    stage: Stage,
+    visible: Vec<bool>,
+    defined: Vec<bool>,
+    /// For each halo or margin, the statement that fetches it, and which of its results it is.
+    halos: BTreeMap<Value, (&'a Stmt, usize)>,
+    /// For each value that holds totals of blocks, wherever it lies, the statement that computes them.
+    totals: BTreeMap<Value, &'a Stmt>,
+    manual: AxisSet,
+    conditions: AxisSet,
+    violations: Vec<Violation>,
+    place: Place<'a>,
+}
+
+/// What is being looked at.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Function,
+    Stmt(&'a Stmt),
+    Results,
+}
+
+impl<'a> Verifier<'a> {
+    fn violation(&mut self, text: impl Into<String>) {
+        let (span, place) = match self.place {
+            Place::Function => (Span::default(), "the function".to_string()),
+            Place::Stmt(stmt) => (stmt.origin.span, describe(stmt, self.func, self.mesh)),
+            Place::Results => (Span::default(), "the results of a block".to_string()),
+        };
+        self.violations.push(Violation { span, text: format!("{place}: {}", text.into()) });
+    }
+
+    fn expect(&mut self, holds: bool, text: impl FnOnce(&Self) -> String) {
+        if !holds {
+            let text = text(self);
+            self.violation(text);
+        }
+    }
+
+    fn display(&self, value: Value) -> String {
+        format!("{value}: {}", self.func.ty(value).display(self.mesh))
+    }
+
+    /// Statements and results; what the block defines is visible in it only.
+    fn block(&mut self, block: &'a Block) {
+        let outer = self.visible.clone();
+        block.params.iter().for_each(|&param| self.define(param));
+        for stmt in &block.stmts {
+            self.place = Place::Stmt(stmt);
+            stmt.args.iter().for_each(|&arg| self.used(arg));
+            self.stmt(stmt);
+            self.place = Place::Stmt(stmt);
+            stmt.results.iter().for_each(|&result| self.define(result));
+        }
+        self.place = Place::Results;
+        block.results.iter().for_each(|&result| self.used(result));
+        self.visible = outer;
+    }
+
+    fn used(&mut self, value: Value) {
+        let visible = self.visible.get(value.0 as usize).copied().unwrap_or(false);
+        self.expect(visible, |_| format!("{value} is used where it is not defined"));
+    }
+
+    fn define(&mut self, value: Value) {
+        let at = value.0 as usize;
+        if at >= self.defined.len() {
+            self.violation(format!("there is no value {value}"));
+            return;
+        }
+        if self.defined[at] {
+            self.violation(format!("{value} is defined twice"));
+        }
+        self.defined[at] = true;
+        self.visible[at] = true;
+        self.layout(value);
+    }
+
+    fn layout(&mut self, value: Value) {
+        let ty = self.func.ty(value);
+        if let Some(text) = layout_violation(value, ty, self.mesh) {
+            return self.violation(text);
+        }
+        let axes = ty.sharding.used_axes().union(ty.sharding.unreduced);
+        let manual = self.manual;
+        let auto = axes.intersect(manual).is_empty();
+        self.expect(auto, |it| format!("the layout of {} names a manual axis", it.display(value)));
+        let varies = ty.varying.is_subset_of(manual);
+        self.expect(varies, |it| format!("{} varies over an axis that is not manual", it.display(value)));
+        let decided = self.stage < Stage::Propagated || ty.sharding.is_closed();
+        self.expect(decided, |it| format!("{} is still open", it.display(value)));
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        match &stmt.op {
+            Op::For(op) => {
+                let (bounds, inits) = stmt.args.split_at(op.bounds().min(stmt.args.len()));
+                let [body] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
+                let carried = inits.len();
+                let sizes = (body.params.len(), body.results.len(), stmt.results.len());
+                if sizes != (carried + 1, carried + op.collected, carried + op.collected) {
+                    return self.violation("the numbers of carried and collected values differ");
+                }
+                let varies = bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.func.ty(bound).varying));
+                self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
+                for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
+                    let mut shape = vec![op.trips().unwrap_or(0) as usize];
+                    shape.extend(self.func.ty(value).shape());
+                    let stacked = self.func.ty(stack).shape() == shape;
+                    self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
+                    let lies_so = self.func.ty(stack).sharding == stacked_layout(&self.func.ty(value).sharding);
+                    self.expect(self.stage < Stage::Partitioned || lies_so, |it| {
+                        format!("{} does not lie as {} does", it.display(stack), it.display(value))
+                    });
+                }
+                self.under(varies, |verifier| verifier.block(body));
+            }
+            Op::While(_) => {
+                let [cond, body] = stmt.blocks.as_slice() else { return self.violation("has not two blocks") };
+                let sizes = [cond.params.len(), body.params.len(), body.results.len(), stmt.results.len()];
+                if sizes.iter().any(|&size| size != stmt.args.len()) || cond.results.len() != 1 {
+                    return self.violation("the numbers of carried values differ");
+                }
+                let varies = self.func.ty(cond.results[0]).varying;
+                self.carried(&stmt.args, &body.params, &body.results, &stmt.results, varies);
+                self.same_types(&cond.params, &body.params);
+                self.under(varies, |verifier| verifier.block(cond));
+                self.under(varies, |verifier| verifier.block(body));
+            }
+            Op::Branch(_) => {
+                if stmt.blocks.len() != 2 || stmt.args.len() != 1 {
+                    return self.violation("has not two branches and a condition");
+                }
+                let varies = self.func.ty(stmt.args[0]).varying;
+                for block in &stmt.blocks {
+                    if block.results.len() != stmt.results.len() {
+                        return self.violation("the branches give another number of results");
+                    }
+                    for (&value, &result) in block.results.iter().zip(&stmt.results) {
+                        self.flows(value, result);
+                        let varying = self.func.ty(result).varying;
+                        self.expect(varies.is_subset_of(varying), |_| {
+                            format!("{result} does not vary as the condition does")
+                        });
+                    }
+                    self.under(varies, |verifier| verifier.block(block));
+                }
+            }
+            Op::Manual(op) => self.region(op, stmt),
+            op => self.ordinary(op, stmt),
+        }
+    }
+
+    fn under(&mut self, varies: AxisSet, body: impl FnOnce(&mut Self)) {
+        let outer = self.conditions;
+        self.conditions = outer.union(varies);
+        body(self);
+        self.conditions = outer;
+    }
+
+    fn carried(&mut self, inits: &[Value], params: &[Value], next: &[Value], results: &[Value], varies: AxisSet) {
+        for (((&init, &param), &next), &result) in inits.iter().zip(params).zip(next).zip(results) {
+            self.flows(init, param);
+            self.flows(next, param);
+            self.flows(param, result);
+            let varying = self.func.ty(param).varying;
+            self.expect(varies.is_subset_of(varying), |_| {
+                format!("{param} does not vary as the loop's condition does")
+            });
+        }
+    }
+
+    fn same_types(&mut self, left: &[Value], right: &[Value]) {
+        for (&left, &right) in left.iter().zip(right) {
+            self.flows(left, right);
+        }
+    }
+
+    /// A value is handed on as another one.
+    fn flows(&mut self, from: Value, to: Value) {
+        if [from, to].iter().any(|value| value.0 as usize >= self.func.values.len()) {
+            return self.violation(format!("there is no value {from} or {to}"));
+        }
+        let (source, target) = (self.func.ty(from), self.func.ty(to));
+        let same = source.array == target.array
+            && source.varying.is_subset_of(target.varying)
+            && (self.stage < Stage::Partitioned || source.sharding == target.sharding);
+        self.expect(same, |it| format!("{} is handed on as {}", it.display(from), it.display(to)));
+    }
+
+    fn region(&mut self, op: &ManualRegion, stmt: &'a Stmt) {
+        let [block] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
+        let fits = block.params.len() == stmt.args.len()
+            && op.inputs.len() == stmt.args.len()
+            && block.results.len() == stmt.results.len()
+            && op.outputs.len() == stmt.results.len();
+        if !fits {
+            return self.violation("the numbers of operands or results differ");
+        }
+        self.expect(self.manual.is_empty(), |_| "a region inside a region".to_string());
+        let borders = stmt.args.iter().zip(&block.params).zip(&op.inputs);
+        let borders = borders.chain(stmt.results.iter().zip(&block.results).zip(&op.outputs));
+        for ((&outer, &inner), split) in borders {
+            self.border(outer, inner, split);
+        }
+        for (&inner, split) in block.params.iter().zip(&op.inputs) {
+            let split = split.used_axes().union(split.unreduced);
+            let varies = split.is_subset_of(self.func.ty(inner).varying);
+            self.expect(varies, |it| format!("{} does not vary as it is cut", it.display(inner)));
+        }
+        for (&inner, split) in block.results.iter().zip(&op.outputs) {
+            let split = split.used_axes().union(split.unreduced);
+            let varies = self.func.ty(inner).varying.is_subset_of(split);
+            self.expect(varies, |it| format!("{} varies over an axis along which it is not joined", it.display(inner)));
+        }
+        // Nothing from outside is visible in it.
+        let visible = std::mem::replace(&mut self.visible, vec![false; self.func.values.len()]);
+        self.manual = op.axes;
+        self.block(block);
+        self.manual = AxisSet::EMPTY;
+        self.visible = visible;
+    }
+
+    /// Shapes, and from `partitioned` on layouts, on both sides of a region's border.
+    fn border(&mut self, outer: Value, inner: Value, split: &Sharding) {
+        let (global, local) = (self.func.ty(outer), self.func.ty(inner));
+        let shapes = global.dtype() == local.dtype()
+            && global.rank() == local.rank()
+            && split.rank() == local.rank()
+            && global
+                .shape()
+                .iter()
+                .zip(local.shape())
+                .zip(&split.dims)
+                .all(|((&global, &local), dim)| global == local * self.mesh.size_of(&dim.axes));
+        if !shapes {
+            return self.violation(format!("{} does not cut into {}", self.display(outer), self.display(inner)));
+        }
+        let joined = global
+            .sharding
+            .dims
+            .iter()
+            .zip(split.dims.iter().zip(&local.sharding.dims))
+            .all(|(global, (split, local))| global.axes.iter().eq(split.axes.iter().chain(&local.axes)));
+        self.expect(self.stage < Stage::Partitioned || joined, |it| {
+            format!("{} does not lie as {} does inside", it.display(outer), it.display(inner))
+        });
+    }
+
+    fn ordinary(&mut self, op: &Op, stmt: &'a Stmt) {
+        let rules = op.rules();
+        if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
+            return;
+        }
+        self.expect(stmt.blocks.is_empty(), |_| "holds blocks".to_string());
+        let args = self.func.types(&stmt.args);
+        let inferred = match crate::program::typing::shapes(op, &args, self.mesh) {
+            Ok(inferred) => inferred,
+            Err(mismatch) => return self.violation(mismatch.message),
+        };
+        if inferred.len() != stmt.results.len() {
+            return self.violation(format!("gives {} results", inferred.len()));
+        }
+        for (wanted, &result) in inferred.iter().zip(&stmt.results) {
+            let found = self.func.ty(result);
+            let same = found.array == wanted.array && found.varying == wanted.varying;
+            self.expect(same, |it| {
+                format!(
+                    "{} should be {}",
+                    it.display(result),
+                    Type { sharding: found.sharding.clone(), ..wanted.clone() }.display(it.mesh)
+                )
+            });
+        }
+        if let Some(group) = rules.group() {
+            let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
+            self.expect(axes.is_subset_of(self.manual), |_| "its axes are not manual here".to_string());
+            let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();
+            self.expect(reached, |_| "a condition around it varies over its axes".to_string());
+        }
+        let of_blocks = speaks_of_blocks(op, stmt.args.len());
+        self.expect(self.stage >= Stage::Partitioned || !of_blocks, |_| {
+            "speaks of blocks that there are not yet".to_string()
+        });
+        if let Op::Scan(scan) = op
+            && self.stage >= Stage::Partitioned
+        {
+            let layout = &args[0].sharding.dims[scan.axis];
+            let parts = args.get(1).map_or(1, |totals| totals.shape()[scan.axis]);
+            let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
+            self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
+            if let Some(totals) = stmt.args.get(1) {
+                let is_its_own = self.totals.get(totals).is_some_and(
+                    |maker| matches!(&maker.op, Op::BlockTotals(made) if made.is_for(scan, parts) && maker.args[0] == stmt.args[0]),
+                );
+                self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
+            }
+        }
+        match op {
+            Op::BlockTotals(_) => self.totals.extend(stmt.results.iter().map(|&result| (result, stmt))),
+            Op::Reshard(_) | Op::Combined(_) => {
+                let moved = stmt.args.iter().zip(&stmt.results);
+                let known = moved.filter_map(|(arg, &result)| Some((result, *self.totals.get(arg)?)));
+                let known: Vec<(Value, &Stmt)> = known.collect();
+                self.totals.extend(known);
+            }
+            _ => {}
+        }
+        if let Op::Halo(_) | Op::Margins(_) = op {
+            self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
+        }
+        if let Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
+            let agree =
+                inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
+            return self.expect(agree, |_| "its results do not lie where they are made".to_string());
+        }
+        if let Op::Reshard(reshard) = op {
+            let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
+            self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
+            let is_made = self.stage < Stage::Partitioned || !matches!(reshard.step, Step::Request | Step::Pin);
+            self.expect(is_made, |_| "no step makes this layout".to_string());
+            return;
+        }
+        if self.stage >= Stage::Partitioned {
+            match window_of(self.func, stmt) {
+                Some(map) => self.window(op, stmt, &map),
+                None => self.local(stmt),
+            }
+        }
+    }
+
+    /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
+    fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
+        let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
+        let sums = kept_sums(self.func, stmt);
+        let alike = from.sharding.unreduced == sums && to.sharding.unreduced == sums;
+        self.expect(alike, |_| "moves partial values".to_string());
+        let Op::Window(window) = op else {
+            let local = map.is_local(&from.sharding, &to.sharding);
+            return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
+        };
+        if !window.margins.is_empty() {
+            return self.beyond(stmt, window);
+        }
+        let reaches = Reaches::new(&map.dims, &from.sharding, &to.sharding, self.mesh);
+        let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
+        self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
+        for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
+            let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
+            let is_its_own = self.halos.get(&halo).is_some_and(
+                |&(maker, at)| matches!(&maker.op, Op::Halo(made) if made.is_for(at, place.0, place.1, &maker.args)),
+            );
+            self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
+            let wanted = reaches.halo_type(dim, from, self.mesh);
+            self.expect(*self.func.ty(halo) == wanted, |it| {
+                format!("{} should be {}", it.display(halo), wanted.display(it.mesh))
+            });
+        }
+    }
+
+    /// Whatever a window reads beyond blocks is in the margins of its operand.
+    fn beyond(&mut self, stmt: &Stmt, window: &Window) {
+        let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
+        let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
+            return self.violation("reads margins of another layout");
+        };
+        let needs = spread.margins();
+        let has_all = needs.len() == window.margins.len()
+            && needs.iter().zip(&window.margins).all(|(need, margin)| margin.covers(need))
+            && window.halos.iter().eq(window.margins.iter().map(|margin| &margin.dim));
+        self.expect(has_all, |_| "lacks what is not in its margins".to_string());
+        for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
+            let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
+                maker.args[0] == stmt.args[0]
+                    && matches!(&maker.op, Op::Margins(made) if made.parts.get(at) == Some(known))
+            });
+            self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
+        }
+    }
+
+    /// The op runs on blocks: operands are split alike along every factor, and the results follow.
+    fn local(&mut self, stmt: &Stmt) {
+        let projection = Projection::new(self.func.factors(stmt));
+        let mut assignment: Assignment = vec![Vec::new(); projection.rule.factors.len()];
+        let mut tensors = Vec::new();
+        let sums = kept_sums(self.func, stmt);
+        for (&arg, dims) in stmt.args.iter().zip(&projection.rule.operands) {
+            let layout = &self.func.ty(arg).sharding;
+            let is_whole = layout.unreduced.is_subset_of(sums);
+            self.expect(is_whole, |it| format!("{} is a partial value", it.display(arg)));
+            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
+            for (factor, axes) in lists.into_iter().enumerate() {
+                if let Some(axes) = axes.filter(|axes| !axes.is_empty()) {
+                    assignment[factor] = axes.to_vec();
+                }
+            }
+            tensors.push(arg);
+        }
+        // A factor that no operand has is split as the result is: each device makes its own part.
+        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
+            let layout = &self.func.ty(result).sharding;
+            let of_operands = |factor: usize| projection.rule.operands.iter().flatten().flatten().any(|&f| f == factor);
+            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
+            for (factor, axes) in lists.into_iter().enumerate() {
+                if let Some(axes) = axes.filter(|_| !of_operands(factor)) {
+                    assignment[factor] = axes.to_vec();
+                }
+            }
+        }
+        self.expect(projection.is_valid(&assignment, self.mesh), |_| {
+            "cannot run on blocks that are split so".to_string()
+        });
+        let frames = frames_of(self.func, &projection, stmt, &assignment);
+        for (operand, arg) in tensors.into_iter().enumerate() {
+            let ty = self.func.ty(arg);
+            let wanted = needed(&projection, (operand, ty.shape()), &assignment, &frames, self.mesh);
+            let agrees = ty.sharding.dims == wanted.dims;
+            self.expect(agrees, |it| format!("{} does not agree with the other operands", it.display(arg)));
+        }
+        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
+            let wanted = natural(&projection, dims, &assignment, &frames, sums);
+            let agrees = self.func.ty(result).sharding == wanted;
+            self.expect(agrees, |it| format!("{} should lie as {}", it.display(result), wanted.display(it.mesh)));
+        }
+    }
+}
+
+/// How a stack of values lies: each device has what it has of every one.
+fn stacked_layout(value: &Sharding) -> Sharding {
+    let mut layout = value.clone();
+    layout.dims.insert(0, DimSharding::default());
+    layout
+}
+
+/// Whether an op has a meaning only where every device has a block of each value.
+fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
+    let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
+    let totals = matches!(op, Op::Scan(_)) && operands > 1;
+    let is_step = matches!(op, Op::Reshard(reshard) if matches!(reshard.step, Step::Slice | Step::Collective(_)));
+    halos || totals || is_step || matches!(op, Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_))
+}
+
+/// A statement in one line.
+fn describe(stmt: &Stmt, func: &Func, mesh: &Mesh) -> String {
+    let is_known = |value: &Value| (value.0 as usize) < func.values.len();
+    if !stmt.args.iter().chain(&stmt.results).all(is_known) {
+        return stmt.op.rules().name().to_string();
+    }
+    let args: Vec<String> = stmt.args.iter().map(Value::to_string).collect();
+    let text = match &stmt.op {
+        Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_) => {
+            format!("{}({})", stmt.op.rules().name(), args.join(", "))
+        }
+        op => op.rules().print(&args, mesh),
+    };
+    let results: Vec<String> =
+        stmt.results.iter().map(|&result| format!("{result}: {}", func.ty(result).display(mesh))).collect();
+    if results.is_empty() { format!("`{text}`") } else { format!("`{} = {text}`", results.join(", ")) }
+}

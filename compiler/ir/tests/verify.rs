@@ -1,0 +1,68 @@
+//! What every module must hold is found out where it does not.
+#![allow(clippy::unwrap_used)]
+
+use spmdc_abi::AxisSet;
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_check::{CheckOptions, check};
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::program::{Module, Stage};
+use spmdc_ir::verify::{Violation, verify, verify_layouts};
+
+fn module() -> Module {
+    let text = "mesh (X = 2, Y = 2);
+        manual(X) fn f(x: f32[8@X]) -> f32[8@X] { x + psum(x, X)[0] }
+        fn main(x: f32[8], n: i32) -> f32[8] {
+          let mut y = f(x);
+          for i in 0..n { y = if i > 2 { sin(y) } else { 2 * y }; }
+          y
+        }";
+    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+    check(&set, &CheckOptions::default()).unwrap().0
+}
+
+#[test]
+fn what_the_checker_makes_verifies() {
+    assert_eq!(verify(&module()), Ok(()));
+}
+
+fn joined(found: Result<(), Vec<Violation>>) -> String {
+    let texts = found.unwrap_err().into_iter().map(|violation| violation.text);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn violations_are_found() {
+    let broken = |change: fn(&mut Module)| {
+        let mut module = module();
+        change(&mut module);
+        joined(verify(&module))
+    };
+    let late = broken(|module| module.func.body.stmts.reverse());
+    assert!(late.contains("is used where it is not defined"), "{late}");
+    let open = broken(|module| module.stage = Stage::Propagated);
+    assert!(open.contains("is still open"), "{open}");
+    let shape = broken(|module| {
+        let value = module.func.body.results[0];
+        module.func.info_mut(value).ty.array.shape = vec![9];
+    });
+    assert!(shape.contains("is handed on as"), "{shape}");
+    let partial = broken(|module| {
+        module.stage = Stage::Partitioned;
+        let value = module.func.body.params[0];
+        module.func.info_mut(value).ty.sharding.unreduced = AxisSet::of(0);
+    });
+    assert!(partial.contains("enters or leaves the program as partial sums"), "{partial}");
+}
+
+#[test]
+fn every_build_finds_an_axis_that_occurs_twice() {
+    for stage in Stage::ALL {
+        let mut module = module();
+        assert_eq!(verify_layouts(&module), Ok(()));
+        module.stage = stage;
+        let value = module.func.body.stmts.last().unwrap().results[0];
+        module.func.info_mut(value).ty.sharding = Sharding::closed(vec![vec![0, 1, 0]]);
+        let found = joined(verify_layouts(&module));
+        assert!(found.contains("f32[8@(X,Y,X)] has an axis twice"), "{found}");
+    }
+}

@@ -1,0 +1,430 @@
+//! Decides in which blocks values lie that are parts of others: in their own, or in those of the array that they are taken from or
+//! will be put into.
+//!
+//! ```text
+//! u[1:-1] = 0.5 * (u[:-2] + u[2:]);            // u: f32[32@Y], Y = 4
+//! ```
+//! The interior has 30 elements, in blocks of its own 8, 8, 8 and 6. But where u lies, its blocks are 7, 8, 8 and 7: if everything that is
+//! computed for the interior lies so (`f32[30@Y/32+1]`), nothing moves when it is put back, and each slice needs one element from
+//! a neighbour.
+//!
+//! Dimensions that an op needs in equal blocks form a *group*, which has one frame. Groups touch where values are cut out, padded, joined or
+//! put back. Each group in turn takes the frame, among those that its neighbours suggest, with which moving bytes and meeting around it
+//! costs least, until none changes. Values that the program shows (parameters, results, layouts asked for) and those of ops that know no frames
+//! keep their own blocks.
+//!
+//! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for single places
+//! that are cut out to be put in again: they stay on the device where they are needed, if the axes are free that split what they are
+//! put into.
+
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::projection::Projection;
+use spmdc_ir::layout::sharding::DimSharding;
+use spmdc_ir::layout::window::{DimMap, DimReach};
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::local::window_of;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::reshard::exchange;
+use std::collections::BTreeMap;
+
+/// More suggestions than this are not tried for one group.
+const MAX_SUGGESTIONS: usize = 12;
+
+/// Groups take turns this often at most.
+const MAX_ROUNDS: usize = 4;
+
+/// How much more something counts in a loop.
+const LOOP: f64 = 16.0;
+
+/// Gives dimensions frames.
+pub fn align_frames(mut module: Module) -> Module {
+    let mut graph = Graph::new(&module.func, &module.mesh);
+    graph.settle();
+    let chosen = graph.layouts();
+    for (value, dim, layout) in chosen {
+        module.func.info_mut(value).ty.sharding.dims[dim] = layout;
+    }
+    module
+}
+
+/// A dimension of a value, by number.
+type Node = usize;
+
+/// Elements of one dimension that come from, or go to, another one.
+struct Edge {
+    from: Node,
+    to: Node,
+    map: DimMap,
+    /// Bytes that one element of the dimension stands for.
+    bytes: f64,
+    /// How often they are exchanged.
+    trips: f64,
+    /// The operand lies where this part of the result does; else the result is a window on the operand.
+    is_part: bool,
+}
+
+struct Graph<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    /// The first node of each value.
+    first: Vec<Node>,
+    /// Value and dimension of each node.
+    nodes: Vec<(Value, usize)>,
+    parent: Vec<Node>,
+    fixed: Vec<bool>,
+    edges: Vec<Edge>,
+    /// When all groups are known: that of each node, and the nodes of each.
+    root: Vec<Node>,
+    members: BTreeMap<Node, Vec<Node>>,
+    /// By group: how the dimensions lie that are split.
+    layouts: BTreeMap<Node, DimSharding>,
+}
+
+impl<'a> Graph<'a> {
+    fn new(func: &'a Func, mesh: &'a Mesh) -> Graph<'a> {
+        let (mut first, mut nodes) = (Vec::new(), Vec::new());
+        for (index, info) in func.values.iter().enumerate() {
+            first.push(nodes.len());
+            nodes.extend((0..info.ty.rank()).map(|dim| (Value(index as u32), dim)));
+        }
+        let (parent, fixed) = ((0..nodes.len()).collect(), vec![false; nodes.len()]);
+        let mut graph = Graph {
+            func,
+            mesh,
+            first,
+            nodes,
+            parent,
+            fixed,
+            edges: Vec::new(),
+            root: Vec::new(),
+            members: BTreeMap::new(),
+            layouts: BTreeMap::new(),
+        };
+        func.body.params.iter().chain(&func.body.results).for_each(|&value| graph.fix(value));
+        graph.block(&func.body, 1.0);
+        graph.begin();
+        graph
+    }
+
+    fn node(&self, value: Value, dim: usize) -> Node {
+        self.first[value.0 as usize] + dim
+    }
+
+    fn group(&mut self, node: Node) -> Node {
+        let mut root = node;
+        while self.parent[root] != root {
+            root = self.parent[root];
+        }
+        let mut at = node;
+        while self.parent[at] != root {
+            at = std::mem::replace(&mut self.parent[at], root);
+        }
+        root
+    }
+
+    fn join(&mut self, a: Node, b: Node) {
+        let (a, b) = (self.group(a), self.group(b));
+        let (keep, drop) = (a.min(b), a.max(b));
+        self.parent[drop] = keep;
+        self.fixed[keep] |= self.fixed[drop];
+    }
+
+    fn fix(&mut self, value: Value) {
+        (0..self.func.ty(value).rank()).for_each(|dim| self.fix_dim(value, dim));
+    }
+
+    fn fix_dim(&mut self, value: Value, dim: usize) {
+        let group = self.group(self.node(value, dim));
+        self.fixed[group] = true;
+    }
+
+    fn join_all(&mut self, a: Value, b: Value) {
+        let rank = self.func.ty(a).rank().min(self.func.ty(b).rank());
+        (0..rank).for_each(|dim| self.join(self.node(a, dim), self.node(b, dim)));
+    }
+
+    fn block(&mut self, block: &Block, weight: f64) {
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt, weight));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, weight: f64) {
+        match &stmt.op {
+            Op::For(op) => {
+                let body = &stmt.blocks[0];
+                let carries = body.params.len() - 1;
+                let inits = &stmt.args[op.bounds()..];
+                for (i, (&param, &init)) in body.params[1..].iter().zip(inits).enumerate() {
+                    [init, body.results[i], stmt.results[i]].iter().for_each(|&value| self.join_all(param, value));
+                }
+                stmt.results[carries..].iter().chain(&body.results[carries..]).for_each(|&value| self.fix(value));
+                self.block(body, weight * LOOP);
+            }
+            Op::While(_) => {
+                let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+                for (i, &param) in body.params.iter().enumerate() {
+                    let carried = [stmt.args[i], cond.params[i], body.results[i], stmt.results[i]];
+                    carried.iter().for_each(|&value| self.join_all(param, value));
+                }
+                self.block(cond, weight * LOOP);
+                self.block(body, weight * LOOP);
+            }
+            Op::Branch(_) => {
+                for (i, &result) in stmt.results.iter().enumerate() {
+                    stmt.blocks.iter().for_each(|block| self.join_all(result, block.results[i]));
+                }
+                stmt.blocks.iter().for_each(|block| self.block(block, weight));
+            }
+            Op::Manual(_) => {
+                let body = &stmt.blocks[0];
+                let borders = stmt.args.iter().chain(&stmt.results).chain(&body.params).chain(&body.results);
+                borders.for_each(|&value| self.fix(value));
+                self.block(body, weight);
+            }
+            _ => self.ordinary(stmt, weight),
+        }
+    }
+
+    fn ordinary(&mut self, stmt: &Stmt, weight: f64) {
+        if let Some(map) = window_of(self.func, stmt) {
+            let (from, to) = (stmt.args[0], stmt.results[0]);
+            for (dim, &map) in map.dims.iter().enumerate() {
+                if map.is_identity() {
+                    self.join(self.node(from, dim), self.node(to, dim));
+                } else {
+                    let bytes = self.cross_section(to, dim);
+                    let (from, to) = (self.node(from, dim), self.node(to, dim));
+                    self.edges.push(Edge { from, to, map, bytes, trips: weight, is_part: false });
+                }
+            }
+            return;
+        }
+        let rules = stmt.op.rules();
+        let knows_frames = match &stmt.op {
+            Op::Update(_) | Op::Concatenate(_) | Op::Reduce(_) => true,
+            Op::Reshard(_) => false,
+            _ => rules.is_pointwise() && !rules.has_effect() && rules.group().is_none(),
+        };
+        if let Op::Reshape(op) = &stmt.op {
+            // A new dimension of size 1 costs nothing wherever it lies: the operand is there on all devices along its axes.
+            stmt.args.iter().for_each(|&arg| self.fix(arg));
+            let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
+            return others.for_each(|(dim, _)| self.fix_dim(stmt.results[0], dim));
+        }
+        if !knows_frames {
+            return stmt.args.iter().chain(&stmt.results).for_each(|&value| self.fix(value));
+        }
+        let projection = Projection::new(self.func.factors(stmt));
+        let rule = &projection.rule;
+        let mut of_factor: Vec<Option<Node>> = vec![None; rule.factors.len()];
+        let tensors = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
+        let operands = rule.operands.iter().zip(&stmt.args).enumerate().map(|(i, tensor)| (Some(i), tensor));
+        let mut is_split_sum = false;
+        for (operand, (dims, &value)) in tensors.chain(operands) {
+            for (dim, factors) in dims.iter().enumerate() {
+                let node = self.node(value, dim);
+                let &[factor] = factors.as_slice() else {
+                    self.fix_dim(value, dim);
+                    continue;
+                };
+                let layout = &self.func.ty(value).sharding.dims[dim];
+                match rule.factors[factor].kind {
+                    FactorKind::Pass | FactorKind::Window => {}
+                    FactorKind::Reduce(_) => is_split_sum |= !layout.axes.is_empty(),
+                    FactorKind::Whole => self.fix_dim(value, dim),
+                }
+                match (operand.and_then(|operand| rule.part(operand, dim)), of_factor[factor]) {
+                    (Some(part), Some(whole)) => {
+                        let size = rule.factors[factor].size;
+                        let len = self.func.ty(value).shape()[dim];
+                        let map = DimMap { size, before: 0, start: part.start, step: part.step as i64, len, after: 0 };
+                        let bytes = self.cross_section(value, dim);
+                        self.edges.push(Edge { from: node, to: whole, map, bytes, trips: weight, is_part: true });
+                    }
+                    (Some(_), None) => self.fix_dim(value, dim),
+                    (None, Some(other)) => self.join(node, other),
+                    (None, None) => of_factor[factor] = Some(node),
+                }
+            }
+        }
+        if is_split_sum {
+            stmt.results.iter().for_each(|&value| self.fix(value));
+        }
+    }
+
+    /// Bytes of one place of a dimension in a block.
+    fn cross_section(&self, value: Value, dim: usize) -> f64 {
+        let ty = self.func.ty(value);
+        let others = ty.block_shape(self.mesh).into_iter().enumerate().filter(|(other, _)| *other != dim);
+        others.map(|(_, len)| len).product::<usize>() as f64 * ty.dtype().size() as f64
+    }
+
+    fn size(&self, node: Node) -> usize {
+        let (value, dim) = self.nodes[node];
+        self.func.ty(value).shape()[dim]
+    }
+
+    /// The layouts that propagation has chosen. A group whose members are split over different axes keeps its own blocks.
+    fn begin(&mut self) {
+        for node in 0..self.nodes.len() {
+            let (value, dim) = self.nodes[node];
+            let layout = self.func.ty(value).sharding.dims[dim].clone();
+            let group = self.group(node);
+            self.root.push(group);
+            self.members.entry(group).or_default().push(node);
+            let known = self.layouts.entry(group).or_default();
+            if known.axes.is_empty() {
+                *known = layout;
+            } else if !layout.axes.is_empty() && known.axes != layout.axes {
+                self.fixed[group] = true;
+            }
+        }
+        for at in 0..self.edges.len() {
+            let (from, to) = (self.group(self.edges[at].from), self.group(self.edges[at].to));
+            (self.edges[at].from, self.edges[at].to) = (from, to);
+        }
+        let groups: Vec<Node> = self.members.keys().copied().collect();
+        for group in groups {
+            if self.size(group) == 1 && !self.can_take(group, &self.layout(group).axes) {
+                self.fixed[group] = true;
+            }
+        }
+    }
+
+    fn layout(&self, group: Node) -> &DimSharding {
+        &self.layouts[&group]
+    }
+
+    fn settle(&mut self) {
+        let mut around: BTreeMap<Node, Vec<usize>> = BTreeMap::new();
+        for (at, edge) in self.edges.iter().enumerate() {
+            for group in [edge.from, edge.to] {
+                around.entry(group).or_default().push(at);
+            }
+        }
+        for _ in 0..MAX_ROUNDS {
+            let mut changed = false;
+            for (&group, edges) in &around {
+                if !self.fixed[group] {
+                    changed |= self.choose(group, edges);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    /// Whether a group of single places can be split over these axes: none of them splits another dimension of the same value.
+    fn can_take(&self, group: Node, axes: &[u8]) -> bool {
+        let is_free = |&node: &Node| {
+            let (value, own) = self.nodes[node];
+            let sharding = &self.func.ty(value).sharding;
+            let others = (0..sharding.rank()).filter(|&dim| dim != own).map(|dim| self.node(value, dim));
+            let taken = |axis: &u8| {
+                sharding.unreduced.contains(usize::from(*axis))
+                    || others.clone().any(|other| self.root[other] == group || self.given(other).axes.contains(axis))
+            };
+            !axes.iter().any(taken)
+        };
+        self.members[&group].iter().all(is_free)
+    }
+
+    /// How a dimension lies with the layouts that the groups have now. Only single places change their axes.
+    fn given(&self, node: Node) -> &DimSharding {
+        let (value, dim) = self.nodes[node];
+        let now = &self.func.ty(value).sharding.dims[dim];
+        let group = self.root[node];
+        let layout = self.layout(group);
+        let follows = !self.fixed[group] && (layout.axes == now.axes || self.size(node) == 1);
+        if follows { layout } else { now }
+    }
+
+    /// The best layout for a group, as things are around it; whether that is another one.
+    fn choose(&mut self, group: Node, edges: &[usize]) -> bool {
+        let size = self.size(group);
+        let now = self.layout(group).clone();
+        let single = size == 1 && edges.iter().any(|&at| self.edges[at].is_part);
+        if now.axes.is_empty() && !single {
+            return false;
+        }
+        let mut suggestions = vec![now.clone()];
+        let mut suggest = |layout: DimSharding| {
+            let is_possible = layout.axes == now.axes || single && self.can_take(group, &layout.axes);
+            if is_possible && suggestions.len() < MAX_SUGGESTIONS && !suggestions.contains(&layout) {
+                suggestions.push(layout);
+            }
+        };
+        suggest(if single { DimSharding::default() } else { DimSharding::closed(now.axes.clone()) });
+        for &at in edges {
+            let edge = &self.edges[at];
+            let other = if edge.from == group { edge.to } else { edge.from };
+            if let Some(layout) = self.suggestion(edge, group, self.layout(other)) {
+                suggest(layout);
+            }
+        }
+        let mut best = 0;
+        let mut least = (f64::INFINITY, f64::INFINITY);
+        for (at, suggestion) in suggestions.iter().enumerate() {
+            let cost = self.cost(group, edges, suggestion);
+            if cost < least {
+                (best, least) = (at, cost);
+            }
+        }
+        let best = suggestions.swap_remove(best);
+        let changed = best != now;
+        self.layouts.insert(group, best);
+        changed
+    }
+
+    /// Where a group would lie if it lay as its neighbour at this edge does.
+    fn suggestion(&self, edge: &Edge, group: Node, other: &DimSharding) -> Option<DimSharding> {
+        let DimMap { size, before, start, step, .. } = edge.map;
+        let step = usize::try_from(step).ok().filter(|_| edge.map.runs().len() == 1)?;
+        let is_result = edge.to == group;
+        let own = self.size(group);
+        let part = |whole: usize, start: i64, step: usize| Some(other.part(whole, (start, step), own, self.mesh));
+        match (edge.is_part, is_result) {
+            // A window lies as what it is cut out of; a part as what it is put into.
+            (false, true) => part(size, start as i64 - (step * before) as i64, step),
+            (true, false) => part(size, start as i64, step),
+            (false, false) if step == 1 => part(self.size(edge.to), before as i64 - start as i64, 1),
+            (true, true) if step == 1 => part(self.size(edge.from), -(start as i64), 1),
+            (false, false) | (true, true) => None,
+        }
+    }
+
+    /// Bytes that a device receives around a group if it lies so, and what meeting for them costs; of what it gives away, as that must lie
+    /// in memory.
+    fn cost(&self, group: Node, edges: &[usize], layout: &DimSharding) -> (f64, f64) {
+        let (mut all, mut given) = (0.0, 0.0);
+        for &at in edges {
+            let edge = &self.edges[at];
+            let of = |node: Node| if node == group { layout } else { self.layout(node) };
+            let (from, to) = (of(edge.from), of(edge.to));
+            let reach = if edge.is_part {
+                let DimMap { size, start, step, len, .. } = edge.map;
+                let there = to.part(size, (start as i64, step as usize), len, self.mesh);
+                DimReach::new(DimMap::identity(len), from, &there, self.mesh)
+            } else {
+                DimReach::new(edge.map, from, to, self.mesh)
+            };
+            let lacking = reach.average();
+            let cost = if lacking > 0.0 { edge.trips * exchange(lacking * edge.bytes) } else { 0.0 };
+            all += cost;
+            if edge.from == group {
+                given += cost;
+            }
+        }
+        (all, given)
+    }
+
+    /// The dimensions that get another layout.
+    fn layouts(&self) -> Vec<(Value, usize, DimSharding)> {
+        let chosen = self.nodes.iter().enumerate().filter_map(|(node, &(value, dim))| {
+            let given = self.given(node);
+            (*given != self.func.ty(value).sharding.dims[dim]).then(|| (value, dim, given.clone()))
+        });
+        chosen.collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! Computes equal expressions once.
+//!
+//! ```text
+//! let a = sin(x);  let b = sin(x);  a + b      =>      let a = sin(x);  a + a
+//! ```
+//!
+//! Two statements are equal if op, operands and the types of the results are. The second one may stand in a block within the
+//! first one's. Statements with an effect or with blocks are left alone. Of two reductions that differ in `keepdims` only, the second
+//! becomes a reshape of the first.
+
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Replaces later equals by the first.
+pub fn cse(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let replaced = (0..module.func.values.len() as u32).map(Value).collect();
+    let mut finder = Finder { func: &module.func, replaced, known: HashMap::new() };
+    finder.block(&mut body);
+    module.func.body = body;
+    module
+}
+
+struct Finder<'a> {
+    func: &'a Func,
+    replaced: Vec<Value>,
+    /// Statements that came before and are visible, by what equal ones have in common.
+    known: HashMap<u64, Vec<Stmt>>,
+}
+
+/// The same for equal statements and, mostly, for no others: of a constant, its elements distinguish it.
+fn key(stmt: &Stmt) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    stmt.op.rules().name().hash(&mut hasher);
+    stmt.args.iter().for_each(|arg| arg.0.hash(&mut hasher));
+    if let Op::Constant(constant) = &stmt.op {
+        constant.array.bits.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Finder<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut added = Vec::new();
+        block.stmts.retain_mut(|stmt| {
+            stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
+            match stmt.op {
+                // A region sees its operands only.
+                Op::Manual(_) => {
+                    let outside = std::mem::take(&mut self.known);
+                    stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+                    self.known = outside;
+                }
+                _ => stmt.blocks.iter_mut().for_each(|inner| self.block(inner)),
+            }
+            if !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty() {
+                return true;
+            }
+            let key = key(stmt);
+            let known = self.known.get(&key).map(Vec::as_slice).unwrap_or_default();
+            let equal = known.iter().find(|other| self.are_equal(other, stmt));
+            if let Some(first) = equal {
+                for (result, same) in stmt.results.iter().zip(&first.results) {
+                    self.replaced[result.0 as usize] = *same;
+                }
+                return false;
+            }
+            let reduced = known.iter().find(|other| self.are_reshaped(other, stmt)).map(|other| other.results[0]);
+            if let Some(reduced) = reduced {
+                let [from, to] = [reduced, stmt.results[0]].map(|value| self.func.ty(value).shape());
+                stmt.op = Reshape::new(from, to).into();
+                stmt.args = vec![reduced];
+                return true;
+            }
+            self.known.entry(key).or_default().push(stmt.clone());
+            added.push(key);
+            true
+        });
+        block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
+        // What is defined here is not visible outside.
+        for key in added.into_iter().rev() {
+            if let Some(known) = self.known.get_mut(&key) {
+                known.pop();
+            }
+        }
+    }
+
+    /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not. Partial values are left alone.
+    fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
+        let (Op::Reduce(first), Op::Reduce(second)) = (&a.op, &b.op) else { return false };
+        // The layout of the dimensions that both have; None where there is more to it.
+        let layout = |stmt: &Stmt, keepdims: bool| {
+            let Sharding { dims, unreduced, .. } = &self.func.ty(stmt.results[0]).sharding;
+            let (ones, kept): (Vec<_>, Vec<_>) =
+                dims.iter().enumerate().partition(|(dim, _)| keepdims && first.axes.contains(dim));
+            let plain = unreduced.is_empty() && ones.iter().all(|(_, dim)| dim.axes.is_empty());
+            plain.then(|| kept.into_iter().map(|(_, dim)| dim).collect::<Vec<_>>())
+        };
+        (first.op, &first.axes, &a.args) == (second.op, &second.axes, &b.args)
+            && first.keepdims != second.keepdims
+            && layout(a, first.keepdims).is_some_and(|first| layout(b, second.keepdims) == Some(first))
+    }
+
+    fn are_equal(&self, a: &Stmt, b: &Stmt) -> bool {
+        a.op == b.op
+            && a.args == b.args
+            && a.results.len() == b.results.len()
+            && a.results.iter().zip(&b.results).all(|(&a, &b)| self.func.ty(a) == self.func.ty(b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::testing::typed;
+    use spmdc_ir::print::module;
+
+    #[test]
+    fn equal_expressions_are_computed_once_where_they_are_visible() {
+        let source =
+            "fn main(x: f32[4], c: bool) { let a = if c { sin(x) } else { cos(x) }; let b = sin(x); a + b + sin(x) }";
+        let text = module(&super::cse(typed(source)));
+        // One in the branch, which is not visible outside, and one for both others.
+        assert_eq!(text.matches("sin(").count(), 2, "{text}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Makes windows on split dimensions local: what devices lack is fetched by a statement of its own.
+//!
+//! ```text
+//! let y: f32[8@Y] = roll(x, 1);                // x: f32[8@Y]
+//! =>
+//! let h: f32[4@Y] = halo(x, ..);               // one element from the left
+//! let y: f32[8@Y] = window(x, h, ..);
+//! ```
+//!
+//! It comes after `insert_reshards`, which leaves windows alone: operand and result may lie in different ways. A window that moves along
+//! whole dimensions only, and leaves split ones alone, stays as it is. What an op lacks of several operands is fetched at once; equal
+//! halos become one later, by `cse`. A window on a window of the same block is one on the other's operand, where that moves no more:
+//! `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
+
+use spmdc_ir::layout::margin::Spread;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::window::{DimMap, WindowMap};
+use spmdc_ir::ops::halo::{Halo, HaloPart};
+use spmdc_ir::ops::window::Window;
+use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::local::window_of;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use std::collections::BTreeMap;
+
+/// Fetches what windows lack.
+pub fn exchange_halos(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh, &mut BTreeMap::new());
+    module.func.body = body;
+    module
+}
+
+/// Windows that need no halos: other views of values in memory.
+type Views = BTreeMap<Value, (Value, WindowMap)>;
+
+/// Windows of the block that need halos: of which value, and how many elements of it move.
+type Fetched = BTreeMap<Value, (Value, WindowMap, usize)>;
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
+    let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
+    // The halo of the operand before, if the same op needs this one, too.
+    let mut open: Option<usize> = None;
+    let mut fetched = Fetched::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh, views));
+        let map = window_of(func, &stmt);
+        let is_operand = map.as_ref().is_some_and(|map| map.dims.iter().all(DimMap::is_identity));
+        let halo = map.and_then(|map| placed(&mut stmt, map, func, mesh, (views, &mut fetched))).flatten();
+        let known = open.filter(|&at| is_operand && stmts[at].origin.span == stmt.origin.span);
+        match (halo, known) {
+            (Some(halo), Some(at)) if !stmts[at..].iter().any(|before| before.results.contains(&halo.args[0])) => {
+                join(&mut stmts[at], halo);
+            }
+            (Some(halo), _) => {
+                open = is_operand.then_some(stmts.len());
+                stmts.push(halo);
+            }
+            (None, _) if is_operand => {}
+            (None, _) => open = None,
+        }
+        stmts.push(stmt);
+    }
+    block.stmts = stmts;
+}
+
+/// Two halos become one statement.
+fn join(first: &mut Stmt, second: Stmt) {
+    let (Op::Halo(known), Op::Halo(more)) = (&mut first.op, second.op) else { return };
+    known.parts.extend(more.parts);
+    first.args.extend(second.args);
+    first.results.extend(second.results);
+}
+
+/// Turns a statement into a window whose halos come from the statement that is given, if there are any; None if it is local as it is.
+fn placed(
+    stmt: &mut Stmt,
+    map: WindowMap,
+    func: &mut Func,
+    mesh: &Mesh,
+    (views, fetched): (&mut Views, &mut Fetched),
+) -> Option<Option<Stmt>> {
+    let to = func.ty(stmt.results[0]).sharding.clone();
+    let is_operand = map.dims.iter().all(DimMap::is_identity);
+    let layout = |value: Value| func.ty(value).sharding.clone();
+    let view = (stmt.args[0], map.clone());
+    if map.is_local(&layout(stmt.args[0]), &to) {
+        views.insert(stmt.results[0], view);
+        return None;
+    }
+    let (mut operand, mut map) = view.clone();
+    let mut part = HaloPart::new(map.dims.clone(), &layout(operand), &to, mesh)?;
+    // What a view shows lies in memory already; the view itself does not.
+    while !part.reaches.halos().is_empty()
+        && let Some((inner, shown)) = views.get(&operand)
+        && let Some(both) = map.after(shown)
+        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+    {
+        (operand, map, part) = (*inner, both, other);
+    }
+    let moved = |part: &HaloPart| Halo { parts: vec![part.clone()] }.flow(mesh).total;
+    let shares = |value: Value, map: &WindowMap| Spread::new(&map.dims, &layout(value), &to, mesh).is_some();
+    let mut total = moved(&part);
+    // What a window before has fetched is fetched again, mostly for both at once; so only where halos can be shared.
+    while total > 0
+        && !is_operand
+        && shares(operand, &map)
+        && let Some((inner, shown, more)) = fetched.get(&operand)
+        && let Some(both) = map.after(shown)
+        && shares(*inner, &both)
+        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+        && moved(&other) <= total + more
+    {
+        (operand, map, total, part) = (*inner, both, moved(&other), other);
+    }
+    let halos = part.reaches.halos();
+    let name = called(stmt.op.rules().name());
+    let from = func.ty(operand).clone();
+    let results: Vec<Value> = halos
+        .iter()
+        .map(|&dim| func.new_value(part.reaches.halo_type(dim, &from, mesh), stmt.origin.clone()))
+        .collect();
+    if results.is_empty() {
+        views.insert(stmt.results[0], (operand, map.clone()));
+    } else {
+        fetched.insert(stmt.results[0], (operand, map.clone(), total));
+    }
+    stmt.args = vec![operand];
+    stmt.args.extend(&results);
+    stmt.op = Window { map, halos, margins: Vec::new() }.into();
+    if results.is_empty() {
+        return Some(None);
+    }
+    // An operand that was to be brought to other blocks has its reason already.
+    let origin = match stmt.origin.reason.is_empty() {
+        true => stmt.origin.because(format!("{name} needs elements that lie on other devices")),
+        false => stmt.origin.clone(),
+    };
+    let op = Halo { parts: vec![part] }.into();
+    Some(Some(Stmt { op, args: vec![operand], results, blocks: Vec::new(), origin }))
+}

@@ -1,0 +1,65 @@
+//! Makes scans along split dimensions local: each device gets the totals of all blocks, and begins with those before its own.
+//!
+//! ```text
+//! let y: f32[16@Y] = cumsum(x, axis=0);                 // x: f32[16@Y], Y = 4
+//! =>
+//! let t: f32[4@Y] = block_totals(x, of="cumsum", axis=0, parts=4);
+//! let g: f32[4] = reshard(t, P(_));
+//! let y: f32[16@Y] = cumsum(x, axis=0, totals=g);
+//! ```
+//!
+//! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `partition`, which makes the
+//! request an `all_gather`.
+
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::sharding::DimSharding;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reshard::Reshard;
+use spmdc_ir::ops::scan::BlockTotals;
+use spmdc_ir::program::{Block, Func, Module, Stmt};
+
+/// Hands the totals of blocks on.
+pub fn exchange_totals(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh);
+    module.func.body = body;
+    module
+}
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
+    let mut stmts = Vec::with_capacity(block.stmts.len());
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh));
+        if let Op::Scan(scan) = &stmt.op
+            && stmt.args.len() == 1
+        {
+            let (x, axis) = (stmt.args[0], scan.axis);
+            let mut ty = func.ty(x).clone();
+            let parts = mesh.size_of(&ty.sharding.dims[axis].axes);
+            if parts > 1 {
+                let origin = stmt.origin.because(format!(
+                    "`{}` along the split dimension {axis} needs the totals of the preceding blocks",
+                    stmt.op.rules().name()
+                ));
+                let totals = BlockTotals { op: scan.op, axis, parts };
+                ty.array.shape[axis] = parts;
+                let own = func.new_value(ty.clone(), origin.clone());
+                ty.sharding.dims[axis] = DimSharding::default();
+                let gather = Reshard::request(ty.sharding.clone());
+                let all = func.new_value(ty, origin.clone());
+                let stmt_of = |op: Op, arg, result| Stmt {
+                    op,
+                    args: vec![arg],
+                    results: vec![result],
+                    blocks: Vec::new(),
+                    origin: origin.clone(),
+                };
+                stmts.push(stmt_of(totals.into(), x, own));
+                stmts.push(stmt_of(gather.into(), own, all));
+                stmt.args.push(all);
+            }
+        }
+        stmts.push(stmt);
+    }
+    block.stmts = stmts;
+}

@@ -1,0 +1,128 @@
+//! Moves collectives out of loops that give them the same operand in every trip, with the computations that they need.
+//!
+//! ```text
+//! for i in 0..10 {                          let v2 = w * w;
+//!   let v2 = w * w;                         let v3 = all_gather(v2, P(_,_));
+//!   let v3 = all_gather(v2, P(_,_));   =>   for i in 0..10 {
+//!   ..                                        ..
+//! }                                         }
+//! ```
+//!
+//! Only what a collective needs moves: all else may be fused into its user, and would take memory in front of the loop. Nothing
+//! leaves a branch, which may not be taken, nor a loop that is known never to run; and nothing with an effect moves.
+
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::ops::Op;
+use spmdc_ir::program::{Block, Func, Module, Stmt};
+
+/// Does so from the innermost loop outwards. The module stays at its stage.
+pub fn hoist(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let mut varies = vec![false; module.func.values.len()];
+    let mut hoister = Hoister { func: &module.func, mesh: &module.mesh, varies: &mut varies };
+    hoister.block(&mut body);
+    module.func.body = body;
+    module
+}
+
+struct Hoister<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    /// Values that are defined in the loop that is being looked at, except those that leave it.
+    varies: &'a mut [bool],
+}
+
+impl Hoister<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut stmts = Vec::new();
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            let runs = match &stmt.op {
+                Op::For(op) => op.trips() != Some(0),
+                Op::While(_) => true,
+                _ => false,
+            };
+            if runs {
+                stmt.blocks.iter().for_each(|inner| self.mark(inner, true));
+                for inner in &mut stmt.blocks {
+                    stmts.extend(self.leaving(inner));
+                }
+                stmt.blocks.iter().for_each(|inner| self.mark(inner, false));
+            }
+            stmts.push(stmt);
+        }
+        block.stmts = stmts;
+    }
+
+    fn mark(&mut self, block: &Block, varies: bool) {
+        block.params.iter().for_each(|param| self.varies[param.0 as usize] = varies);
+        for stmt in &block.stmts {
+            stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = varies);
+            stmt.blocks.iter().for_each(|inner| self.mark(inner, varies));
+        }
+    }
+
+    /// The statements that leave the body of a loop.
+    fn leaving(&mut self, body: &mut Block) -> Vec<Stmt> {
+        let mut same = vec![false; body.stmts.len()];
+        for (at, stmt) in body.stmts.iter().enumerate() {
+            let movable = stmt.blocks.is_empty() && !stmt.op.rules().has_effect() && !stmt.results.is_empty();
+            same[at] = movable && !stmt.args.iter().any(|arg| self.varies[arg.0 as usize]);
+            if same[at] {
+                stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = false);
+            }
+        }
+        let mut needed = Vec::new();
+        for (at, stmt) in body.stmts.iter().enumerate().rev() {
+            let is_needed = stmt.results.iter().any(|result| needed.contains(result));
+            same[at] &= is_needed || self.func.collective(stmt, self.mesh).is_some();
+            match same[at] {
+                true => needed.extend(&stmt.args),
+                false => stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = true),
+            }
+        }
+        if needed.is_empty() && !same.contains(&true) {
+            return Vec::new();
+        }
+        let mut at = same.into_iter();
+        body.stmts.extract_if(.., |_| at.next() == Some(true)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+    use spmdc_compiler::report::plan::collectives;
+    use spmdc_ir::program::Stage;
+
+    /// The trips of the collectives of a function on X = 2, Y = 4.
+    fn trips(body: &str) -> Vec<Option<u64>> {
+        let source =
+            format!("mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16], w: f32[16@Y, 16]) {{ let mut h = x; {body} }}");
+        let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let compilation = compile(&set, &Options::default()).unwrap();
+        collectives(compilation.stage(Stage::Partitioned).unwrap()).iter().map(|found| found.trips).collect()
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_trip_is_moved_once() {
+        assert_eq!(trips("for i in 0..10 { h = h * sum(w * w); } h"), [Some(1)]);
+        assert_eq!(
+            trips("for i in 0..10 { for j in 0..9 { h = h * sum(w + j) + sum(w * w); } } h"),
+            [Some(1), Some(90)]
+        );
+        assert_eq!(trips("for i in 0..10 { for j in 0..9 { h = h * sum(w + i); } } h"), [Some(10)]);
+        assert_eq!(
+            trips("while h[0, 0] > sum(w) { h = h * sum(w) - 1; } h").iter().filter(|&&t| t == Some(1)).count(),
+            1
+        );
+        // Whether the branch is taken is not known, and that the loop never runs is.
+        assert_eq!(trips("for i in 0..10 { if i > 11 { h = h * sum(w); } } h"), [Some(10)]);
+        assert_eq!(trips("for i in 0..0 { h = h * sum(w * w); } h"), [Some(0)]);
+        // The index is checked in the loop.
+        assert_eq!(trips("for i in 0..10 { let k = 9 - 9; h = h * sum(w[k]); } h").len(), 1);
+    }
+}

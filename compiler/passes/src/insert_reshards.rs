@@ -1,0 +1,618 @@
+//! Makes operands agree: after this pass every op is local under its factor rule.
+//!
+//! ```text
+//! let h = relu(x @ w1) @ w2;   // h: f32[8,16], relu(..): f32[8,64@Y], w2: f32[64@Y,16]
+//! =>
+//! let v7: f32[8,16]{U:Y} = einsum("ik,kj->ij", v5, w2);
+//! let h: f32[8,16] = reshard(v7, P(_,_));             // the product sums over a dimension that is split over Y
+//! ```
+//!
+//! For each op one list of axes per factor is chosen, among those that its operands and its wanted result have: the choice that
+//! moves the fewest bytes, then the one with the least work on each device. Operands that lie otherwise get a request in front,
+//! in the outermost loop that does not define them; equal requests are made once. The result has what the factors say, partial
+//! along the axes of split summed factors, and is brought to the layout that propagation decided.
+//!
+//! Sums that ops pass on are combined behind them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once behind a
+//! loop that adds to what it carries.
+//!
+//! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
+//!
+//! What enters and leaves the program is whole: nobody outside knows of partial sums. A parameter of partial sums is the argument on
+//! the first devices along their axes and zero on the others; a result is added up.
+
+mod costs;
+mod sums;
+
+use costs::Costs;
+use spmdc_abi::ReduceOp;
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::projection::{Assignment, Projection};
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
+use spmdc_ir::ops::control::ManualRegion;
+use spmdc_ir::ops::reshard::Reshard;
+use spmdc_ir::ops::slice::Slice;
+use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::local::window_of;
+use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
+use spmdc_ir::program::origin::{ASKED, Origin};
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::reshard::{Planner, Plans, exchange};
+use std::collections::BTreeMap;
+
+/// Bytes that a device might receive in the time of one operation.
+pub const BYTES_PER_OPERATION: f64 = 0.05;
+
+/// As often a loop is taken to run of which nobody knows.
+pub const MANY_TRIPS: f64 = 16.0;
+
+/// At most this many combinations are compared; beyond it, factors are chosen one after the other.
+const MAX_COMBINATIONS: usize = 4096;
+
+/// Inserts requests where layouts disagree.
+pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
+    let Module { stage, mesh, mut func } = module;
+    let body = std::mem::take(&mut func.body);
+    let depth = vec![0; func.values.len()];
+    let mut inserter = Inserter {
+        mesh: &mesh,
+        planner: Planner::new(&mesh, plans),
+        depth,
+        func,
+        frames: Vec::new(),
+        trips: 1.0,
+        stretched: BTreeMap::new(),
+    };
+    let mut body = sums::defer(&mut inserter, body);
+    let results = body.results.iter().map(|&result| Some(without_sums(&inserter.sharding(result)))).collect();
+    inserter.begin(&body, true);
+    inserter.take_whole(&mut body.params);
+    let body = inserter.end(body, results, "a result is whole where it leaves the program");
+    let mut func = inserter.func;
+    func.body = body;
+    Module { stage, mesh, func }
+}
+
+fn without_sums(sharding: &Sharding) -> Sharding {
+    sharding.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum)
+}
+
+struct Inserter<'a> {
+    mesh: &'a Mesh,
+    planner: Planner<'a>,
+    func: Func,
+    /// For each value the number of blocks around it.
+    depth: Vec<usize>,
+    /// The blocks that are being rewritten, innermost last.
+    frames: Vec<Frame>,
+    /// How often the next block runs that is rewritten.
+    trips: f64,
+    /// Values that are stretched, and what they are made of.
+    stretched: BTreeMap<Value, (Op, Value)>,
+}
+
+struct Frame {
+    stmts: Vec<Stmt>,
+    /// What has been requested here.
+    made: Vec<(Value, Sharding, Value)>,
+    /// Nothing moves out of this block: it may not run at all, or does not see the values outside.
+    closed: bool,
+    /// How often it runs each time that the block around it does.
+    trips: f64,
+    /// The layouts to which values are brought once, for several windows on them.
+    shared: BTreeMap<Value, Sharding>,
+}
+
+impl Inserter<'_> {
+    /// Rewrites a block whose results must lie as `wanted`, where that is given.
+    fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
+        self.begin(&block, closed);
+        self.end(block, wanted, why)
+    }
+
+    fn begin(&mut self, block: &Block, closed: bool) {
+        let trips = std::mem::replace(&mut self.trips, 1.0);
+        let shared = self.shared_by_windows(block);
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared });
+        let depth = self.frames.len() - 1;
+        block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
+    }
+
+    fn end(&mut self, block: Block, wanted: Vec<Option<Sharding>>, why: &str) -> Block {
+        for stmt in block.stmts {
+            self.stmt(stmt);
+        }
+        let results = block.results.iter().zip(wanted);
+        let results = results.map(|(&result, wanted)| match wanted {
+            Some(wanted) => {
+                let origin = self.func.info(result).origin.because(why);
+                self.laid_out(result, &wanted, origin)
+            }
+            None => result,
+        });
+        let results = results.collect();
+        let frame = self.frames.pop().expect("the frame of this block");
+        Block { params: block.params, stmts: frame.stmts, results }
+    }
+
+    /// Makes the parameters of the program, which has begun, whole, and partial sums of them where the body wants such.
+    fn take_whole(&mut self, params: &mut [Value]) {
+        for param in params {
+            let (partial, wanted) = (*param, self.sharding(*param));
+            let whole = without_sums(&wanted);
+            if whole != wanted {
+                let origin = self.func.info(partial).origin.because("an argument is whole where it enters the program");
+                *param = self.new_value(Type { sharding: whole.clone(), ..self.func.ty(partial).clone() }, &origin, 0);
+                let stmts = self.moves(*param, partial, &origin, 0);
+                self.frames[0].stmts.extend(stmts);
+                self.frames[0].made.push((partial, whole, *param));
+            }
+        }
+    }
+
+    /// The value with another layout.
+    fn laid_out(&mut self, value: Value, to: &Sharding, origin: Origin) -> Value {
+        if self.func.ty(value).sharding == *to {
+            return value;
+        }
+        if let Some(made) = self.stretched_later(value, to, &origin) {
+            return made;
+        }
+        let at = self.reach(value);
+        let known = self.frames[at..].iter().flat_map(|frame| &frame.made);
+        if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
+            return *made;
+        }
+        let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
+        let made = self.new_value(ty, &origin, at);
+        let stmts = self.moves(value, made, &origin, at);
+        self.frames[at].stmts.extend(stmts);
+        self.frames[at].made.push((value, to.clone(), made));
+        made
+    }
+
+    /// The outermost block in which a value can be brought to another layout.
+    fn reach(&self, value: Value) -> usize {
+        let mut at = self.frames.len() - 1;
+        while at > self.depth[value.0 as usize] && !self.frames[at].closed {
+            at -= 1;
+        }
+        at
+    }
+
+    /// How often what stands in a block runs.
+    fn weight(&self, depth: usize) -> f64 {
+        self.frames[..=depth].iter().map(|frame| frame.trips).product()
+    }
+
+    /// A value that repeats a smaller one in another layout: the smaller one moves before it is stretched.
+    fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
+        let (op, small) = self.stretched.get(&value)?.clone();
+        let ty = self.func.ty(value).clone();
+        if to.has_frames() || !to.unreduced.is_empty() || self.func.ty(small).array.len() >= ty.array.len() {
+            return None;
+        }
+        let rule = op.rules().factors(&[&self.func.ty(small).array], &[&ty.array]);
+        let lists = to.dims.iter().zip(&rule.results[0]);
+        let axes_of = |factors: &Vec<usize>| {
+            let same = lists.clone().find(|(_, result)| *result == factors);
+            same.map_or_else(Vec::new, |(layout, _)| layout.axes.clone())
+        };
+        let wanted = Sharding::closed(rule.operands[0].iter().map(axes_of).collect());
+        let moved = self.laid_out(small, &wanted, origin.clone());
+        let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.frames.len() - 1);
+        self.push(Stmt { op, args: vec![moved], results: vec![made], blocks: Vec::new(), origin: origin.clone() });
+        Some(made)
+    }
+
+    /// Gives `from` the layout of `to`: by a request, or by windows where blocks are those of other dimensions.
+    fn moves(&mut self, from: Value, to: Value, origin: &Origin, depth: usize) -> Vec<Stmt> {
+        let (here, there) = (self.sharding(from), self.sharding(to));
+        let maps: Vec<DimMap> = self.func.ty(from).shape().iter().map(|&size| DimMap::identity(size)).collect();
+        let mut ways = Vec::new();
+        if here.has_frames() || there.has_frames() {
+            // What is partial has no frames; a window needs whole values.
+            let whole = here.clone().with_unreduced(there.unreduced, there.combine);
+            if whole != here {
+                ways.push(whole.clone());
+            }
+            if Reaches::new(&maps, &whole, &there, self.mesh).is_none() {
+                ways.extend([whole.without_frames(), there.without_frames()]);
+            }
+        }
+        ways.push(there);
+        let (mut at, mut stmts) = (from, Vec::new());
+        for (i, way) in ways.iter().enumerate() {
+            if self.func.ty(at).sharding == *way && i + 1 < ways.len() {
+                continue;
+            }
+            let next = match i + 1 == ways.len() {
+                true => to,
+                false => self.new_value(Type { sharding: way.clone(), ..self.func.ty(from).clone() }, origin, depth),
+            };
+            let has_frames = self.func.ty(at).sharding.has_frames() || way.has_frames();
+            let op = if has_frames {
+                Slice::identity(&self.func.ty(from).array).into()
+            } else {
+                Reshard::request(way.clone()).into()
+            };
+            stmts.push(Stmt { op, args: vec![at], results: vec![next], blocks: Vec::new(), origin: origin.clone() });
+            at = next;
+        }
+        stmts
+    }
+
+    fn new_value(&mut self, ty: Type, origin: &Origin, depth: usize) -> Value {
+        self.depth.push(depth);
+        self.func.new_value(ty, origin.clone())
+    }
+
+    fn push(&mut self, stmt: Stmt) {
+        let depth = self.frames.len() - 1;
+        stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
+        if let Op::Broadcast(_) = stmt.op {
+            self.stretched.insert(stmt.results[0], (stmt.op.clone(), stmt.args[0]));
+        }
+        self.frames[depth].stmts.push(stmt);
+    }
+
+    fn sharding(&self, value: Value) -> Sharding {
+        self.func.ty(value).sharding.clone()
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) {
+        match &stmt.op {
+            Op::For(op) => {
+                let bounds = op.bounds();
+                let trips = op.trips().map_or(MANY_TRIPS, |trips| trips.max(1) as f64);
+                let carried = "the loop carries this value in another layout";
+                self.whole_scalars(&mut stmt, bounds);
+                let mut body = std::mem::take(&mut stmt.blocks[0]);
+                for (i, param) in body.params[1..].iter().enumerate() {
+                    let wanted = self.sharding(*param);
+                    let origin = stmt.origin.because(carried);
+                    stmt.args[bounds + i] = self.laid_out(stmt.args[bounds + i], &wanted, origin);
+                }
+                let carries = body.params.len() - 1;
+                let wanted = |i: usize| {
+                    let mut wanted = self.sharding(stmt.results[i]);
+                    if i >= carries {
+                        wanted.dims.remove(0);
+                    }
+                    Some(wanted)
+                };
+                let wanted = (0..stmt.results.len()).map(wanted).collect();
+                self.trips = trips;
+                body = self.block(body, wanted, false, carried);
+                stmt.blocks = vec![body];
+                self.push(stmt);
+            }
+            Op::While(_) => {
+                let carried = "the loop carries this value in another layout";
+                for (i, param) in stmt.blocks[1].params.clone().into_iter().enumerate() {
+                    let wanted = self.sharding(param);
+                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(carried));
+                }
+                let wanted: Vec<Option<Sharding>> =
+                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
+                let cond = std::mem::take(&mut stmt.blocks[0]);
+                let body = std::mem::take(&mut stmt.blocks[1]);
+                self.trips = MANY_TRIPS;
+                let cond =
+                    self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
+                self.trips = MANY_TRIPS;
+                let body = self.block(body, wanted, false, carried);
+                stmt.blocks = vec![cond, body];
+                self.push(stmt);
+            }
+            Op::Branch(_) => {
+                self.whole_scalars(&mut stmt, 1);
+                let wanted: Vec<Option<Sharding>> =
+                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
+                let blocks = std::mem::take(&mut stmt.blocks);
+                let why = "both branches give this value in one layout";
+                stmt.blocks = blocks.into_iter().map(|block| self.block(block, wanted.clone(), true, why)).collect();
+                self.push(stmt);
+            }
+            Op::Manual(op) => {
+                let op = op.clone();
+                let mut body = std::mem::take(&mut stmt.blocks[0]);
+                for (i, (&param, input)) in body.params.iter().zip(&op.inputs).enumerate() {
+                    let wanted = outside(&op, input, &self.sharding(param));
+                    let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
+                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
+                }
+                let wanted = stmt.results.iter().zip(&op.outputs);
+                let wanted = wanted.map(|(&result, output)| Some(inside(output, &self.sharding(result)))).collect();
+                body = self.block(body, wanted, true, &format!("`{}` gives its result in this layout", op.name));
+                stmt.blocks = vec![body];
+                self.push(stmt);
+            }
+            // What is asked for is asked for already.
+            Op::Reshard(_) => {
+                if stmt.origin.reason.is_empty() {
+                    stmt.origin = stmt.origin.because(ASKED);
+                }
+                self.push(stmt);
+            }
+            _ => match window_of(&self.func, &stmt) {
+                Some(map) => self.window(stmt, &map),
+                None => self.ordinary(stmt),
+            },
+        }
+    }
+
+    /// Bounds and conditions are no sums.
+    fn whole_scalars(&mut self, stmt: &mut Stmt, count: usize) {
+        for i in 0..count {
+            let origin = stmt.origin.because("this scalar decides how the program goes on");
+            stmt.args[i] = self.laid_out(stmt.args[i], &Sharding::replicated(0), origin);
+        }
+    }
+
+    /// Values of which it costs less to bring them to another layout once than to let several windows of a block fetch what they lack.
+    fn shared_by_windows(&self, block: &Block) -> BTreeMap<Value, Sharding> {
+        let mut windows: BTreeMap<Value, Vec<(WindowMap, Value)>> = BTreeMap::new();
+        for stmt in &block.stmts {
+            if let Some(map) = window_of(&self.func, stmt) {
+                windows.entry(stmt.args[0]).or_default().push((map, stmt.results[0]));
+            }
+        }
+        windows.retain(|_, windows| windows.len() > 1);
+        let shared =
+            windows.into_iter().filter_map(|(value, windows)| Some((value, self.shared_layout(value, &windows)?)));
+        shared.collect()
+    }
+
+    fn shared_layout(&self, value: Value, windows: &[(WindowMap, Value)]) -> Option<Sharding> {
+        let ty = self.func.ty(value);
+        let from = &ty.sharding;
+        let layouts = || windows.iter().map(|(_, result)| &self.func.ty(*result).sharding).chain([from]);
+        if layouts().any(|layout| layout.has_frames() || !layout.unreduced.is_empty()) {
+            return None;
+        }
+        let mut to = from.clone();
+        for (dim, layout) in to.dims.iter_mut().enumerate() {
+            let wanted = &self.func.ty(windows[0].1).sharding.dims[dim];
+            let is_wanted = |(map, result): &(WindowMap, Value)| {
+                map.dims[dim].is_identity() && self.func.ty(*result).sharding.dims[dim] == *wanted
+            };
+            if windows.iter().all(is_wanted) {
+                layout.clone_from(wanted);
+            }
+        }
+        if to == *from || to.repeated_axis().is_some() {
+            return None;
+        }
+        let fetched = |from: &Sharding| -> Option<f64> {
+            windows.iter().map(|(map, result)| self.fetched(map, from, *result)).sum()
+        };
+        (self.planner.cost(&ty.array, from, &to) + fetched(&to)? < fetched(from)?).then_some(to)
+    }
+
+    /// What a window fetches of an operand that lies so: bytes, and the meeting.
+    fn fetched(&self, map: &WindowMap, from: &Sharding, result: Value) -> Option<f64> {
+        let ty = self.func.ty(result);
+        let reaches = Reaches::new(&map.dims, from, &ty.sharding, self.mesh)?;
+        let halos = reaches.halos();
+        let bytes =
+            halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
+        Some(if halos.is_empty() { 0.0 } else { exchange(bytes as f64) })
+    }
+
+    /// Devices fetch what they lack of a window, however operand and result lie.
+    fn window(&mut self, mut stmt: Stmt, map: &WindowMap) {
+        let (from, to) = (self.sharding(stmt.args[0]), self.sharding(stmt.results[0]));
+        let sums = kept_sums(&self.func, &stmt);
+        let whole = |layout: &Sharding| layout.clone().with_unreduced(sums, ReduceOp::Sum);
+        let (mut wanted, natural) = (whole(&from), whole(&to));
+        let shared = self.frames.last().and_then(|frame| frame.shared.get(&stmt.args[0]));
+        if let Some(shared) = shared {
+            wanted.dims.clone_from(&shared.dims);
+        } else if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
+            wanted.dims.clone_from(&to.dims);
+        }
+        let name = called(stmt.op.rules().name());
+        let why = match from.unreduced == sums {
+            true => format!("{name} needs this operand as {}", wanted.display(self.mesh)),
+            false => format!("{name} needs the whole sum"),
+        };
+        stmt.args[0] = self.laid_out(stmt.args[0], &wanted, stmt.origin.because(why));
+        let result = stmt.results[0];
+        if natural == to {
+            return self.push(stmt);
+        }
+        let ty = Type { sharding: natural, ..self.func.ty(result).clone() };
+        let made = self.new_value(ty, &stmt.origin, self.frames.len() - 1);
+        let origin = stmt.origin.because(format!("the result of {name} is wanted in another layout"));
+        stmt.results[0] = made;
+        self.push(stmt);
+        let after = self.moves(made, result, &origin, self.frames.len() - 1);
+        after.into_iter().for_each(|stmt| self.push(stmt));
+    }
+
+    fn ordinary(&mut self, mut stmt: Stmt) {
+        let projection = Projection::new(self.func.factors(&stmt));
+        let assignment = self.choose(&projection, &stmt);
+        let sums = kept_sums(&self.func, &stmt);
+        let name = called(stmt.op.rules().name());
+        let frames = self.frames_of(&projection, &stmt, &assignment);
+        for i in 0..projection.rule.operands.len() {
+            let ty = self.func.ty(stmt.args[i]);
+            let kept = ty.sharding.unreduced.intersect(sums);
+            let wanted = needed(&projection, (i, ty.shape()), &assignment, &frames, self.mesh);
+            let wanted = wanted.with_unreduced(kept, ReduceOp::Sum);
+            if ty.sharding == wanted {
+                continue;
+            }
+            let why = self.reason(&name, &projection, i, stmt.args[i], &wanted);
+            stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
+        }
+        let mut after = Vec::new();
+        for (i, dims) in projection.rule.results.iter().enumerate() {
+            let natural = natural(&projection, dims, &assignment, &frames, sums);
+            let wanted = stmt.results[i];
+            if self.func.ty(wanted).sharding == natural {
+                continue;
+            }
+            let why = if natural.unreduced.is_empty() {
+                format!("the result of {name} is wanted in another layout")
+            } else {
+                let axes = self.mesh.display_set(natural.unreduced);
+                match &stmt.op {
+                    Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
+                    Op::Diagonal(_) => format!("each device has a part of the diagonal along {axes}"),
+                    _ => format!("{name} {} over a dimension that is split over {axes}", combines(natural.combine)),
+                }
+            };
+            let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };
+            let depth = self.frames.len() - 1;
+            let made = self.new_value(ty, &stmt.origin, depth);
+            stmt.results[i] = made;
+            after.extend(self.moves(made, wanted, &stmt.origin.because(why), depth));
+        }
+        self.push(stmt);
+        after.into_iter().for_each(|stmt| self.push(stmt));
+    }
+
+    fn reason(&self, name: &str, projection: &Projection, operand: usize, value: Value, wanted: &Sharding) -> String {
+        let ty = self.func.ty(value);
+        if !ty.sharding.unreduced.minus(wanted.unreduced).is_empty() {
+            return format!("{name} needs the whole sum");
+        }
+        for (dim, factors) in projection.rule.operands[operand].iter().enumerate() {
+            let whole = factors.iter().any(|&factor| projection.rule.factors[factor].kind == FactorKind::Whole);
+            if whole && !ty.sharding.dims[dim].axes.is_empty() && wanted.dims[dim].axes.is_empty() {
+                return format!("{name} needs dimension {dim} whole");
+            }
+        }
+        format!("{name} needs this operand as {}", wanted.display(self.mesh))
+    }
+
+    /// One list of axes for each factor.
+    fn choose(&self, projection: &Projection, stmt: &Stmt) -> Assignment {
+        let tensors = self.tensors(projection, stmt);
+        if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
+            return agreed;
+        }
+        let stuck = if matches!(stmt.op, Op::Reshape(_)) { self.stuck(projection, stmt, &tensors) } else { Vec::new() };
+        let candidates: Vec<Vec<Vec<u8>>> =
+            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
+        let sums = kept_sums(&self.func, stmt);
+        let mut costs = Costs::new(self, projection, stmt, sums);
+        let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
+        if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
+            costs.cheapest_of_all(&candidates)
+        } else {
+            costs.cheapest_in_turn(&candidates)
+        }
+    }
+
+    /// The axes of dimensions that are split in a way that their factors cannot say. While such a reshape runs they may split something
+    /// else: two exchanges of parts of blocks can be cheaper than one gather.
+    fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<&[u8]> {
+        let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+        let values = stmt.args.iter().chain(&stmt.results);
+        let mut stuck: Vec<&[u8]> = Vec::new();
+        for ((dims, &value), lists) in rules.zip(values).zip(tensors) {
+            for (factors, dim) in dims.iter().zip(&self.func.ty(value).sharding.dims) {
+                let is_stuck = !dim.axes.is_empty() && factors.iter().any(|&factor| lists[factor].is_none());
+                if is_stuck && !stuck.contains(&dim.axes.as_slice()) {
+                    stuck.push(&dim.axes);
+                }
+            }
+        }
+        stuck
+    }
+
+    /// Per factor the blocks that it is cut into: those of a result or operand that is split as chosen.
+    fn frames_of(&self, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
+        frames_of(&self.func, projection, stmt, assignment)
+    }
+
+    /// Per tensor, operands first: the axes of each factor now, or as wanted.
+    fn tensors(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Option<&[u8]>>> {
+        let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+        let values = stmt.args.iter().chain(&stmt.results);
+        let tensors = rules.zip(values).map(|(dims, &value)| {
+            let layout = &self.func.ty(value).sharding;
+            projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh)
+        });
+        tensors.collect()
+    }
+}
+
+fn combines(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "sums",
+        ReduceOp::Product => "multiplies",
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => "reduces",
+    }
+}
+
+/// The layout outside of a region of a value that lies as `local` inside.
+fn outside(op: &ManualRegion, manual: &Sharding, local: &Sharding) -> Sharding {
+    let mut sharding = local.clone();
+    for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
+        dim.axes.splice(0..0, manual.axes.iter().copied());
+    }
+    let partial = manual.unreduced.intersect(op.axes);
+    sharding.with_unreduced(local.unreduced.union(partial), local.combine)
+}
+
+/// The layout inside of a region of a value that lies as `global` outside.
+fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
+    let mut sharding = global.clone();
+    for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
+        if dim.axes.starts_with(&manual.axes) {
+            dim.axes.drain(..manual.axes.len());
+        }
+    }
+    sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
+}
+
+/// The lists that tensors have for a factor, and all that these begin with; and with them what is `stuck` elsewhere.
+fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8]>>], stuck: &[&[u8]]) -> Vec<Vec<u8>> {
+    if projection.whole[factor] {
+        return vec![Vec::new()];
+    }
+    let mut lists: Vec<Vec<u8>> = Vec::new();
+    for axes in tensors.iter().filter_map(|lists| lists[factor]) {
+        for end in (1..=axes.len()).rev() {
+            if !lists.iter().any(|known| *known == axes[..end]) {
+                lists.push(axes[..end].to_vec());
+            }
+        }
+    }
+    lists.push(Vec::new());
+    for own in lists.clone() {
+        for axes in stuck.iter().filter(|axes| axes.iter().all(|axis| !own.contains(axis))) {
+            let joined = [own.as_slice(), axes].concat();
+            if !lists.contains(&joined) {
+                lists.push(joined);
+            }
+        }
+    }
+    lists
+}
+
+/// The assignment that all tensors have already, if they do and nothing is summed over devices.
+fn agreed(projection: &Projection, tensors: &[Vec<Option<&[u8]>>], mesh: &Mesh) -> Option<Assignment> {
+    let mut assignment = vec![Vec::new(); projection.rule.factors.len()];
+    let rules = projection.rule.operands.iter().chain(&projection.rule.results);
+    for (factor, agreed) in assignment.iter_mut().enumerate() {
+        let mut lists =
+            tensors.iter().zip(rules.clone()).filter(|(_, dims)| dims.iter().flatten().any(|&f| f == factor));
+        let first = lists.next().map_or(Some([].as_slice()), |(lists, _)| lists[factor])?;
+        if lists.any(|(lists, _)| lists[factor] != Some(first)) {
+            return None;
+        }
+        if matches!(projection.rule.factors[factor].kind, FactorKind::Reduce(_)) && !first.is_empty() {
+            return None;
+        }
+        *agreed = first.to_vec();
+    }
+    projection.is_valid(&assignment, mesh).then_some(assignment)
+}

@@ -1,0 +1,208 @@
+//! What it costs to run an op on blocks that are cut in one way or another, and which way is the cheapest.
+//!
+//! To price a way is to search how each operand and result gets where it is wanted. What each device lacks is a lower bound that takes no
+//! search, so ways are priced in the order of their bounds, and those that cannot win are not priced at all.
+
+use super::{BYTES_PER_OPERATION, Inserter};
+use spmdc_abi::ReduceOp;
+use spmdc_ir::layout::blocks::received;
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::projection::{Assignment, Projection};
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::{ArrayType, AxisSet};
+use spmdc_ir::program::Stmt;
+use spmdc_ir::program::local::{Frames, frames_of, natural, needed};
+use spmdc_ir::reshard::exchange;
+use std::collections::BTreeMap;
+
+/// What assignments cost, each tensor priced once for each layout.
+pub struct Costs<'a> {
+    inserter: &'a Inserter<'a>,
+    projection: &'a Projection,
+    stmt: &'a Stmt,
+    /// Per tensor, operands first, what bytes of it count: as often as they move.
+    weights: Vec<f64>,
+    /// How often the op runs.
+    trips: f64,
+    operations: u64,
+    /// What stays partial.
+    sums: AxisSet,
+    moves: Vec<Move<'a>>,
+    /// Of which number the moves are, by tensor and the layout that an assignment gives it.
+    known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), usize>,
+}
+
+/// A tensor that goes from one layout to another.
+struct Move<'a> {
+    array: &'a ArrayType,
+    from: Sharding,
+    to: Sharding,
+    /// What it costs at least.
+    bound: f64,
+    /// What it costs, once that is known.
+    cost: Option<f64>,
+}
+
+/// What becomes of a statement under an assignment.
+struct Way {
+    assignment: Assignment,
+    /// Its operations, as bytes.
+    work: f64,
+    /// One for each tensor.
+    moves: Vec<usize>,
+    /// What it costs at least.
+    bound: f64,
+}
+
+impl<'a> Costs<'a> {
+    pub fn new(inserter: &'a Inserter<'a>, projection: &'a Projection, stmt: &'a Stmt, sums: AxisSet) -> Costs<'a> {
+        let trips = inserter.weight(inserter.frames.len() - 1);
+        // An operand is moved where it is defined, however often the op runs.
+        let moved: Vec<usize> = stmt.args.iter().map(|&arg| inserter.reach(arg)).collect();
+        // What a loop would exchange alike in every trip leaves it (`hoist`).
+        let defined = moved.iter().copied().max();
+        let made = defined.filter(|_| !stmt.op.rules().has_effect()).map_or(trips, |depth| inserter.weight(depth));
+        let results = std::iter::repeat_n(made, stmt.results.len());
+        let weights = moved.into_iter().map(|depth| inserter.weight(depth)).chain(results).collect();
+        let operations = inserter.func.flops(stmt);
+        let (moves, known) = (Vec::new(), BTreeMap::new());
+        Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
+    }
+
+    /// The cheapest of all combinations of the candidates that each factor has.
+    pub fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
+        let chosen = |choice: &Vec<usize>| choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
+        let next = |choice: &Vec<usize>| {
+            let last = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len())?;
+            let mut choice = choice.clone();
+            choice[last] += 1;
+            choice[last + 1..].fill(0);
+            Some(choice)
+        };
+        let choices = std::iter::successors(Some(vec![0; candidates.len()]), next);
+        let best = self.cheapest(choices.map(|choice| chosen(&choice)), f64::INFINITY);
+        best.map_or_else(|| vec![Vec::new(); candidates.len()], |(_, assignment)| assignment)
+    }
+
+    /// One factor after the other, until none gets cheaper.
+    pub fn cheapest_in_turn(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
+        let whole: Assignment = vec![Vec::new(); candidates.len()];
+        let first = self.cheapest([whole.clone()].into_iter(), f64::INFINITY);
+        let (mut least, mut best) = first.unwrap_or((f64::INFINITY, whole));
+        loop {
+            let before = least;
+            for (factor, lists) in candidates.iter().enumerate() {
+                let with = |axes: &Vec<u8>| {
+                    let mut other = best.clone();
+                    other[factor].clone_from(axes);
+                    other
+                };
+                if let Some(found) = self.cheapest(lists.iter().map(with), least) {
+                    (least, best) = found;
+                }
+            }
+            if least >= before {
+                return best;
+            }
+        }
+    }
+
+    /// The cheapest of these, if it costs less than `least`: of several that cost the same the first.
+    fn cheapest(&mut self, assignments: impl Iterator<Item = Assignment>, least: f64) -> Option<(f64, Assignment)> {
+        let mut ways: Vec<(usize, Way)> = Vec::new();
+        for (number, assignment) in assignments.enumerate() {
+            if self.is_possible(&assignment) {
+                ways.push((number, self.way(assignment)));
+            }
+        }
+        ways.sort_by(|(i, a), (j, b)| a.bound.total_cmp(&b.bound).then(i.cmp(j)));
+        let mut best: Option<(f64, usize, Assignment)> = None;
+        for (number, way) in ways {
+            let is_better = |cost: f64| {
+                best.as_ref().map_or(cost < least, |&(least, first, _)| cost < least || cost == least && number < first)
+            };
+            if let Some(cost) = self.cost(&way, is_better) {
+                best = Some((cost, number, way.assignment));
+            }
+        }
+        best.map(|(cost, _, assignment)| (cost, assignment))
+    }
+
+    /// Whether the op can run on blocks that are cut so.
+    fn is_possible(&self, assignment: &Assignment) -> bool {
+        let factors = self.projection.rule.factors.iter().zip(assignment);
+        let mut reductions = factors.filter_map(|(factor, axes)| match factor.kind {
+            FactorKind::Reduce(op) if !axes.is_empty() => Some(op),
+            FactorKind::Reduce(_) | FactorKind::Pass | FactorKind::Window | FactorKind::Whole => None,
+        });
+        let combine = reductions.next();
+        !assignment.iter().flatten().any(|&axis| self.sums.contains(axis.into()))
+            && reductions.all(|op| Some(op) == combine)
+            && self.projection.is_valid(assignment, self.inserter.mesh)
+    }
+
+    fn way(&mut self, assignment: Assignment) -> Way {
+        let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
+        let work = self.operations as f64 / blocks as f64 * BYTES_PER_OPERATION * self.trips;
+        let frames = frames_of(&self.inserter.func, self.projection, self.stmt, &assignment);
+        let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &frames)).collect();
+        let mut way = Way { assignment, work, moves, bound: 0.0 };
+        way.bound = self.sum(&way);
+        way
+    }
+
+    /// What a way costs, as far as that is known: at least that. Always added in one order, so that a bound is none the less one for
+    /// being rounded.
+    fn sum(&self, way: &Way) -> f64 {
+        let moves = way.moves.iter().map(|&number| &self.moves[number]);
+        let weighted = moves.zip(&self.weights).map(|(m, weight)| m.cost.unwrap_or(m.bound) * weight);
+        weighted.fold(way.work, |sum, cost| sum + cost)
+    }
+
+    /// What a way costs, if that is still better once it is known.
+    fn cost(&mut self, way: &Way, is_better: impl Fn(f64) -> bool) -> Option<f64> {
+        let planner = &self.inserter.planner;
+        for &number in &way.moves {
+            if !is_better(self.sum(way)) {
+                return None;
+            }
+            let m = &mut self.moves[number];
+            m.cost.get_or_insert_with(|| planner.cost(m.array, &m.from, &m.to));
+        }
+        Some(self.sum(way)).filter(|&cost| is_better(cost))
+    }
+
+    /// Moving an operand to where the op needs it, or a result to where it is wanted.
+    fn of_tensor(&mut self, tensor: usize, assignment: &Assignment, frames: &Frames) -> usize {
+        let rule = &self.projection.rule;
+        let (func, mesh) = (&self.inserter.func, self.inserter.mesh);
+        let (from, to, value) = match tensor.checked_sub(self.stmt.args.len()) {
+            None => {
+                let value = self.stmt.args[tensor];
+                let from = func.ty(value).sharding.clone();
+                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, frames, mesh);
+                let kept = from.unreduced.intersect(self.sums);
+                (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
+            }
+            Some(result) => {
+                let value = self.stmt.results[result];
+                let made = natural(self.projection, &rule.results[result], assignment, frames, self.sums);
+                (made, func.ty(value).sharding.clone(), value)
+            }
+        };
+        let axes = if tensor < self.stmt.args.len() { &to } else { &from };
+        let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
+        let array = &func.ty(value).array;
+        *self.known.entry(key).or_insert_with(|| {
+            let (bound, cost) = match from.has_frames() || to.has_frames() {
+                true => match received(&array.shape, &from, &to, mesh) {
+                    0.0 => (0.0, Some(0.0)),
+                    elements => (0.0, Some(exchange(elements * array.dtype.size() as f64))),
+                },
+                false => (self.inserter.planner.bound(array, &from, &to), None),
+            };
+            self.moves.push(Move { array, from, to, bound, cost });
+            self.moves.len() - 1
+        })
+    }
+}

@@ -1,0 +1,755 @@
+//! Where partial sums are combined: where they arise, or behind ops that are linear in them.
+//!
+//! ```text
+//! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
+//! let s = x @ y; sum(s - s / 4)        `s` stays partial, one all_reduce of a number
+//! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
+//! ```
+//!
+//! A value that linear statements use and nobody else belongs to a graph of such statements. Going through a block, each
+//! statement learns what its result costs whole, and what in each partial layout that one of its operands can have: nothing for a
+//! sum over a split dimension, since it is that anyway; a free change for what is whole; else what moving it costs. The root of
+//! a graph is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
+//! happens inside, unless what it carries can be partial all the way round. Ties are combined at once.
+//!
+//! What several statements use is paid by each of them in part: `sum(s - s / 4)` combines the total, while of `s + a` and
+//! `s - b`, both needed whole, each pays half of `s` and would pay all of its own. Users that come to want it in different layouts
+//! get it whole: then all is priced anew without following that value.
+//!
+//! Addends over different axes, over X of `n` devices and over Y of `m`, of `B` bytes each, receive
+//!
+//! ```text
+//! combined each          2B(1-1/n) + 2B(1-1/m)
+//! as one sum over X, Y   2B(1-1/nm)                                    the addend over X counts on the first device of Y only
+//! scattered first        B(1-1/n)/m + B(1-1/m)/n + B(1-1/nm)           added where they are split over X and Y, then gathered
+//! ```
+//!
+//! Each row is less than the one above it: by 2B(1-1/n)(1-1/m), then by half of that. It takes more collectives, so for little
+//! arrays, or where nothing divides, the row above may win. Both are offered, and priced like all others.
+//!
+//! Then values that stay partial are typed so, and requests are put where a graph meets what is not: in front of operands that are
+//! whole, behind the root.
+//!
+//! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
+//! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
+
+use super::{BYTES_PER_OPERATION, Frame, Inserter, MANY_TRIPS};
+use spmdc_abi::ReduceOp;
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::projection::{Assignment, Projection};
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::ops::reshard::Reshard;
+use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::local::{frames_of, natural};
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::partial_sums::{Factor, passes_sums};
+use spmdc_ir::program::{Block, Stmt, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Partial layouts of a value that are looked at.
+const MAX_WAYS: usize = 6;
+
+/// After so many attempts values of several uses are not followed any more.
+const MAX_ATTEMPTS: usize = 3;
+
+/// What a value costs.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    whole: f64,
+    partial: Vec<Way>,
+    /// To have it whole, it is best computed in this layout first.
+    through: Option<Sharding>,
+}
+
+/// A partial layout that a value can have, or one in which partial sums are added once they are scattered.
+#[derive(Clone, Debug)]
+struct Way {
+    layout: Sharding,
+    cost: f64,
+    /// How the operands lie then; None for a sum of whole operands.
+    operands: Option<Vec<Sharding>>,
+}
+
+/// Types what stays partial, and puts requests around it.
+pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
+    depths(&body, 0, &mut inserter.depth);
+    inserter.enter(true, 1.0);
+    let mut apart = vec![false; inserter.func.values.len()];
+    let mut attempt = 1;
+    let (makers, held, linear, rounds) = loop {
+        let mut sums = Sums::new(&mut *inserter, &body, apart.clone());
+        sums.block(&body, Nodes::default());
+        let Sums { makers, held, linear, rounds, disputed, .. } = sums;
+        if disputed.is_empty() {
+            break (makers, held, linear, rounds);
+        }
+        attempt += 1;
+        disputed.iter().for_each(|value| apart[value.0 as usize] = true);
+        if attempt == MAX_ATTEMPTS {
+            apart.fill(true);
+        }
+    };
+    inserter.frames.pop();
+    for (&value, layout) in &held {
+        inserter.func.info_mut(value).ty.sharding = layout.clone();
+    }
+    Rewriter { inserter, makers, held, linear, rounds }.block(body)
+}
+
+/// The number of blocks around each value.
+fn depths(block: &Block, depth: usize, of: &mut [usize]) {
+    let results = block.stmts.iter().flat_map(|stmt| &stmt.results);
+    block.params.iter().chain(results).for_each(|value| of[value.0 as usize] = depth);
+    block.stmts.iter().flat_map(|stmt| &stmt.blocks).for_each(|inner| depths(inner, depth + 1, of));
+}
+
+impl Inserter<'_> {
+    /// What is asked from here on is asked about a block inside.
+    fn enter(&mut self, closed: bool, trips: f64) {
+        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared: BTreeMap::new() });
+    }
+}
+
+/// What is known of the values of a block.
+#[derive(Clone, Default)]
+struct Nodes {
+    of: BTreeMap<Value, Node>,
+    /// Of values that nobody uses but statements which may take them partial: for each use the position, or [`ROUND`].
+    consumers: BTreeMap<Value, Vec<usize>>,
+}
+
+/// In place of a statement: the value goes round in a loop.
+const ROUND: usize = usize::MAX;
+
+impl Nodes {
+    /// What an operand costs, if it may be partial.
+    fn child(&self, value: Value) -> Option<&Node> {
+        self.consumers.get(&value).and_then(|_| self.of.get(&value))
+    }
+}
+
+impl Node {
+    /// Of a carried value inside a loop that has it in one of these layouts already.
+    fn carried(layouts: impl Iterator<Item = Sharding>) -> Node {
+        let partial = layouts.map(|layout| Way { layout, cost: 0.0, operands: None }).collect();
+        Node { partial, ..Node::default() }
+    }
+
+    fn way(&self, layout: &Sharding) -> Option<&Way> {
+        self.partial.iter().find(|way| way.layout == *layout)
+    }
+
+    fn offer(&mut self, new: Way) {
+        match self.partial.iter().position(|way| way.layout == new.layout) {
+            Some(at) if new.cost < self.partial[at].cost => self.partial[at] = new,
+            Some(_) => {}
+            None if self.partial.len() < MAX_WAYS => self.partial.push(new),
+            None => {}
+        }
+    }
+}
+
+struct Sums<'a, 'b> {
+    inserter: &'a mut Inserter<'b>,
+    uses: Vec<u32>,
+    /// Values that are not followed unless they are used once.
+    apart: Vec<bool>,
+    /// The layouts that users of a value have decided to take it in.
+    asked: BTreeMap<Value, Vec<Sharding>>,
+    /// Values whose users decided differently.
+    disputed: Vec<Value>,
+    /// What is known of values as factors of partial sums.
+    constants: Vec<Factor>,
+    /// What every device can make for itself in any layout.
+    makers: BTreeMap<Value, Stmt>,
+    /// The layouts of all values that stay partial.
+    held: BTreeMap<Value, Sharding>,
+    /// By its result: the partial layout in which a linear statement is computed, and those of its operands.
+    linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
+    /// By the result of a loop: the partial layout in which it is carried.
+    rounds: BTreeMap<Value, Sharding>,
+}
+
+/// A loop's first operand that it carries, how often it is taken to run, and the first parameter of its body that it carries.
+fn loop_of(stmt: &Stmt) -> Option<(usize, f64, usize)> {
+    match &stmt.op {
+        Op::For(op) => Some((op.bounds(), op.trips().map_or(MANY_TRIPS, |trips| trips as f64), 1)),
+        Op::While(_) => Some((0, MANY_TRIPS, 0)),
+        _ => None,
+    }
+}
+
+/// What values cost.
+impl<'a, 'b> Sums<'a, 'b> {
+    fn new(inserter: &'a mut Inserter<'b>, body: &Block, apart: Vec<bool>) -> Sums<'a, 'b> {
+        let count = inserter.func.values.len();
+        let mut uses = vec![0; count];
+        body.each_use(&mut |value| uses[value.0 as usize] += 1);
+        let mut constants = vec![Factor::default(); count];
+        body.walk(&mut |stmt| {
+            if let [result] = stmt.results.as_slice() {
+                let operands: Vec<Factor> = stmt.args.iter().map(|arg| constants[arg.0 as usize]).collect();
+                constants[result.0 as usize] = Factor::of(&stmt.op, &operands);
+            }
+        });
+        let mut makers = BTreeMap::new();
+        body.walk(&mut |stmt| {
+            let are_numbers =
+                stmt.args.iter().all(|arg| makers.contains_key(arg) && inserter.func.ty(*arg).is_scalar());
+            if matches!(stmt.op, Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)) && are_numbers {
+                makers.insert(stmt.results[0], stmt.clone());
+            }
+        });
+        let (held, linear, rounds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (asked, disputed) = (BTreeMap::new(), Vec::new());
+        Sums { inserter, uses, apart, asked, disputed, constants, makers, held, linear, rounds }
+    }
+
+    fn layout(&self, value: Value) -> &Sharding {
+        &self.inserter.func.ty(value).sharding
+    }
+
+    fn cost(&self, value: Value, from: &Sharding, to: &Sharding) -> f64 {
+        let is_free = from.unreduced.is_empty() && self.makers.contains_key(&value);
+        if is_free { 0.0 } else { self.inserter.planner.cost(&self.inserter.func.ty(value).array, from, to) }
+    }
+
+    fn is_used_once(&self, value: Value) -> bool {
+        self.uses[value.0 as usize] == 1
+    }
+
+    /// What one of its users pays of what a value costs.
+    fn share(&self, value: Value) -> f64 {
+        1.0 / f64::from(self.uses[value.0 as usize].max(1))
+    }
+
+    /// What is partial has blocks of its own size.
+    fn has_frames(&self, stmt: &Stmt) -> bool {
+        stmt.args.iter().chain(&stmt.results).any(|&value| self.layout(value).has_frames())
+    }
+
+    /// The sets of operands that may be partial together while all others are whole.
+    fn sets(&self, stmt: &Stmt) -> Vec<Vec<usize>> {
+        let each = |first: usize| (first..stmt.args.len()).map(|at| vec![at]).collect::<Vec<_>>();
+        if let Some((bounds, ..)) = loop_of(stmt) {
+            return each(bounds);
+        }
+        let args = self.inserter.func.types(&stmt.args);
+        let mut sets = match &stmt.op {
+            // Products of partial operands repeat work.
+            Op::Einsum(_) | Op::Branch(_) | Op::Manual(_) => return Vec::new(),
+            _ if stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) => return Vec::new(),
+            _ => each(0),
+        };
+        if args.len() > 1 {
+            sets.push((0..args.len()).collect());
+        }
+        let partial = AxisSet::of(0);
+        sets.retain(|set| {
+            let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
+            let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
+            let factors: Vec<Factor> = stmt.args.iter().map(|arg| self.constants[arg.0 as usize]).collect();
+            passes_sums(&stmt.op, &args, &axes, &factors)
+        });
+        sets
+    }
+
+    /// What every value of the block costs.
+    fn learn(&mut self, block: &Block, nodes: &mut Nodes) {
+        let mut linear: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
+        for (position, stmt) in block.stmts.iter().enumerate() {
+            let operands: BTreeSet<usize> = self.sets(stmt).into_iter().flatten().collect();
+            operands.into_iter().for_each(|operand| linear.entry(stmt.args[operand]).or_default().push(position));
+        }
+        linear.retain(|value, positions| {
+            // What a loop carries is decided on behalf of one use.
+            let several = !self.apart[value.0 as usize] && !block.params.contains(value);
+            self.is_used_once(*value) || several && positions.len() == self.uses[value.0 as usize] as usize
+        });
+        nodes.consumers.extend(linear);
+        for stmt in &block.stmts {
+            match &stmt.op {
+                Op::For(_) | Op::While(_) => self.round(stmt, nodes),
+                Op::Branch(_) | Op::Manual(_) => {}
+                _ => {
+                    if let Some(node) = self.node(stmt, nodes) {
+                        nodes.of.insert(stmt.results[0], node);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the result of a statement that is linear or sums costs.
+    fn node(&self, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
+        let &[result] = stmt.results.as_slice() else { return None };
+        let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
+        let is_sum = matches!(&stmt.op, Op::Einsum(_)) || matches!(&stmt.op, Op::Reduce(op) if op.op == ReduceOp::Sum);
+        // Most sums meet nothing linear.
+        let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
+        if children.iter().all(Option::is_none) && !is_base {
+            return None;
+        }
+        let projection = Projection::new(self.inserter.func.factors(stmt));
+        let wanted = self.layout(result);
+        let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
+        let whole: f64 = whole.sum();
+        let mut node = Node { whole, ..Node::default() };
+        if is_sum && !self.has_frames(stmt) {
+            let assignment = self.inserter.choose(&projection, stmt);
+            let frames = frames_of(&self.inserter.func, &projection, stmt, &assignment);
+            let layout = natural(&projection, &projection.rule.results[0], &assignment, &frames, AxisSet::EMPTY);
+            if self.is_partial_sum(&layout) {
+                node.whole += self.cost(result, &layout, wanted);
+                node.offer(Way { layout, cost: whole, operands: None });
+            }
+        }
+        let own_work = self.work(stmt, wanted);
+        for set in &self.sets(stmt) {
+            let mut ways: Vec<(usize, Sharding)> = Vec::new();
+            for &at in set {
+                let child = children[at].map(|child| child.partial.as_slice()).unwrap_or_default();
+                ways.extend(child.iter().map(|way| (at, way.layout.clone())));
+            }
+            ways.extend(self.joint(&ways, stmt));
+            for (at, way) in ways {
+                let Some((layout, operands)) = self.through(&projection, set, at, &way) else { continue };
+                let needed = stmt.args.iter().zip(&children).zip(&operands);
+                let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to).0).sum();
+                let cost = moved + self.work(stmt, &layout) - own_work;
+                node.offer(Way { layout, cost, operands: Some(operands) });
+            }
+        }
+        self.settle(&mut node, result);
+        (!node.partial.is_empty()).then_some(node)
+    }
+
+    /// Where operands are partial over different axes: one sum over all of them, and a layout that is split over all of them.
+    fn joint(&self, ways: &[(usize, Sharding)], stmt: &Stmt) -> Vec<(usize, Sharding)> {
+        let ty = self.inserter.func.ty(stmt.results[0]);
+        let mut found = Vec::new();
+        for (i, (at, way)) in ways.iter().enumerate() {
+            for (other_at, other) in &ways[i + 1..] {
+                let is_alike = other_at == at || other.unreduced == way.unreduced || other.dims != way.dims;
+                let same_shape =
+                    [at, other_at].iter().all(|at| self.inserter.func.ty(stmt.args[**at]).array == ty.array);
+                if is_alike || !same_shape || !self.is_partial_sum(way) || !self.is_partial_sum(other) {
+                    continue;
+                }
+                let axes = way.unreduced.union(other.unreduced);
+                found.push((*at, way.clone().with_unreduced(axes, ReduceOp::Sum)));
+                let mut split = self.layout(stmt.results[0]).clone();
+                let more: Vec<u8> = axes.minus(split.used_axes()).iter().map(|axis| axis as u8).collect();
+                let block = |dim: usize| ty.shape()[dim] / self.inserter.mesh.size_of(&split.dims[dim].axes);
+                let divides = |&dim: &usize| block(dim).is_multiple_of(self.inserter.mesh.size_of(&more));
+                if let Some(dim) = (0..ty.rank()).rev().filter(divides).max_by_key(|&dim| block(dim))
+                    && !more.is_empty()
+                {
+                    split.dims[dim].axes.extend(more);
+                    found.push((*at, split));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether it is cheaper to have a value whole through one of its partial layouts.
+    fn settle(&self, node: &mut Node, value: Value) {
+        for way in &node.partial {
+            let cost = way.cost + self.cost(value, &way.layout, self.layout(value));
+            if cost < node.whole {
+                (node.whole, node.through) = (cost, Some(way.layout.clone()));
+            }
+        }
+    }
+
+    /// What the results of a loop cost: its body may add to what it carries while that is partial.
+    fn round(&mut self, stmt: &Stmt, nodes: &mut Nodes) {
+        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let mut inside = self.inside(stmt);
+        self.inserter.enter(false, trips);
+        self.learn(body, &mut inside);
+        let mut round = Nodes { consumers: inside.consumers.clone(), ..Nodes::default() };
+        for (&param, &next) in body.params[first..].iter().zip(&body.results) {
+            if let Some(node) = inside.child(next) {
+                round.of.insert(param, Node::carried(node.partial.iter().map(|way| way.layout.clone())));
+            }
+        }
+        if !round.of.is_empty() {
+            self.learn(body, &mut round);
+        }
+        self.inserter.frames.pop();
+        if round.of.is_empty() {
+            return;
+        }
+        for (i, &param) in body.params[first..].iter().enumerate() {
+            let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
+            let decides = matches!(stmt.op, Op::While(_)) && self.uses[stmt.blocks[0].params[i].0 as usize] > 0;
+            let framed = [init, result].into_iter().any(|value| self.layout(value).has_frames());
+            let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
+            let child = nodes.child(init);
+            let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
+            let mut node = Node { whole, ..Node::default() };
+            for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
+                if self.returns(body, &round, next, &way.layout, param) {
+                    let cost = trips * way.cost + self.operand(init, child, &way.layout).0;
+                    node.offer(Way { layout: way.layout.clone(), cost, operands: None });
+                }
+            }
+            self.settle(&mut node, result);
+            if !node.partial.is_empty() {
+                nodes.of.insert(result, node);
+            }
+        }
+    }
+
+    /// Whether a value in this layout is made of the parameter in the same one, or nobody reads the parameter.
+    fn returns(&self, body: &Block, nodes: &Nodes, value: Value, layout: &Sharding, param: Value) -> bool {
+        if self.uses[param.0 as usize] == 0 {
+            return true;
+        }
+        let mut at = vec![(value, layout.clone())];
+        while let Some((value, found)) = at.pop() {
+            if value == param {
+                return found == *layout && nodes.consumers.contains_key(&param);
+            }
+            let (Some(way), Some(maker)) = (
+                nodes.child(value).and_then(|node| node.way(&found)),
+                body.stmts.iter().find(|stmt| stmt.results.contains(&value)),
+            ) else {
+                continue;
+            };
+            if let Some((bounds, ..)) = loop_of(maker) {
+                let carried = maker.results.iter().zip(&maker.args[bounds..]).find(|(result, _)| **result == value);
+                at.extend(carried.map(|(_, &init)| (init, found)));
+            } else if let Some(operands) = &way.operands {
+                at.extend(maker.args.iter().copied().zip(operands.iter().cloned()));
+            }
+        }
+        false
+    }
+
+    /// What is known inside of a loop at first.
+    fn inside(&self, stmt: &Stmt) -> Nodes {
+        let mut nodes = Nodes::default();
+        if let (Some((bounds, ..)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) {
+            let nexts = body.results.iter().take(stmt.args.len() - bounds);
+            nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
+        }
+        nodes
+    }
+
+    /// Whether a value in this layout is a sum along auto axes.
+    fn is_partial_sum(&self, layout: &Sharding) -> bool {
+        let auto = self.inserter.mesh.of_kind(AxisKind::Auto);
+        !layout.unreduced.is_empty() && layout.combine == ReduceOp::Sum && layout.unreduced.is_subset_of(auto)
+    }
+
+    /// Where an operand is partial in this layout: the result's layout, and those of all operands.
+    fn through(
+        &self,
+        projection: &Projection,
+        set: &[usize],
+        at: usize,
+        layout: &Sharding,
+    ) -> Option<(Sharding, Vec<Sharding>)> {
+        let rule = &projection.rule;
+        let lists = projection.factors_of(&rule.operands[at], |dim| &layout.dims[dim].axes, self.inserter.mesh);
+        let assignment: Assignment = lists.into_iter().map(|axes| axes.unwrap_or_default().to_vec()).collect();
+        let is_used = assignment.iter().flatten().any(|&axis| layout.unreduced.contains(axis.into()));
+        let mut factors = rule.factors.iter().zip(&assignment);
+        let moves = factors.any(|(factor, axes)| factor.kind == FactorKind::Window && !axes.is_empty());
+        let axes = layout.dims.iter().map(|dim| &dim.axes);
+        let fits = projection.dims_of(&rule.operands[at], &assignment).iter().eq(axes)
+            && projection.is_valid(&assignment, self.inserter.mesh)
+            && !is_used
+            && !moves;
+        let operand = |(at, dims): (usize, &Vec<Vec<usize>>)| {
+            let axes = if set.contains(&at) { layout.unreduced } else { AxisSet::EMPTY };
+            Sharding::closed(projection.dims_of(dims, &assignment)).with_unreduced(axes, ReduceOp::Sum)
+        };
+        fits.then(|| {
+            let frames = vec![None; rule.factors.len()];
+            let result = natural(projection, &rule.results[0], &assignment, &frames, layout.unreduced);
+            (result, rule.operands.iter().enumerate().map(operand).collect())
+        })
+    }
+
+    /// What it costs to have an operand in a layout, and the layout in which it is made for that, if it stays partial.
+    fn operand<'n>(&self, value: Value, node: Option<&'n Node>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
+        let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
+        let share = self.share(value);
+        let mut best = (share * node.whole + self.cost(value, self.layout(value), to), None);
+        for way in &node.partial {
+            let cost = share * way.cost + self.cost(value, &way.layout, to);
+            if cost < best.0 || cost == best.0 && best.1.is_none() {
+                best = (cost, Some(&way.layout));
+            }
+        }
+        best
+    }
+
+    /// What computing takes on a device, as bytes.
+    fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
+        let blocks = self.inserter.mesh.size_of_set(result.used_axes());
+        self.inserter.func.flops(stmt) as f64 / blocks as f64 * BYTES_PER_OPERATION
+    }
+}
+
+/// Decisions, from the last statement to the first: who uses a value decides before who makes it.
+impl Sums<'_, '_> {
+    fn block(&mut self, block: &Block, mut nodes: Nodes) {
+        self.learn(block, &mut nodes);
+        for (position, stmt) in block.stmts.iter().enumerate().rev() {
+            match &stmt.op {
+                Op::For(_) | Op::While(_) => self.decide_round(stmt, position, &nodes),
+                Op::Branch(_) | Op::Manual(_) => {
+                    self.inserter.enter(true, 1.0);
+                    stmt.blocks.iter().for_each(|inner| self.block(inner, Nodes::default()));
+                    self.inserter.frames.pop();
+                }
+                _ => self.decide(stmt, position, &nodes),
+            }
+        }
+    }
+
+    /// The partial layout in which a value is to be computed, if it is.
+    fn target(&self, value: Value, nodes: &Nodes) -> Option<Sharding> {
+        self.held.get(&value).cloned().or_else(|| nodes.of.get(&value).and_then(|node| node.through.clone()))
+    }
+
+    /// An operand is to lie so; it stays partial if it is cheaper so.
+    fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &Nodes) {
+        if !nodes.consumers.get(&value).is_some_and(|positions| positions.contains(&position)) {
+            return;
+        }
+        let (_, made) = self.operand(value, nodes.of.get(&value), layout);
+        if let Some(made) = made {
+            self.asked.entry(value).or_default().push(made.clone());
+        }
+    }
+
+    /// What users of a value asked for, once all have decided.
+    fn agree(&mut self, value: Value) {
+        let Some(asked) = self.asked.remove(&value) else { return };
+        if asked.len() == self.uses[value.0 as usize] as usize && asked.iter().all(|layout| *layout == asked[0]) {
+            self.held.extend(asked.into_iter().next().map(|layout| (value, layout)));
+        } else {
+            self.disputed.push(value);
+        }
+    }
+
+    fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+        let &[result] = stmt.results.as_slice() else { return };
+        self.agree(result);
+        let Some(layout) = self.target(result, nodes) else { return };
+        let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
+        if let Some(operands) = way.and_then(|way| way.operands.clone()) {
+            let pairs = stmt.args.iter().zip(&operands);
+            pairs.for_each(|(&arg, layout)| self.hold(arg, layout, position, nodes));
+            self.linear.insert(result, (layout, operands));
+        }
+    }
+
+    fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let mut inside = self.inside(stmt);
+        for (i, &param) in body.params[first..].iter().enumerate() {
+            self.agree(stmt.results[i]);
+            let Some(layout) = self.target(stmt.results[i], nodes) else { continue };
+            self.hold(stmt.args[bounds + i], &layout, position, nodes);
+            self.rounds.insert(stmt.results[i], layout.clone());
+            self.held.insert(body.results[i], layout.clone());
+            inside.of.insert(param, Node::carried(std::iter::once(layout)));
+        }
+        self.inserter.enter(false, trips);
+        self.block(body, inside);
+        if first == 0 {
+            self.block(&stmt.blocks[0], Nodes::default());
+        }
+        self.inserter.frames.pop();
+    }
+}
+
+struct Rewriter<'a, 'b> {
+    inserter: &'a mut Inserter<'b>,
+    makers: BTreeMap<Value, Stmt>,
+    held: BTreeMap<Value, Sharding>,
+    linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
+    rounds: BTreeMap<Value, Sharding>,
+}
+
+impl Rewriter<'_, '_> {
+    fn block(&mut self, mut block: Block) -> Block {
+        let mut stmts = Vec::new();
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            let mut after = Vec::new();
+            if let Some((bounds, _, first)) = loop_of(&stmt) {
+                for i in 0..stmt.args.len() - bounds {
+                    let Some(layout) = self.rounds.remove(&stmt.results[i]) else { continue };
+                    stmt.args[bounds + i] = self.operand(stmt.args[bounds + i], &layout, &stmt.origin, &mut stmts);
+                    for block in &stmt.blocks {
+                        let param = block.params[first + i];
+                        self.inserter.func.info_mut(param).ty.sharding = layout.clone();
+                    }
+                    self.result(&mut stmt, i, layout, &mut after);
+                }
+            } else if let Some((layout, operands)) = stmt.results.first().and_then(|first| self.linear.remove(first)) {
+                for (arg, layout) in stmt.args.iter_mut().zip(&operands) {
+                    *arg = self.operand(*arg, layout, &stmt.origin, &mut stmts);
+                }
+                self.result(&mut stmt, 0, layout, &mut after);
+            }
+            stmt.blocks = std::mem::take(&mut stmt.blocks).into_iter().map(|inner| self.block(inner)).collect();
+            stmts.push(stmt);
+            stmts.append(&mut after);
+        }
+        block.stmts = stmts;
+        block
+    }
+
+    /// The value in this layout, in front of what needs it so.
+    fn operand(&mut self, value: Value, layout: &Sharding, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
+        let ty = self.inserter.func.ty(value).clone();
+        if ty.sharding == *layout {
+            return value;
+        }
+        let whole = layout.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum);
+        if let Some(maker) = self.makers.get(&value)
+            && ty.sharding != whole
+        {
+            let copy = self.inserter.new_value(Type { sharding: whole, ..ty.clone() }, &maker.origin, 0);
+            stmts.push(Stmt { results: vec![copy], ..maker.clone() });
+            return self.operand(copy, layout, origin, stmts);
+        }
+        let origin = origin.because("this is added to partial sums");
+        let made = self.inserter.new_value(Type { sharding: layout.clone(), ..ty }, &origin, 0);
+        let op = Reshard::request(layout.clone()).into();
+        stmts.push(Stmt { op, args: vec![value], results: vec![made], blocks: Vec::new(), origin });
+        made
+    }
+
+    /// A result is made in this layout, and is brought to the one that is wanted.
+    fn result(&mut self, stmt: &mut Stmt, i: usize, layout: Sharding, after: &mut Vec<Stmt>) {
+        let wanted = stmt.results[i];
+        if self.held.get(&wanted) == Some(&layout) {
+            return;
+        }
+        let axes = self.inserter.mesh.display_set(layout.unreduced);
+        let behind = match stmt.blocks.is_empty() {
+            true => called(stmt.op.rules().name()),
+            false => "the loop".to_string(),
+        };
+        let origin = stmt.origin.because(match layout.unreduced.is_empty() {
+            true => format!("sums over different axes are added in parts, which are joined behind {behind}"),
+            false => format!("partial sums over {axes} are combined once, behind {behind}"),
+        });
+        let ty = Type { sharding: layout, ..self.inserter.func.ty(wanted).clone() };
+        let made = self.inserter.new_value(ty, &stmt.origin, 0);
+        stmt.results[i] = made;
+        let op = Reshard::request(self.inserter.sharding(wanted)).into();
+        after.push(Stmt { op, args: vec![made], results: vec![wanted], blocks: Vec::new(), origin });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+    use spmdc_compiler::report::plan::collectives;
+    use spmdc_ir::program::Stage;
+
+    /// The collectives of a function on X = 2, Y = 4: kind, trips, bytes.
+    fn plan(function: &str) -> Vec<String> {
+        let source = format!("mesh (X = 2, Y = 4);\n{function}");
+        let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let compilation = compile(&set, &Options::default()).unwrap();
+        let found = collectives(compilation.stage(Stage::Partitioned).unwrap());
+        let trips = |trips: Option<u64>| trips.map_or("?".to_string(), |trips| trips.to_string());
+        found.iter().map(|c| format!("{} {}x{}", c.kind.name(), trips(c.trips), c.bytes)).collect()
+    }
+
+    #[test]
+    fn sums_of_sums_are_combined_once() {
+        let products = |result: &str| {
+            plan(&format!("fn main(x: f32[8, 16@Y], y: f32[16@Y, 8], z: f32[16@Y, 8], s: f32) {{ {result} }}"))
+        };
+        assert_eq!(products("x @ y + x @ z"), ["all_reduce 1x256"]);
+        assert_eq!(products("0.5 * (x @ y) - (x @ z).T / 3"), ["all_reduce 1x256"]);
+        assert_eq!(products("reshard(x @ y + x @ z, P(Y, _))"), ["reduce_scatter 1x256"]);
+        assert_eq!(products("x @ y + x @ z * 0.5 + 1"), ["all_reduce 1x256"]);
+        // A total is smaller than what is summed up.
+        assert_eq!(products("sum(x @ y)"), ["all_reduce 1x4"]);
+        // Not linear, or linear with a number that may be infinite.
+        assert_eq!(products("exp(x @ y) + x @ z").len(), 2);
+        assert_eq!(products("s * (x @ y) + x @ z").len(), 2);
+        // Parts of a sum may be larger than the sum, and too large when they are scaled.
+        assert_eq!(products("2 * (x @ y) + x @ z").len(), 2);
+        assert_eq!(products("(x @ y) / 0.5 + x @ z").len(), 2);
+        // A list of numbers is known, and what is made of one; integers wrap.
+        assert_eq!(products("flip([1, -0.5], axis=0) * (x @ y)[:, :2] + (x @ z)[:, :2]"), ["all_reduce 1x64"]);
+        assert_eq!(products("[1, 2] * (x @ y)[:, :2] + (x @ z)[:, :2]").len(), 2);
+        assert_eq!(products("i32(s) * sum(i32(x), axis=1) + sum(i32(z), axis=0)"), ["all_reduce 1x32"]);
+        // Needed whole for itself, too.
+        assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
+    }
+
+    #[test]
+    fn a_sum_of_several_users_is_combined_where_it_is_small() {
+        let products = |result: &str| {
+            let body = format!("{{ let s = x @ y; {result} }}");
+            plan(&format!("fn main(x: f32[8, 16@Y], y: f32[16@Y, 8], a: f32[8, 8], b: f32[8, 8]) {body}"))
+        };
+        assert_eq!(products("sum(s + s - s / 4)"), ["all_reduce 1x4"]);
+        assert_eq!(products("exp((s + s)[:2])"), ["all_reduce 1x64"]);
+        assert_eq!(products("let t = s.T - a; sum(t + t / 2 - s)"), ["all_reduce 1x4"]);
+        // Each user wants little.
+        assert_eq!(products("(sum(s + a), sum(s.T - b, axis=0))"), ["all_reduce 1x4", "all_reduce 1x32"]);
+        // One user wants all of it: the others take it from there.
+        assert_eq!(products("let t = s + a; let u = s - b; t * u"), ["all_reduce 1x256"]);
+        assert_eq!(products("(sum(s + a), s - b)"), ["all_reduce 1x256"]);
+        assert_eq!(products("(sum(s + a), exp(s))"), ["all_reduce 1x256"]);
+    }
+
+    #[test]
+    fn sums_over_different_axes_are_added_in_parts() {
+        let sums =
+            |sizes: &str, result: &str| plan(&format!("fn main(a: f32[8@X, {sizes}], b: f32[16@Y, {sizes}]) {result}"));
+        let added = "{ exp(sum(a, axis=0) + sum(b, axis=0)) }";
+        assert_eq!(sums("16, 8", added), ["reduce_scatter 1x128", "reduce_scatter 1x256", "all_gather 1x64"]);
+        // Nothing divides by eight.
+        assert_eq!(sums("63, 9", added), ["all_reduce 1x2268"]);
+        assert_eq!(sums("16, 8", "{ sum(sum(a, axis=0) - 0.5 * sum(b, axis=0)) }"), ["all_reduce 1x4"]);
+    }
+
+    #[test]
+    fn what_a_loop_adds_up_is_combined_behind_it() {
+        let gradients = |body: &str| {
+            plan(&format!(
+                "fn main(x: f32[6, 8@X, 16], d: f32[6, 8@X, 4]) {{ let mut g = zeros(f32[16, 4]); {body} g }}"
+            ))
+        };
+        let step = "g = g + x[i].T @ d[i];";
+        assert_eq!(gradients(&format!("for i in 0..6 {{ {step} }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients(&format!("for k in 0..3 {{ for i in 0..6 {{ {step} }} }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients(&format!("let mut i = 0; while i < 6 {{ {step} i = i + 1; }}")), ["all_reduce 1x256"]);
+        assert_eq!(gradients("for i in 0..6 { g = 0.9 * g + 0.1 * (x[i].T @ d[i]); }"), ["all_reduce 1x256"]);
+        assert_eq!(gradients("for i in 0..6 { g = tanh(g + x[i].T @ d[i]); }"), ["all_reduce 6x256"]);
+        let until = "let mut i = 0; while g[0, 0] < 6 { g = g + x[i].T @ d[i]; i = i + 1; }";
+        assert!(gradients(until).contains(&"all_reduce ?x256".to_string()));
+    }
+
+    #[test]
+    fn a_target_that_is_split_along_the_axis_gets_its_part() {
+        let source = "fn main(x: f32[6, 8@X, 16], d: f32[6, 8@X, 4]) -> f32[16@X, 4] {
+            let mut g = zeros(f32[16, 4]);
+            for i in 0..6 { g = g + x[i].T @ d[i]; }
+            reshard(g, P(X, _))
+        }";
+        assert_eq!(plan(source), ["reduce_scatter 1x256"]);
+    }
+}

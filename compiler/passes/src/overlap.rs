@@ -1,0 +1,241 @@
+//! Puts work that nobody waits for between what a collective takes and the collective.
+//!
+//! ```text
+//! let v1 = einsum("ik,kj->ij", x, w);            let v1 = einsum("ik,kj->ij", x, w);
+//! let v2 = all_reduce(v1, P(_,_));               let v3 = einsum("ik,kj->ij", y, w);
+//! let v3 = einsum("ik,kj->ij", y, w);     =>     let v2 = all_reduce(v1, P(_,_));
+//! let v4 = v2 * v3;                              let v4 = v2 * v3;
+//! ```
+//!
+//! A device says that it has come to a collective as soon as its operand is there, and waits for the others where the collective
+//! stands (`plan_memory`): what lies between runs meanwhile. So a collective moves to its first user, and if that comes at once,
+//! one piece of later work that does not need it moves before it. Neither is worth much memory: a collective stays where holding
+//! its operand instead of its result would take more than [`HELD`], and so does work with larger results.
+//!
+//! Statements with an effect stay in order; nothing moves that may stop the program, nor into a loop or branch or out of one.
+
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+
+/// Bytes per device that may be held longer for one collective.
+const HELD: usize = 256 * 1024;
+
+/// How many statements behind a collective's first user are looked at.
+const WINDOW: usize = 32;
+
+/// Reorders the statements of every block. The module stays at its stage.
+pub fn overlap(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let mut maker = vec![usize::MAX; module.func.values.len()];
+    reorder(&mut body, &module.func, &module.mesh, &mut maker);
+    module.func.body = body;
+    module
+}
+
+fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
+    for stmt in &mut block.stmts {
+        stmt.blocks.iter_mut().for_each(|inner| reorder(inner, func, mesh, maker));
+    }
+    if !block.stmts.iter().any(|stmt| func.collective(stmt, mesh).is_some()) {
+        return;
+    }
+    let order = Order::new(block, func, mesh, maker).run();
+    let mut stmts: Vec<Option<Stmt>> = std::mem::take(&mut block.stmts).into_iter().map(Some).collect();
+    block.stmts = order.into_iter().filter_map(|at| stmts[at].take()).collect();
+}
+
+/// The new order of a block's statements, by their old positions.
+struct Order<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    stmts: &'a [Stmt],
+    /// For each statement those of this block that it needs, or must not pass.
+    needs: Vec<Vec<usize>>,
+    placed: Vec<bool>,
+    order: Vec<usize>,
+}
+
+impl<'a> Order<'a> {
+    /// `maker` has a place for each value, and may contain anything about those of other blocks that lie beside this one.
+    fn new(block: &'a Block, func: &'a Func, mesh: &'a Mesh, maker: &mut [usize]) -> Order<'a> {
+        let stmts = block.stmts.as_slice();
+        for (at, stmt) in stmts.iter().enumerate() {
+            stmt.results.iter().for_each(|result| maker[result.0 as usize] = at);
+        }
+        let mut effect = None;
+        let needs = stmts.iter().enumerate().map(|(at, stmt)| {
+            let mut needs = Vec::new();
+            let mut need = |value: Value| {
+                let of = maker[value.0 as usize];
+                // Values of blocks within this one, and of those around it, have other makers.
+                if of < at && stmts[of].results.contains(&value) && !needs.contains(&of) {
+                    needs.push(of);
+                }
+            };
+            stmt.args.iter().for_each(|&arg| need(arg));
+            stmt.blocks.iter().for_each(|inner| inner.each_use(&mut need));
+            if is_fixed(stmt) {
+                needs.extend(effect.replace(at));
+            }
+            needs
+        });
+        let needs = needs.collect();
+        Order { func, mesh, stmts, needs, placed: vec![false; stmts.len()], order: Vec::with_capacity(stmts.len()) }
+    }
+
+    fn run(mut self) -> Vec<usize> {
+        let mut waiting = Vec::new();
+        for at in 0..self.stmts.len() {
+            if self.placed[at] {
+                continue;
+            }
+            if self.may_wait(at) {
+                waiting.push(at);
+                continue;
+            }
+            if self.needs[at].iter().any(|&need| !self.placed[need]) {
+                let work = self.independent(at);
+                work.into_iter().for_each(|work| self.place(work));
+            }
+            self.place(at);
+        }
+        waiting.into_iter().for_each(|at| self.place(at));
+        self.order
+    }
+
+    fn place(&mut self, at: usize) {
+        if self.placed[at] {
+            return;
+        }
+        self.placed[at] = true;
+        for need in self.needs[at].clone() {
+            self.place(need);
+        }
+        self.order.push(at);
+    }
+
+    fn communicates(&self, stmt: &Stmt) -> bool {
+        self.func.collective(stmt, self.mesh).is_some()
+    }
+
+    fn bytes(&self, values: &[Value]) -> usize {
+        values.iter().map(|&value| self.func.ty(value).block_bytes(self.mesh)).sum()
+    }
+
+    /// A collective that may stand later.
+    fn may_wait(&self, at: usize) -> bool {
+        let stmt = &self.stmts[at];
+        !is_fixed(stmt) && self.communicates(stmt) && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD
+    }
+
+    /// The next piece of work that needs no collective which is waiting now, with what it needs itself.
+    fn independent(&self, user: usize) -> Vec<usize> {
+        let end = self.stmts.len().min(user + 1 + WINDOW);
+        (user + 1..end).filter(|&at| self.is_worthwhile(at)).find_map(|at| self.movable(at, user)).unwrap_or_default()
+    }
+
+    fn is_worthwhile(&self, at: usize) -> bool {
+        let stmt = &self.stmts[at];
+        let [result] = stmt.results.as_slice() else { return false };
+        if self.placed[at] || stmt.op.rules().is_pointwise() {
+            return false;
+        }
+        let ty = self.func.ty(*result);
+        let blocks = self.mesh.size_of_set(ty.distinct_axes()).max(1) as u64;
+        self.func.flops(stmt) / blocks >= self.mesh.machine.overlapped_operations
+    }
+
+    /// The statement and what it needs, in order, if all of this may stand before `user`.
+    fn movable(&self, at: usize, user: usize) -> Option<Vec<usize>> {
+        let mut found = vec![at];
+        let mut next = 0;
+        while let Some(&at) = found.get(next) {
+            next += 1;
+            let stmt = &self.stmts[at];
+            let may_stop = stmt.op.rules().is_pointwise()
+                && stmt.results.iter().any(|&result| self.func.ty(result).dtype().is_integer());
+            if is_fixed(stmt) || may_stop || self.communicates(stmt) {
+                return None;
+            }
+            for &need in self.needs[at].iter().filter(|&&need| !self.placed[need]) {
+                if need <= user {
+                    return None;
+                }
+                if !found.contains(&need) {
+                    found.push(need);
+                }
+            }
+        }
+        found.sort_unstable();
+        let held: usize = found.iter().map(|&at| self.bytes(&self.stmts[at].results)).sum();
+        (held <= HELD).then_some(found)
+    }
+}
+
+/// What stays in order: what has an effect, and what may hold something that does.
+fn is_fixed(stmt: &Stmt) -> bool {
+    !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+    use spmdc_ir::program::{Block, Stage};
+
+    /// The statements of a function on X = 4 that are products, collectives or prints.
+    fn order(body: &str) -> String {
+        let source = format!(
+            "mesh (X = 4);\nfn main(x: f32[64, 64@X], w: f32[64@X, 64], y: f32[64, 64], n: i32[64, 64], z: f32[512, 512]) {{ {body} }}"
+        );
+        let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let compilation = compile(&set, &Options::default()).unwrap();
+        fn names(block: &Block) -> Vec<&'static str> {
+            let mut found = Vec::new();
+            for stmt in &block.stmts {
+                match stmt.op.rules().name() {
+                    name @ ("einsum" | "all_reduce" | "all_gather" | "print" | "reduce_scatter") => found.push(name),
+                    "for" => {
+                        found.push("for");
+                        found.extend(stmt.blocks.iter().flat_map(names));
+                    }
+                    _ => {}
+                }
+            }
+            found
+        }
+        names(&compilation.stage(Stage::Optimized).unwrap().func.body).join(" ")
+    }
+
+    #[test]
+    fn work_that_does_not_need_a_sum_comes_before_it() {
+        assert_eq!(order("let a = x @ w; let b = y @ y; tanh(a) * b"), "einsum einsum all_reduce");
+        // Though a user comes first.
+        assert_eq!(order("let a = tanh(x @ w); let b = y @ y; a * b"), "einsum einsum all_reduce");
+        assert_eq!(order("let a = tanh(x @ w); let b = a @ y; a * b"), "einsum all_reduce einsum");
+        assert_eq!(
+            order("for i in 0..3 { print(\"{}\", i); } let a = tanh(x @ w); a * (y @ y)"),
+            "for print einsum einsum all_reduce"
+        );
+    }
+
+    #[test]
+    fn what_is_printed_stays_in_order() {
+        assert_eq!(
+            order("let a = x @ w; print(\"{}\", a); print(\"b\"); a * (y @ y)"),
+            "einsum einsum all_reduce print print"
+        );
+        // A division may stop the program, after the print.
+        assert_eq!(
+            order("let a = x @ w; print(\"{}\", a[0, 0]); a * (f32(n // n) @ y)").split(' ').next_back(),
+            Some("einsum")
+        );
+    }
+
+    #[test]
+    fn little_memory_is_held_for_it() {
+        assert_eq!(order("let a = tanh(x @ w); a[0, 0] * (z @ z)"), "einsum all_reduce einsum");
+    }
+}

@@ -1,0 +1,117 @@
+//! Replaces every request for a layout by the steps that make it.
+//!
+//! ```text
+//! let h: f32[8,16] = reshard(v7, P(_,_));        // v7: f32[8,16]{U:Y}
+//! =>
+//! let h: f32[8,16] = all_reduce(v7, P(_,_));
+//! ```
+//!
+//! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
+//! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
+
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reshard::Step;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::reshard::{Planner, Plans};
+use std::collections::BTreeMap;
+
+/// Makes all communication explicit. The module is at stage `partitioned` afterwards.
+pub fn partition(module: Module, plans: &Plans) -> Module {
+    let Module { mesh, mut func, .. } = module;
+    let mut body = std::mem::take(&mut func.body);
+    let mut uses = vec![0; func.values.len()];
+    body.each_use(&mut |value| uses[value.0 as usize] += 1);
+    let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
+    let mut sums = BTreeMap::new();
+    join_requests(&mut body, &func, &uses, &mut replaced, &mut sums);
+    body.each_use_mut(&mut |value| *value = replaced[value.0 as usize]);
+
+    let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
+    let planner = Planner::new(&mesh, plans);
+    expand(&mut body, &mut func, &planner, &sums, &mut replaced);
+    func.body = body;
+    Module { stage: Stage::Partitioned, mesh, func }
+}
+
+fn is_request(stmt: &Stmt) -> bool {
+    matches!(&stmt.op, Op::Reshard(op) if matches!(op.step, Step::Request | Step::Pin))
+}
+
+/// Drops requests that serve one other request in the same block only. Values with a name of the user's stay. Where a dropped request
+/// completed a sum, `sums` keeps why that had to be done: the other one does it now.
+fn join_requests(
+    block: &mut Block,
+    func: &Func,
+    uses: &[u32],
+    replaced: &mut [Value],
+    sums: &mut BTreeMap<Value, Origin>,
+) {
+    let mut asked_again = vec![false; uses.len()];
+    for stmt in block.stmts.iter().filter(|stmt| is_request(stmt)) {
+        asked_again[stmt.args[0].0 as usize] = true;
+    }
+    for stmt in &mut block.stmts {
+        stmt.blocks.iter_mut().for_each(|inner| join_requests(inner, func, uses, replaced, sums));
+    }
+    block.stmts.retain(|stmt| {
+        let serves_one = |result: Value| {
+            uses[result.0 as usize] == 1 && asked_again[result.0 as usize] && func.info(result).name.is_none()
+        };
+        let joined = is_request(stmt) && serves_one(stmt.results[0]);
+        if joined {
+            let from = replaced[stmt.args[0].0 as usize];
+            replaced[stmt.results[0].0 as usize] = from;
+            if !func.ty(from).sharding.unreduced.minus(func.ty(stmt.results[0]).sharding.unreduced).is_empty() {
+                sums.entry(from).or_insert_with(|| stmt.origin.clone());
+            }
+        }
+        !joined
+    });
+}
+
+fn expand(
+    block: &mut Block,
+    func: &mut Func,
+    planner: &Planner<'_>,
+    sums: &BTreeMap<Value, Origin>,
+    replaced: &mut [Value],
+) {
+    let mut stmts = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
+        if !is_request(&stmt) {
+            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, planner, sums, replaced));
+            stmts.push(stmt);
+            continue;
+        }
+        let (from, to) = (stmt.args[0], stmt.results[0]);
+        if let Some(sum) = sums.get(&from) {
+            stmt.origin = sum.clone();
+        }
+        let goal = func.ty(to).clone();
+        let plan = planner.plan(&goal.array, &func.ty(from).sharding, &goal.sharding);
+        let steps = &plan.steps;
+        if steps.is_empty() {
+            replaced[to.0 as usize] = from;
+            let (name, named) = (func.info(to).name.clone(), func.info(to).named);
+            let info = func.info_mut(from);
+            if info.name.is_none() {
+                (info.name, info.named) = (name, named);
+            }
+            continue;
+        }
+        let last = steps.len() - 1;
+        let mut at = from;
+        for (i, step) in steps.iter().cloned().enumerate() {
+            let ty = Type { sharding: step.to.clone(), ..goal.clone() };
+            let next = if i == last { to } else { func.new_value(ty, stmt.origin.clone()) };
+            let origin = stmt.origin.clone();
+            stmts.push(Stmt { op: step.into(), args: vec![at], results: vec![next], blocks: Vec::new(), origin });
+            at = next;
+        }
+    }
+    block.results.iter_mut().for_each(|result| *result = replaced[result.0 as usize]);
+    block.stmts = stmts;
+}

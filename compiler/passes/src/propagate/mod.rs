@@ -1,0 +1,486 @@
+//! Decides every sharding on `auto` axes, from those that the program gives.
+//!
+//! ```text
+//! fn main(x: f32[8@X,16], w) -> f32 {                       fn main(x: f32[8@X,16], w: f32[16,4]) -> f32 {
+//!   let h = x @ w;        // h: f32[8@?,4@?]        =>        let h = x @ w;        // h: f32[8@X,4]
+//! ```
+//!
+//! What is given: closed dimensions of parameters, of annotations (`pin`) and of `reshard`; and all `explicit` axes, which the
+//! types have already. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point:
+//! first through ops that only carry, then through all factors that pass, then through all; in the end reshapes whose blocks do not
+//! fit take the axes elsewhere. Values of one data flow (what a loop carries, the results of branches) take part in steps of their own.
+//!
+//! Axes are only ever added, in program order, so the result does not depend on chance. Where order alone decides, the program can
+//! be laid out by other [`Choices`], too, and the pipeline takes what communicates least; so it does with axes cut in parts (`refine.rs`).
+//! Afterwards no dimension is open; the operands of an op may still disagree.
+
+mod provenance;
+pub mod refine;
+mod step;
+
+pub use provenance::{Link, Provenance};
+
+use refine::Cuts;
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::factors::{FactorKind, Factors};
+use spmdc_ir::layout::mesh::{AxisKind, Mesh};
+use spmdc_ir::layout::projection::Projection;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reshard::Step;
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+pub use step::{ANNOTATION, Choices};
+use step::{Cause, Dim, Node, Slot};
+
+/// In bytes of the whole array: values in loops that are no larger may stay whole ([`Choices::small_whole`]).
+const SMALL: usize = 4096;
+
+/// What came of propagation.
+pub struct Propagated {
+    /// At stage `propagated`.
+    pub module: Module,
+    /// Where each axis came from.
+    pub provenance: Provenance,
+    /// Where other choices would have mattered.
+    pub open: Choices,
+    /// Where an axis could be cut for a reshape to pass its parts on.
+    pub cuts: Vec<Cuts>,
+}
+
+/// Layouts of parameters and results that are decided already.
+#[derive(Clone, Debug)]
+pub struct Borders {
+    pub params: Vec<Sharding>,
+    pub results: Vec<Sharding>,
+}
+
+/// Decides all shardings.
+pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
+    copy_per_use(&mut module.func);
+    let mut graph = Graph::new(&module, chosen);
+    if let Some(Borders { params, results }) = borders {
+        let Block { params: values, results: last, .. } = &module.func.body;
+        for (&value, sharding) in values.iter().zip(params).chain(last.iter().zip(results)) {
+            graph.fix(value, sharding);
+        }
+    }
+    graph.settle(&module.mesh);
+    graph.open.small_whole = graph.small.iter().any(|&slot| graph.slots[slot].is_split_further());
+    let cuts = graph.cuts(&module.mesh);
+    for (index, info) in module.func.values.iter_mut().enumerate() {
+        let Some(slot) = graph.slot_of[index] else { continue };
+        for (dim, decided) in info.ty.sharding.dims.iter_mut().zip(&graph.slots[slot].dims) {
+            dim.axes = decided.axes.clone();
+            dim.open = false;
+        }
+    }
+    even_borders(&mut module);
+    let Func { body, values, .. } = &mut module.func;
+    body.walk_mut(&mut |stmt| {
+        if let Op::Reshard(op) = &mut stmt.op {
+            op.to = values[stmt.results[0].0 as usize].ty.sharding.clone();
+        }
+    });
+    module.stage = Stage::Propagated;
+    Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open, cuts }
+}
+
+/// Where axes spread.
+enum Edge {
+    Op(Node),
+    /// An operand or result of a `manual` region, outside and inside: outside, each dimension is split over `manual` first.
+    Border {
+        slots: [usize; 2],
+        manual: Vec<Vec<u8>>,
+        span: Span,
+    },
+}
+
+impl Edge {
+    fn slots(&self) -> &[usize] {
+        match self {
+            Edge::Op(node) => &node.slots,
+            Edge::Border { slots, .. } => slots,
+        }
+    }
+}
+
+struct Graph {
+    slots: Vec<Slot>,
+    /// For each value that the program defines; values that must end equal have one slot.
+    slot_of: Vec<Option<usize>>,
+    edges: Vec<Edge>,
+    chosen: Choices,
+    open: Choices,
+    /// How many loops are around what is being read; none if one of them runs an unknown number of times.
+    loops: Option<u32>,
+    /// The small values in loops.
+    small: Vec<usize>,
+    /// How often an edge has changed something.
+    changes: usize,
+    /// For each slot the number of the last change around it.
+    changed: Vec<usize>,
+    /// For each edge the number of the last change before it had nothing to do.
+    settled: Vec<Option<usize>>,
+}
+
+impl Graph {
+    fn new(module: &Module, chosen: Choices) -> Graph {
+        let func = &module.func;
+        let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
+        let (changes, changed, settled) = (0, Vec::new(), Vec::new());
+        let (open, small) = (Choices::NONE, Vec::new());
+        let mut graph = Graph { slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
+        let auto = module.mesh.of_kind(AxisKind::Auto);
+        for &param in &func.body.params {
+            graph.define(func, param, auto);
+            let slot = graph.slot(param);
+            pin(&mut graph.slots[slot], func.ty(param));
+        }
+        graph.block(func, &func.body, auto);
+        let mut uses = vec![0; func.values.len()];
+        func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
+        graph.pin_operands(func, &func.body, &uses);
+        graph
+    }
+
+    fn slot(&self, value: Value) -> usize {
+        self.slot_of[value.0 as usize].expect("values are defined before they are used")
+    }
+
+    fn define(&mut self, func: &Func, value: Value, auto: AxisSet) {
+        let ty = func.ty(value);
+        let dims = ty.shape().iter().zip(&ty.sharding.dims);
+        let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
+        let bytes = ty.array.len() * ty.dtype().size();
+        let is_small = self.loops > Some(0) && bytes <= SMALL && ty.rank() > 0;
+        let stays_whole = is_small && self.chosen.small_whole;
+        let allowed = if stays_whole { AxisSet::EMPTY } else { auto.minus(ty.sharding.unreduced) };
+        self.small.extend(is_small.then_some(self.slots.len()));
+        self.slots.push(Slot { dims, bytes, allowed, causes: Vec::new() });
+        self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
+    }
+
+    /// A value has this layout, whatever the program says.
+    fn fix(&mut self, value: Value, sharding: &Sharding) {
+        let slot = self.slot(value);
+        for (dim, sharding) in self.slots[slot].dims.iter_mut().zip(&sharding.dims) {
+            (dim.axes, dim.pinned) = (sharding.axes.clone(), true);
+        }
+    }
+
+    /// `value` is laid out as `other`, always.
+    fn share(&mut self, value: Value, other: Value) {
+        self.slot_of[value.0 as usize] = Some(self.slot(other));
+    }
+
+    fn block(&mut self, func: &Func, block: &Block, auto: AxisSet) {
+        for stmt in &block.stmts {
+            self.stmt(func, stmt, auto);
+        }
+    }
+
+    fn stmt(&mut self, func: &Func, stmt: &Stmt, auto: AxisSet) {
+        match &stmt.op {
+            Op::For(op) => {
+                let carries = &stmt.args[op.bounds()..];
+                let body = &stmt.blocks[0];
+                // Where nobody knows how often devices would meet, that decides nothing.
+                let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
+                let loops = std::mem::replace(&mut self.loops, inside);
+                body.params.iter().for_each(|&param| self.define(func, param, auto));
+                self.block(func, body, auto);
+                self.loops = loops;
+                for (i, &carry) in carries.iter().enumerate() {
+                    let param = body.params[i + 1];
+                    self.share(stmt.results[i], param);
+                    self.flow(func, &[carry, body.results[i]], param, false, stmt);
+                }
+                for i in carries.len()..stmt.results.len() {
+                    self.define(func, stmt.results[i], auto);
+                    let stacked = self.slot(stmt.results[i]);
+                    if let Some(trips) = self.slots[stacked].dims.first_mut() {
+                        trips.pinned = true;
+                    }
+                    self.flow(func, &[body.results[i]], stmt.results[i], true, stmt);
+                }
+            }
+            Op::While(_) => {
+                let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+                let loops = std::mem::take(&mut self.loops);
+                body.params.iter().for_each(|&param| self.define(func, param, auto));
+                for (i, &param) in body.params.iter().enumerate() {
+                    self.share(cond.params[i], param);
+                    self.share(stmt.results[i], param);
+                }
+                self.block(func, cond, auto);
+                self.block(func, body, auto);
+                self.loops = loops;
+                for (i, &param) in body.params.iter().enumerate() {
+                    self.flow(func, &[stmt.args[i], body.results[i]], param, false, stmt);
+                }
+            }
+            Op::Branch(_) => {
+                stmt.blocks.iter().for_each(|block| self.block(func, block, auto));
+                for (i, &result) in stmt.results.iter().enumerate() {
+                    self.define(func, result, auto);
+                    let sources: Vec<Value> = stmt.blocks.iter().map(|block| block.results[i]).collect();
+                    self.flow(func, &sources, result, false, stmt);
+                }
+            }
+            Op::Manual(op) => {
+                let body = &stmt.blocks[0];
+                let inside = auto.minus(op.axes);
+                // What `manual` code says is not for the compiler to change.
+                let loops = std::mem::take(&mut self.loops);
+                for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
+                    self.define(func, param, inside);
+                    self.border(arg, param, input, stmt.origin.span);
+                }
+                self.block(func, body, inside);
+                for ((&result, &local), output) in stmt.results.iter().zip(&body.results).zip(&op.outputs) {
+                    self.define(func, result, inside);
+                    let slot = self.slot(result);
+                    for (dim, manual) in self.slots[slot].dims.iter_mut().zip(&output.dims) {
+                        if !dim.axes.starts_with(&manual.axes) {
+                            dim.axes = manual.axes.clone();
+                        }
+                        dim.first = manual.axes.len();
+                    }
+                    self.border(result, local, output, stmt.origin.span);
+                }
+                self.loops = loops;
+            }
+            Op::Reshard(op) => {
+                self.define(func, stmt.results[0], auto);
+                if matches!(op.step, Step::Pin | Step::Request) {
+                    let slot = self.slot(stmt.results[0]);
+                    pin(&mut self.slots[slot], func.ty(stmt.results[0]));
+                }
+                self.op(func, stmt);
+            }
+            _ => {
+                stmt.results.iter().for_each(|&result| self.define(func, result, auto));
+                self.op(func, stmt);
+            }
+        }
+    }
+
+    /// The edge of an ordinary op.
+    fn op(&mut self, func: &Func, stmt: &Stmt) {
+        let projection = Projection::new(func.factors(stmt));
+        let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
+        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        self.edges.push(Edge::Op(Node { projection, slots, span, op }));
+    }
+
+    /// Data flows from each of `sources` into `target`, which may have one dimension more in front.
+    fn flow(&mut self, func: &Func, sources: &[Value], target: Value, stacked: bool, stmt: &Stmt) {
+        let shape = func.ty(target).shape();
+        let mut rule = Factors::new();
+        let whole = |dim| if stacked && dim == 0 { FactorKind::Whole } else { FactorKind::Pass };
+        let dims: Vec<Vec<usize>> =
+            shape.iter().enumerate().map(|(dim, &size)| vec![rule.add(size, whole(dim))]).collect();
+        rule.operands = vec![dims[usize::from(stacked)..].to_vec(); sources.len()];
+        rule.results.push(dims);
+        let slots = sources.iter().chain([&target]).map(|&value| self.slot(value)).collect();
+        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
+    }
+
+    fn border(&mut self, outside: Value, inside: Value, manual: &Sharding, span: Span) {
+        let manual = manual.dims.iter().map(|dim| dim.axes.clone()).collect();
+        self.edges.push(Edge::Border { slots: [outside, inside].map(|value| self.slot(value)), manual, span });
+    }
+
+    /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
+    fn pin_operands(&mut self, func: &Func, block: &Block, uses: &[u32]) {
+        let mut plain = vec![false; func.values.len()];
+        for stmt in &block.stmts {
+            if let Op::Reshard(op) = &stmt.op
+                && matches!(op.step, Step::Pin | Step::Request)
+                && plain[stmt.args[0].0 as usize]
+                && uses[stmt.args[0].0 as usize] == 1
+                && op.to.unreduced.is_empty()
+            {
+                let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
+                let cause = Cause { from: result, span: stmt.origin.span, op: ANNOTATION };
+                let (operand, result) = self.two(operand, result);
+                // Axes that types decide stay as they are.
+                let decided = |slot: &Slot| -> Vec<Vec<u8>> {
+                    let fixed = |axis: &&u8| !slot.allowed.contains(**axis as usize);
+                    slot.dims.iter().map(|dim| dim.axes.iter().filter(fixed).copied().collect()).collect()
+                };
+                if decided(operand) == decided(result) {
+                    operand.dims.clone_from(&result.dims);
+                    operand.causes.extend(result.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| (axis, cause)));
+                }
+            }
+            let structural = matches!(stmt.op, Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_));
+            if !structural && !matches!(stmt.op, Op::Reshard(_)) {
+                stmt.results.iter().for_each(|result| plain[result.0 as usize] = true);
+            }
+            stmt.blocks.iter().for_each(|block| self.pin_operands(func, block, uses));
+        }
+    }
+
+    /// Two different slots, the first one to be changed.
+    fn two(&mut self, a: usize, b: usize) -> (&mut Slot, &Slot) {
+        let (low, high) = self.slots.split_at_mut(a.max(b));
+        if a < b { (&mut low[a], &high[0]) } else { (&mut high[0], &low[b]) }
+    }
+
+    fn settle(&mut self, mesh: &Mesh) {
+        self.changed = vec![0; self.slots.len()];
+        for stage in [step::Stage::Carry, step::Stage::Pass, step::Stage::All] {
+            self.settled = vec![None; self.edges.len()];
+            self.settle_stage(mesh, stage);
+        }
+        // Each on its own: what one gives may already be all that another needs.
+        for edge in 0..self.edges.len() {
+            if let Edge::Op(node) = &self.edges[edge]
+                && (node.exchange(&mut self.slots, mesh)
+                    || node.pass_on(&mut self.slots, mesh, self.chosen, &mut self.open))
+            {
+                self.note(edge);
+                self.settle_stage(mesh, step::Stage::All);
+            }
+        }
+    }
+
+    fn settle_stage(&mut self, mesh: &Mesh, stage: step::Stage) {
+        loop {
+            let before = self.changes;
+            let edges = 0..self.edges.len();
+            edges.clone().chain(edges.rev()).for_each(|edge| self.step(edge, mesh, stage));
+            if self.changes == before {
+                break;
+            }
+        }
+    }
+
+    /// One step, unless nothing has changed around the edge since it had nothing to do.
+    fn step(&mut self, edge: usize, mesh: &Mesh, stage: step::Stage) {
+        let same = |settled| self.edges[edge].slots().iter().all(|&slot| self.changed[slot] <= settled);
+        if self.settled[edge].is_some_and(same) {
+            return;
+        }
+        let slots = &mut self.slots;
+        let changed = match &self.edges[edge] {
+            Edge::Op(node) => node.step(slots, mesh, stage, self.chosen, &mut self.open),
+            Edge::Border { slots: border, manual, span } => cross(slots, *border, manual, *span, mesh),
+        };
+        match changed {
+            true => self.note(edge),
+            false => self.settled[edge] = Some(self.changes),
+        }
+    }
+
+    /// An edge has changed something.
+    fn note(&mut self, edge: usize) {
+        self.changes += 1;
+        self.edges[edge].slots().iter().for_each(|&slot| self.changed[slot] = self.changes);
+    }
+}
+
+/// Dimensions that the type closes stay as they are.
+fn pin(slot: &mut Slot, ty: &Type) {
+    for (dim, sharding) in slot.dims.iter_mut().zip(&ty.sharding.dims) {
+        dim.pinned = !sharding.open;
+    }
+}
+
+/// Axes pass the border of a `manual` region where the manual axes stand first.
+fn cross(slots: &mut [Slot], [outside, inside]: [usize; 2], manual: &[Vec<u8>], span: Span, mesh: &Mesh) -> bool {
+    let mut changed = false;
+    let cause = |from| Cause { from, span, op: "manual" };
+    for (dim, manual) in manual.iter().enumerate() {
+        let local = slots[inside].dims[dim].size;
+        // Blocks of blocks are those of the whole array only where they are even.
+        let even = |axes: &[u8]| manual.is_empty() || local.is_multiple_of(mesh.size_of(axes));
+        let given: AxisSet = manual.iter().map(|&axis| axis as usize).collect();
+        let mut wanted = manual.clone();
+        wanted.extend(&slots[inside].dims[dim].axes);
+        if even(&slots[inside].dims[dim].axes) {
+            changed |= slots[outside].extend(dim, &wanted, given, cause(inside), mesh);
+        }
+        if let Some(rest) = slots[outside].dims[dim].axes.strip_prefix(manual.as_slice()) {
+            let rest = rest.to_vec();
+            if even(&rest) {
+                changed |= slots[inside].extend(dim, &rest, AxisSet::EMPTY, cause(outside), mesh);
+            }
+        }
+    }
+    changed
+}
+
+/// Takes away axes at the borders of `manual` regions where blocks of blocks would not be those of the whole array.
+fn even_borders(module: &mut Module) {
+    let Module { mesh, func, .. } = module;
+    let mut uneven = Vec::new();
+    func.body.walk(&mut |stmt| {
+        let Op::Manual(op) = &stmt.op else { return };
+        let body = &stmt.blocks[0];
+        let borders = op.inputs.iter().zip(body.params.iter().map(|param| (param, param)));
+        let outputs = op.outputs.iter().zip(body.results.iter().zip(&stmt.results));
+        for (manual, (inside, changed)) in borders.chain(outputs) {
+            for (dim, manual) in manual.dims.iter().enumerate() {
+                let axes = &func.ty(*changed).sharding.dims[dim].axes;
+                // Seen from outside, the manual axes come first.
+                let kept = if inside == changed { 0 } else { manual.axes.len() };
+                let more = axes.get(kept..).unwrap_or_default();
+                if !manual.axes.is_empty() && !func.ty(*inside).shape()[dim].is_multiple_of(mesh.size_of(more)) {
+                    uneven.push((*changed, dim, kept));
+                }
+            }
+        }
+    });
+    for (value, dim, kept) in uneven {
+        func.info_mut(value).ty.sharding.dims[dim].axes.truncate(kept);
+    }
+}
+
+/// What has no operands is made anew for each use, so that each use can have it laid out as it likes.
+fn copy_per_use(func: &mut Func) {
+    // A copy of a large literal is no cheaper than moving it, and it lies whole on every device anyway.
+    let mut makers: Vec<Option<Stmt>> = vec![None; func.values.len()];
+    func.body.walk(&mut |stmt| {
+        let free = stmt.args.is_empty() && stmt.blocks.is_empty() && !stmt.op.rules().has_effect();
+        if let ([result], true, false) = (stmt.results.as_slice(), free, matches!(stmt.op, Op::Constant(_)))
+            && func.ty(*result).rank() > 0
+        {
+            makers[result.0 as usize] = Some(stmt.clone());
+        }
+    });
+    if makers.iter().all(Option::is_none) {
+        return;
+    }
+    let mut used = vec![false; makers.len()];
+    let mut copies: Vec<Vec<Stmt>> = vec![Vec::new(); makers.len()];
+    let mut body = std::mem::take(&mut func.body);
+    body.each_use_mut(&mut |value| {
+        let index = value.0 as usize;
+        let Some(maker) = makers.get(index).and_then(Option::as_ref) else { return };
+        if std::mem::replace(&mut used[index], true) {
+            let (ty, origin) = (func.ty(*value).clone(), func.info(*value).origin.clone());
+            let copy = func.new_value(ty, origin);
+            copies[index].push(Stmt { results: vec![copy], ..maker.clone() });
+            *value = copy;
+        }
+    });
+    place(&mut body, &mut copies);
+    func.body = body;
+}
+
+/// Puts the copies behind the statements that they are copies of.
+fn place(block: &mut Block, copies: &mut [Vec<Stmt>]) {
+    let mut stmts = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks.iter_mut().for_each(|inner| place(inner, copies));
+        let made = stmt.results.first().and_then(|result| copies.get_mut(result.0 as usize)).map(std::mem::take);
+        stmts.push(stmt);
+        stmts.extend(made.into_iter().flatten());
+    }
+    block.stmts = stmts;
+}

@@ -1,0 +1,230 @@
+//! The same program on a mesh in which axes are cut into parts.
+//!
+//! ```text
+//! mesh (Y = 8);                                     mesh (Y_0 = 2, Y_1 = 4);
+//! fn main(x: f32[16@Y,4]) { reshape(x, (2, 8, 4)) }   =>   x: f32[16@(Y_0,Y_1),4]; the reshape: f32[2@Y_0,8@Y_1,4]
+//! ```
+//!
+//! Parts stand where the axis stood, major to minor, so every device has the number and the blocks that it had. All that follows
+//! takes parts for what they are: axes.
+
+use super::{Borders, Edge, Graph};
+use spmdc_ir::layout::mesh::MAX_AXES;
+use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh, Part};
+use spmdc_ir::layout::parts::Parts;
+use spmdc_ir::layout::sharding::DimSharding;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::is_builtin;
+use spmdc_ir::program::{Func, Module, Stmt, Value};
+use std::collections::BTreeMap;
+
+/// Of axes, by position, how many of their blocks are one of the part in front: 8 devices cut at 2 are 2 groups of 4.
+pub type Cuts = BTreeMap<u8, Vec<usize>>;
+
+/// Cuts of both, as far as they can be made together.
+pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
+    let mut all = a.clone();
+    for (&axis, more) in b {
+        let cuts = all.entry(axis).or_default();
+        cuts.extend(more);
+        cuts.sort_unstable();
+        let mut last = 1;
+        cuts.retain(|&cut| {
+            let fits = cut != last && cut % last == 0;
+            last = if fits { cut } else { last };
+            fits
+        });
+    }
+    all
+}
+
+/// A program whose axes are cut.
+pub struct Refined {
+    pub module: Module,
+    parts: Parts,
+    /// For each part, its axis, and how many parts of the size of all before it would make that.
+    origins: Vec<(u8, usize)>,
+}
+
+impl Refined {
+    /// None where the program prints something of axes that parts cannot say, or a cut does not divide.
+    pub fn new(module: &Module, cuts: &Cuts) -> Option<Refined> {
+        let mesh = &module.mesh;
+        let (mut axes, mut parts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+        for (position, axis) in mesh.axes.iter().enumerate() {
+            let mut sizes = Vec::new();
+            let mut before = 1;
+            let cuts = cuts.get(&(position as u8)).map_or(&[][..], Vec::as_slice);
+            parts.push((axes.len()..=axes.len() + cuts.len()).map(|part| part as u8).collect());
+            for &cut in cuts.iter().chain([&axis.size]) {
+                if cut % before != 0 {
+                    return None;
+                }
+                origins.push((position as u8, before));
+                sizes.push(cut / before);
+                before = cut;
+            }
+            axes.extend(axes_of(axis, &sizes, module));
+        }
+        let are_whole = mesh.axes.iter().all(|axis| axis.part.is_none());
+        let are_ours = cuts.keys().all(|&axis| mesh.axes[axis as usize].kind == AxisKind::Auto);
+        if !are_whole || !are_ours || axes.len() > MAX_AXES || prints_places(&module.func) {
+            return None;
+        }
+        let mut refined = Refined { module: module.clone(), parts: Parts(parts), origins };
+        let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
+        func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
+        func.body.walk_mut(&mut |stmt| stmt.op.rules_mut().name_parts(&refined.parts));
+        refined.module.func = func;
+        refined.module.mesh.axes = axes;
+        Some(refined)
+    }
+
+    /// Layouts for parameters and results: those that propagation finds in parts where they are over whole axes, else those that it found
+    /// without parts.
+    pub fn borders(&self, whole: &Module, parts: &Module) -> Borders {
+        let mesh = &parts.mesh;
+        let is_whole = |dim: &DimSharding| {
+            mesh.wholes(&dim.axes).iter().all(|(_, axes)| axes.len() > 1 || mesh.axes[axes[0] as usize].part.is_none())
+        };
+        let layout = |(value, cut): (&Value, &Value)| {
+            let found = &parts.func.ty(*cut).sharding;
+            match found.dims.iter().all(is_whole) {
+                true => found.clone(),
+                false => self.parts.sharding(&whole.func.ty(*value).sharding),
+            }
+        };
+        let all = |values: &[Value], cut: &[Value]| values.iter().zip(cut).map(layout).collect();
+        let (whole, parts) = (&whole.func.body, &parts.func.body);
+        Borders { params: all(&whole.params, &parts.params), results: all(&whole.results, &parts.results) }
+    }
+
+    /// For each axis, the one that it is a part of.
+    pub fn wholes(&self) -> Vec<u8> {
+        self.origins.iter().map(|(axis, _)| *axis).collect()
+    }
+
+    /// For each axis, itself.
+    pub fn same(&self) -> Vec<u8> {
+        (0..self.module.mesh.axes.len() as u8).collect()
+    }
+
+    /// Cuts of parts as cuts of what they are parts of.
+    pub fn of_wholes(&self, cuts: &Cuts) -> Cuts {
+        let mut found = Cuts::new();
+        for (&part, cuts) in cuts {
+            let (axis, before) = self.origins[part as usize];
+            let cuts = cuts.iter().map(|cut| cut * before).collect();
+            found = both(&found, &BTreeMap::from([(axis, cuts)]));
+        }
+        found
+    }
+
+    fn cut_type(&self, ty: &mut Type) {
+        ty.sharding = self.parts.sharding(&ty.sharding);
+        ty.varying = self.parts.set(ty.varying);
+    }
+}
+
+/// An axis in parts of these sizes; itself where there is one.
+fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
+    if sizes.len() == 1 {
+        return vec![axis.clone()];
+    }
+    let params = module.func.params.iter().map(|param| param.name.split('.').next().unwrap_or_default());
+    let mut taken = params.chain([module.func.name.as_str()]).collect::<Vec<_>>();
+    taken.extend(module.mesh.axes.iter().map(|axis| axis.name.as_str()));
+    let mut between = "_".to_string();
+    let name = |between: &str, at: usize| format!("{}{between}{at}", axis.name);
+    while (0..sizes.len()).any(|at| taken.contains(&name(&between, at).as_str()) || is_builtin(&name(&between, at))) {
+        between.push('_');
+    }
+    let part = |at| Some(Part { of: axis.name.clone(), at, count: sizes.len() });
+    let parts = sizes.iter().enumerate();
+    parts.map(|(at, &size)| Axis { name: name(&between, at), size, kind: axis.kind, part: part(at) }).collect()
+}
+
+/// Whether the text that a program prints speaks of coordinates: for what varies, it does.
+fn prints_places(func: &Func) -> bool {
+    let mut found = false;
+    func.body.walk(&mut |Stmt { op, args, .. }| {
+        found |= matches!(op, Op::Print(_) | Op::Assert(_)) && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
+    });
+    found
+}
+
+impl Graph {
+    /// Where axes would have to be cut for the dimensions of ops to be split as others of theirs are.
+    pub(super) fn cuts(&self, mesh: &Mesh) -> Vec<Cuts> {
+        let mut found: Vec<Cuts> = Vec::new();
+        for edge in &self.edges {
+            let Edge::Op(node) = edge else { continue };
+            let rule = &node.projection.rule;
+            for (tensor, &slot) in rule.operands.iter().chain(&rule.results).zip(&node.slots) {
+                for (factors, dim) in tensor.iter().zip(&self.slots[slot].dims) {
+                    let cuts = node.projection.cuts(factors, &dim.axes, mesh);
+                    let cuts = cuts.filter(|(axis, _)| mesh.axes[*axis as usize].kind == AxisKind::Auto);
+                    let cuts = cuts.map(|(axis, cuts)| BTreeMap::from([(axis, cuts)]));
+                    found.extend(cuts.filter(|cuts| !found.contains(cuts)));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::testing::typed;
+    use spmdc_ir::print;
+
+    fn refined(text: &str, cuts: &[(u8, &[usize])]) -> Option<Refined> {
+        let cuts = cuts.iter().map(|(axis, cuts)| (*axis, cuts.to_vec())).collect();
+        Refined::new(&typed(text), &cuts)
+    }
+
+    #[test]
+    fn parts_stand_where_the_axis_stood() {
+        let text = "mesh (X = 2, Y = 12, Z = 2);\nfn main(x: f32[24@(Z, Y), 8@X]) { x }";
+        let refined = refined(text, &[(1, &[2, 6])]).unwrap();
+        let dump = print::module(&refined.module);
+        assert!(dump.contains("mesh (X = 2, Y_0 = 2, Y_1 = 3, Y_2 = 2, Z = 2);"), "{dump}");
+        assert!(dump.contains("x: f32[24@(Z,Y_0,Y_1,Y_2),8@X]"), "{dump}");
+        let (mesh, x) = (&refined.module.mesh, refined.module.func.ty(refined.module.func.body.params[0]));
+        assert_eq!((x.display(mesh).as_str(), mesh.whole()), ("f32[24@(Z,Y),8@X]", typed(text).mesh));
+        assert_eq!((mesh.names(&[2, 3]), mesh.names(&[1, 3, 2])), (vec!["Y_1", "Y_2"], vec!["Y_0", "Y_2", "Y_1"]));
+        assert_eq!(refined.of_wholes(&Cuts::from([(2, vec![3])])), Cuts::from([(1, vec![6])]));
+    }
+
+    #[test]
+    fn names_are_new_ones() {
+        let text = "mesh (Y = 4, Y_1 = 2);\nfn main(Y__0: f32[8@Y]) { Y__0 }";
+        let dump = print::module(&refined(text, &[(0, &[2])]).unwrap().module);
+        assert!(dump.contains("mesh (Y___0 = 2, Y___1 = 2, Y_1 = 2);"), "{dump}");
+    }
+
+    #[test]
+    fn explicit_axes_and_printed_places_are_not_cut() {
+        let cut = |text: &str| refined(text, &[(0, &[2])]).is_some();
+        assert!(cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { reshard(x, P(_)) }"));
+        assert!(cut("mesh (Y = 4, X: explicit = 2);\nfn main(x: f32[8@Y], y: f32[4@X]) { outer(x, y, out=P(Y, _)) }"));
+        assert!(!cut("mesh (Y: explicit = 4);\nfn main(x: f32[8@Y]) { x }"));
+        assert!(cut("mesh (Y = 4);\nfn main(x: f32[8@Y]) { show_sharding(x); x }"));
+        let manual = |body: &str| {
+            format!("mesh (Y = 4);\nmanual fn f(x: f32[8@Y]) {{ {body} }}\nfn main(x: f32[8@Y]) {{ f(x) }}")
+        };
+        assert!(cut(&manual("psum(x * f32(axis_index(Y)), Y)")));
+        assert!(!cut(&manual("print(x); psum(x, Y)")));
+        assert!(!cut("mesh (Y = 5);\nfn main(x: f32[8@Y]) { x }"));
+    }
+
+    #[test]
+    fn cuts_join_where_they_divide() {
+        let cuts = |a: &[usize], b: &[usize]| both(&Cuts::from([(0, a.to_vec())]), &Cuts::from([(0, b.to_vec())]));
+        assert_eq!(cuts(&[4], &[2]), Cuts::from([(0, vec![2, 4])]));
+        assert_eq!(cuts(&[2], &[3]), Cuts::from([(0, vec![2])]));
+    }
+}

@@ -1,0 +1,456 @@
+//! One step of propagation: the values around one op agree on the axes of its factors, as far as they can.
+//!
+//! ```text
+//! x + y, x: f32[8@X,16], y: f32[8,16@Y]     i is split over X and j over Y: all three become f32[8@X,16@Y]
+//! x + y, x: f32[8@X,16], y: f32[8,16@X]     X cannot split both: the result becomes f32[8@X,16], y stays as it is
+//! ```
+//!
+//! For each factor the longest list that everyone's list is a prefix of is wanted by all; where lists diverge, what they have in
+//! common. Factors take turns, those of large tensors first; a tensor takes from a list what it still can. Results go before
+//! operands, and an operand takes no axis that the result could not take.
+
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::projection::Projection;
+use spmdc_ir::layout::types::AxisSet;
+
+/// What propagation knows of a value, or of several that must end equal.
+#[derive(Clone, Debug, Default)]
+pub struct Slot {
+    pub dims: Vec<Dim>,
+    /// Of the whole array.
+    pub bytes: usize,
+    /// The axes that propagation may add here.
+    pub allowed: AxisSet,
+    /// Where each added axis came from.
+    pub causes: Vec<(u8, Cause)>,
+}
+
+/// The op of a [`Cause`] where an operand is laid out as its annotation says at once.
+pub const ANNOTATION: &str = "annotation";
+
+/// Why propagation split a value over an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cause {
+    /// The slot that had the axis before.
+    pub from: usize,
+    /// The statement that has to do with both.
+    pub span: Span,
+    pub op: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub struct Dim {
+    pub size: usize,
+    /// Major to minor.
+    pub axes: Vec<u8>,
+    /// So many of them stay in front: those over which a `manual` function gives its results.
+    pub first: usize,
+    pub pinned: bool,
+}
+
+impl Slot {
+    fn used(&self) -> AxisSet {
+        self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+    }
+
+    /// Whether propagation has added axes.
+    pub fn is_split_further(&self) -> bool {
+        !self.causes.is_empty()
+    }
+
+    /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`), each once, that no other
+    /// dimension has, and not into many more blocks than it has elements.
+    pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
+        let used = self.used();
+        let allowed = self.allowed.union(given);
+        let Dim { size, axes: current, first, pinned } = &self.dims[dim];
+        let added = || axes.iter().filter(|axis| !current.contains(axis)).map(|&axis| axis as usize);
+        let fits = !pinned
+            && axes != current
+            && axes.starts_with(&current[..*first])
+            && (1..axes.len()).all(|at| !axes[..at].contains(&axes[at]))
+            && extends(current, axes, self.allowed)
+            && added().all(|axis| allowed.contains(axis) && !used.contains(axis))
+            && (*size != 1 && mesh.size_of(axes) <= 2 * size || added().all(|axis| given.contains(axis)));
+        if fits {
+            let new: Vec<u8> = added().map(|axis| axis as u8).collect();
+            self.causes.extend(new.into_iter().map(|axis| (axis, cause)));
+            self.dims[dim].axes = axes.to_vec();
+        }
+        fits
+    }
+}
+
+/// Whether `longer` splits further what `shorter` splits already. Axes that propagation does not decide may come to stand
+/// behind ones that it does.
+fn extends(shorter: &[u8], longer: &[u8], movable: AxisSet) -> bool {
+    let common = common_prefix(shorter, longer);
+    let mut rest = longer[common..].iter();
+    shorter[common..].iter().all(|axis| !movable.contains(*axis as usize) && rest.any(|other| other == axis))
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// How far propagation goes; each stage includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Ops that only carry: elementwise ones, transposes, loops.
+    Carry,
+    /// All ops, but only factors that pass through.
+    Pass,
+    /// All factors; and where operands differ, the larger one decides.
+    All,
+}
+
+/// What propagation prefers where order alone would decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Of factors that want the same axis in a result, those of small and later tensors go first.
+    pub later_first: bool,
+    /// A split that a reshape cuts finer than its axes are passes to another dimension of the result.
+    pub cuts_pass: bool,
+    /// Small values in loops stay whole: each device computes all of them, where the devices would meet for each step.
+    pub small_whole: bool,
+}
+
+impl Choices {
+    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false };
+
+    /// What either chooses.
+    pub fn and(self, other: Choices) -> Choices {
+        Choices {
+            later_first: self.later_first || other.later_first,
+            cuts_pass: self.cuts_pass || other.cuts_pass,
+            small_whole: self.small_whole || other.small_whole,
+        }
+    }
+}
+
+/// An op and the slots of its operands, then of its results.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub projection: Projection,
+    pub slots: Vec<usize>,
+    pub span: Span,
+    pub op: &'static str,
+}
+
+/// What the tensors of an op want a factor to be split over.
+struct Wish {
+    factor: usize,
+    axes: Vec<u8>,
+    /// Someone's list goes elsewhere.
+    forked: bool,
+    /// The largest tensor that has the whole list, and which one it is.
+    bytes: usize,
+    tensor: usize,
+}
+
+impl Node {
+    /// Whether the op only carries data: all its factors pass through.
+    fn carries(&self) -> bool {
+        let factors = &self.projection.rule.factors;
+        factors.iter().all(|factor| factor.size == 1 || factor.kind == FactorKind::Pass)
+    }
+
+    fn tensor(&self, tensor: usize) -> &[Vec<usize>] {
+        let rule = &self.projection.rule;
+        match tensor.checked_sub(rule.operands.len()) {
+            None => &rule.operands[tensor],
+            Some(result) => &rule.results[result],
+        }
+    }
+
+    /// The axes of a factor of a tensor.
+    fn axes<'s>(&self, tensor: usize, factor: usize, slots: &'s [Slot], mesh: &Mesh) -> Option<&'s [u8]> {
+        let slot = &slots[self.slots[tensor]];
+        self.projection.axes_of(self.tensor(tensor), factor, |dim| &slot.dims[dim].axes, mesh)
+    }
+
+    /// One step; whether anything changed. Notes in `open` where it would have mattered to choose otherwise.
+    pub fn step(&self, slots: &mut [Slot], mesh: &Mesh, stage: Stage, chosen: Choices, open: &mut Choices) -> bool {
+        if stage == Stage::Carry && !self.carries() {
+            return false;
+        }
+        let operands = self.projection.rule.operands.len();
+        let mut wishes = self.wishes(slots, mesh, stage);
+        if wishes.len() > 1 && self.contend(&wishes) {
+            open.later_first = true;
+            if chosen.later_first {
+                wishes.reverse();
+            }
+        }
+        let mut changed = false;
+        for tensor in (operands..self.slots.len()).chain(0..operands) {
+            for wish in &wishes {
+                if !self.tensor(tensor).iter().flatten().any(|&factor| factor == wish.factor) {
+                    continue;
+                }
+                let mut results = (operands..self.slots.len()).filter(|_| tensor < operands);
+                let in_result =
+                    results.find_map(|result| Some((result, self.axes(result, wish.factor, slots, mesh)?.to_vec())));
+                let (from, wanted) = in_result.unwrap_or_else(|| (wish.tensor, wish.axes.clone()));
+                changed |= self.take(tensor, wish.factor, &wanted, from, slots, mesh);
+                if stage == Stage::All && wish.forked && tensor >= operands {
+                    changed |= self.choose(tensor, wish.factor, slots, mesh);
+                }
+            }
+        }
+        changed
+    }
+
+    fn wishes(&self, slots: &[Slot], mesh: &Mesh, stage: Stage) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        for (factor, info) in self.projection.rule.factors.iter().enumerate() {
+            let takes_part = match info.kind {
+                FactorKind::Pass => true,
+                FactorKind::Reduce(_) | FactorKind::Window => stage == Stage::All,
+                FactorKind::Whole => false,
+            };
+            // A single place lies on one device only where it is cut out and put in again (`align_frames`).
+            if !takes_part || self.projection.whole[factor] || info.size == 1 {
+                continue;
+            }
+            let mut wish = Wish { factor, axes: Vec::new(), forked: false, bytes: 0, tensor: 0 };
+            for tensor in 0..self.slots.len() {
+                let Some(axes) = self.axes(tensor, factor, slots, mesh) else { continue };
+                let slot = &slots[self.slots[tensor]];
+                if extends(&wish.axes, axes, slot.allowed) {
+                    if wish.forked {
+                        continue;
+                    }
+                    if axes != wish.axes || wish.bytes < slot.bytes {
+                        (wish.bytes, wish.tensor) = (slot.bytes, tensor);
+                        wish.axes = axes.to_vec();
+                    }
+                } else if !extends(axes, &wish.axes, slot.allowed) {
+                    wish.axes.truncate(common_prefix(axes, &wish.axes));
+                    wish.forked = true;
+                }
+            }
+            if !wish.axes.is_empty() || wish.forked {
+                wishes.push(wish);
+            }
+        }
+        wishes.sort_by_key(|wish| (std::cmp::Reverse(wish.bytes), wish.tensor, wish.factor));
+        wishes
+    }
+
+    /// Whether a result cannot have all that is wished for, as two of its factors are to have the same axis.
+    fn contend(&self, wishes: &[Wish]) -> bool {
+        let in_result = |factor: usize| {
+            let result = self.projection.rule.results.first();
+            result.is_some_and(|dims| dims.iter().flatten().any(|&other| other == factor))
+        };
+        let here: Vec<&Wish> = wishes.iter().filter(|wish| in_result(wish.factor)).collect();
+        let meet = |a: &Wish, b: &Wish| a.axes.iter().any(|axis| b.axes.contains(axis));
+        here.iter().enumerate().any(|(i, a)| here[i + 1..].iter().any(|b| meet(a, b)))
+    }
+
+    /// Gives a factor of a tensor as many of these axes as it can take; tensor `from` has them.
+    fn take(&self, tensor: usize, factor: usize, wanted: &[u8], from: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
+        let rule = self.tensor(tensor);
+        let Some(dim) = rule.iter().position(|dim| dim.contains(&factor)) else { return false };
+        // What begins as the axes that it has splits nothing further.
+        if self.axes(tensor, factor, slots, mesh).is_some_and(|axes| axes.starts_with(wanted)) {
+            return false;
+        }
+        for end in (1..=wanted.len()).rev() {
+            let wanted = &wanted[..end];
+            if !self.projection.fits(factor, mesh.size_of(wanted)) {
+                continue;
+            }
+            // The axes of the whole dimension with this factor split so.
+            let mut next = vec![Vec::new(); self.projection.rule.factors.len()];
+            let mut known = true;
+            for &other in &rule[dim] {
+                match self.axes(tensor, other, slots, mesh) {
+                    _ if other == factor => next[other] = wanted.to_vec(),
+                    Some(axes) => next[other] = axes.to_vec(),
+                    None => known = false,
+                }
+            }
+            if !known || !self.projection.is_filled(&rule[dim], &next, mesh) {
+                continue;
+            }
+            let axes: Vec<u8> = rule[dim].iter().flat_map(|&other| next[other].iter().copied()).collect();
+            let cause = Cause { from: self.slots[from], span: self.span, op: self.op };
+            if slots[self.slots[tensor]].extend(dim, &axes, AxisSet::EMPTY, cause, mesh) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Where an operand is split in the middle of what becomes one dimension, as `f32[8,16@Y]` on the way to `f32[128]`, blocks of the
+    /// result are not blocks of the operand. It takes the axes in front, if nothing else split it: devices then exchange parts of
+    /// blocks, where they would have to gather all. Whether anything changed.
+    pub fn exchange(&self, slots: &mut [Slot], mesh: &Mesh) -> bool {
+        let Projection { rule, even, .. } = &self.projection;
+        let ([_], [_], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true)) else {
+            return false;
+        };
+        let mut changed = false;
+        for (dim, factors) in rule.results[0].iter().enumerate() {
+            let Some(&front) = factors.iter().find(|&&factor| rule.factors[factor].size != 1) else { continue };
+            let mut lists = factors.iter().filter_map(|&factor| self.axes(0, factor, slots, mesh));
+            let split = lists.find(|axes| !axes.is_empty()).map(<[u8]>::to_vec);
+            let (Some(axes), true) = (split, slots[self.slots[1]].dims[dim].axes.is_empty()) else { continue };
+            if rule.factors[front].kind == FactorKind::Pass
+                && rule.factors[front].size.is_multiple_of(mesh.size_of(&axes))
+            {
+                let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
+                changed |= slots[self.slots[1]].extend(dim, &axes, AxisSet::EMPTY, cause, mesh);
+            }
+        }
+        changed
+    }
+
+    /// Where a reshape leaves no room for a split, as of `f32[8@Y,16]` on the way to `f32[2,4,16]` with Y = 4: another dimension of the
+    /// result, the largest that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
+    fn passed_on(&self, slots: &[Slot], mesh: &Mesh) -> Option<(usize, Vec<u8>)> {
+        let Projection { rule, even, .. } = &self.projection;
+        let ([operand], [result], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true))
+        else {
+            return None;
+        };
+        let (from, to) = (&slots[self.slots[0]], &slots[self.slots[1]]);
+        let used = to.used();
+        let is_left = |dim: &&Dim| !dim.axes.is_empty() && dim.axes.iter().all(|&axis| !used.contains(axis.into()));
+        let left = from.dims.iter().find(is_left)?.axes.clone();
+        let blocks = mesh.size_of(&left);
+        let fits = |&(dim, factors): &(usize, &Vec<usize>)| {
+            let &[factor] = factors.as_slice() else { return false };
+            let Some(origin) = operand.iter().position(|dim| dim.contains(&factor)) else { return false };
+            let first = operand[origin].iter().find(|&&other| rule.factors[other].size != 1);
+            let size = rule.factors[factor].size;
+            rule.factors[factor].kind == FactorKind::Pass
+                && first == Some(&factor)
+                && from.dims[origin].axes.is_empty()
+                && to.dims[dim].axes.is_empty()
+                && (size.is_multiple_of(blocks) || !even[factor] && size > blocks)
+        };
+        let dims = result.iter().enumerate().filter(fits);
+        dims.max_by_key(|(dim, _)| (to.dims[*dim].size, std::cmp::Reverse(*dim))).map(|(dim, _)| (dim, left))
+    }
+
+    /// Lets the result of a reshape have a split elsewhere, if that is chosen; whether anything changed.
+    pub fn pass_on(&self, slots: &mut [Slot], mesh: &Mesh, chosen: Choices, open: &mut Choices) -> bool {
+        let Some((dim, axes)) = self.passed_on(slots, mesh) else { return false };
+        let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
+        let mut result = slots[self.slots[1]].clone();
+        let changed = result.extend(dim, &axes, AxisSet::EMPTY, cause, mesh);
+        open.cuts_pass |= changed;
+        if changed && chosen.cuts_pass {
+            slots[self.slots[1]] = result;
+        }
+        changed && chosen.cuts_pass
+    }
+
+    /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
+    fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
+        if self.axes(result, factor, slots, mesh).is_none_or(|axes| !axes.is_empty()) {
+            return false;
+        }
+        let mut best: Option<(usize, usize, usize, &[u8])> = None;
+        for tensor in 0..self.projection.rule.operands.len() {
+            let Some(axes) = self.axes(tensor, factor, slots, mesh) else { continue };
+            let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(axes));
+            if best.as_ref().is_none_or(|(bytes, blocks, ..)| rank > (*bytes, *blocks)) {
+                best = Some((rank.0, rank.1, tensor, axes));
+            }
+        }
+        let best = best.map(|(_, _, from, axes)| (from, axes.to_vec()));
+        best.is_some_and(|(from, axes)| self.take(result, factor, &axes, from, slots, mesh))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spmdc_abi::ReduceOp;
+    use spmdc_ir::layout::factors::Factors;
+    use spmdc_ir::layout::mesh::{Axis, AxisKind};
+
+    const X: u8 = 0;
+    const Y: u8 = 1;
+
+    fn mesh() -> Mesh {
+        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
+        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+    }
+
+    fn slot(dims: &[(usize, &[u8])]) -> Slot {
+        let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
+        let dims =
+            dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), first: 0, pinned: false }).collect();
+        Slot { dims, bytes, allowed: AxisSet::all(2), causes: Vec::new() }
+    }
+
+    /// Steps until nothing changes; then the axes of each tensor, as `X,_`.
+    fn settle(rule: Factors, mut slots: Vec<Slot>, stage: Stage) -> Vec<String> {
+        let (span, op) = (Span::default(), "test");
+        let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
+        while node.step(&mut slots, &mesh(), stage, Choices::NONE, &mut Choices::default()) {}
+        let dim = |dim: &Dim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
+        slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()
+    }
+
+    fn add(x: [&[u8]; 2], y: [&[u8]; 2], stage: Stage) -> Vec<String> {
+        let rule = Factors::elementwise(&[&[8, 16], &[8, 16]], &[8, 16]);
+        let slots = vec![slot(&[(8, x[0]), (16, x[1])]), slot(&[(8, y[0]), (16, y[1])]), slot(&[(8, &[]), (16, &[])])];
+        settle(rule, slots, stage)
+    }
+
+    #[test]
+    fn operands_complete_each_other() {
+        assert_eq!(add([&[X], &[]], [&[], &[Y]], Stage::Carry), ["X,Y", "X,Y", "X,Y"]);
+    }
+
+    #[test]
+    fn an_axis_splits_one_dimension_only() {
+        assert_eq!(add([&[X], &[]], [&[], &[X]], Stage::Carry), ["X,_", "_,X", "X,_"]);
+    }
+
+    #[test]
+    fn an_axis_splits_one_factor_of_a_dimension_only() {
+        let mut rule = Factors::new();
+        let (a, b) = (rule.add(2, FactorKind::Pass), rule.add(8, FactorKind::Pass));
+        rule.operands.push(vec![vec![a], vec![b]]);
+        rule.results.push(vec![vec![a, b]]);
+        let slots = vec![slot(&[(2, &[]), (8, &[X])]), slot(&[(16, &[X])])];
+        assert_eq!(settle(rule, slots, Stage::All), ["_,X", "X"]);
+    }
+
+    #[test]
+    fn where_operands_differ_more_blocks_win_in_the_end() {
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::Pass), ["X,_", "Y,_", "_,_"]);
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::All), ["X,_", "Y,_", "Y,_"]);
+    }
+
+    #[test]
+    fn contracted_dimensions_wait_for_the_last_stage() {
+        let rule = || {
+            let kind = |c| if c == 'k' { FactorKind::Reduce(ReduceOp::Sum) } else { FactorKind::Pass };
+            Factors::labelled(&[vec![('i', 8), ('k', 16)], vec![('k', 16), ('j', 4)]], &[('i', 8), ('j', 4)], kind)
+        };
+        let slots = || vec![slot(&[(8, &[X]), (16, &[Y])]), slot(&[(16, &[]), (4, &[])]), slot(&[(8, &[]), (4, &[])])];
+        assert_eq!(settle(rule(), slots(), Stage::Carry), ["X,Y", "_,_", "_,_"]);
+        assert_eq!(settle(rule(), slots(), Stage::Pass), ["X,Y", "_,_", "X,_"]);
+        assert_eq!(settle(rule(), slots(), Stage::All), ["X,Y", "Y,_", "X,_"]);
+    }
+
+    #[test]
+    fn pinned_and_tiny_dimensions_stay() {
+        let rule = |size| Factors::elementwise(&[&[size]], &[size]);
+        let mut pinned = slot(&[(8, &[])]);
+        pinned.dims[0].pinned = true;
+        assert_eq!(settle(rule(8), vec![slot(&[(8, &[X])]), pinned], Stage::All), ["X", "_"]);
+        // Eight blocks of three elements would be mostly empty.
+        assert_eq!(settle(rule(3), vec![slot(&[(3, &[X, Y])]), slot(&[(3, &[])])], Stage::All), ["(X,Y)", "X"]);
+    }
+}

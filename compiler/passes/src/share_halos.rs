@@ -1,0 +1,276 @@
+//! Makes one exchange for each direction of the halos of windows on the same value.
+//!
+//! ```text
+//! let h1 = halo(u, ..);                        // 1 element from the left
+//! let a = window(u, h1, ..);
+//! let h2 = halo(u, ..);                        // 2 elements from the left
+//! let b = window(u, h2, ..);
+//! =>
+//! let m = margins(u, ..);                      // 2 elements from the left
+//! let a = window(u, m, ..);
+//! let b = window(u, m, ..);
+//! ```
+//!
+//! Halos in one block are joined wherever all of them together would move no more bytes apart, and fewer or in fewer exchanges when
+//! joined; what one window needs that no earlier one does is fetched in front of it, all at once. So there are no more exchanges than
+//! windows, nor than two for each split dimension. It comes after `hoist` and `cse`, when it is known which halos there are and where.
+
+use spmdc_ir::layout::margin::{Margin, Spread, cover, joined};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::window::flow;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::margins::Margins;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// So many groups of windows on one value are tried for each further one.
+const MAX_GROUPS: usize = 8;
+
+/// Joins halos, block by block. The module stays at its stage.
+pub fn share_halos(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let mut sharer = Sharer { func: &mut module.func, mesh: &module.mesh, replaced: BTreeMap::new() };
+    sharer.block(&mut body);
+    let replaced = sharer.replaced;
+    if !replaced.is_empty() {
+        body.walk_mut(&mut |stmt| read_margins(stmt, &replaced));
+    }
+    module.func.body = body;
+    module
+}
+
+/// A window's halos, by the first of them: the margins that take their place.
+type Replaced = BTreeMap<Value, Vec<(Value, Arc<Margin>)>>;
+
+struct Sharer<'a> {
+    func: &'a mut Func,
+    mesh: &'a Mesh,
+    replaced: Replaced,
+}
+
+/// What moves, in elements: to the device that receives most, and to all.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    received: usize,
+    total: usize,
+}
+
+impl Moved {
+    fn and(self, other: Moved) -> Moved {
+        Moved { received: self.received + other.received, total: self.total + other.total }
+    }
+
+    fn is_within(self, other: Moved) -> bool {
+        self.received <= other.received && self.total <= other.total
+    }
+}
+
+/// A halo of one window.
+struct Single {
+    /// Its place in the block.
+    at: usize,
+    needs: Vec<Margin>,
+}
+
+/// Halos that may be joined.
+struct Group {
+    members: Vec<Single>,
+    /// What they need together.
+    margins: Vec<Margin>,
+    /// By each on its own, and by all of them together.
+    apart: Moved,
+    moved: Moved,
+}
+
+impl Group {
+    /// For each margin the first member that needs it.
+    fn fetched(&self) -> Vec<usize> {
+        let first = |margin: &Margin| {
+            self.members.iter().position(|single| single.needs.iter().any(|need| need.is_beside(margin)))
+        };
+        self.margins.iter().map(|margin| first(margin).unwrap_or(0)).collect()
+    }
+
+    /// Whether fewer bytes move than by each halo on its own, or as many in fewer exchanges.
+    fn gains(&self) -> bool {
+        let mut exchanges = self.fetched();
+        exchanges.sort_unstable();
+        exchanges.dedup();
+        self.members.len() > 1 && (self.moved.total < self.apart.total || exchanges.len() < self.members.len())
+    }
+}
+
+impl Sharer<'_> {
+    fn block(&mut self, block: &mut Block) {
+        block.stmts.iter_mut().flat_map(|stmt| &mut stmt.blocks).for_each(|inner| self.block(inner));
+        let mut groups: BTreeMap<Value, Vec<Group>> = BTreeMap::new();
+        for (at, stmt) in block.stmts.iter().enumerate() {
+            if let Some((needs, apart)) = self.single(stmt) {
+                let margins = needs.clone();
+                let one = Group { members: vec![Single { at, needs }], margins, apart, moved: apart };
+                self.add(stmt.args[0], one, groups.entry(stmt.args[0]).or_default());
+            }
+        }
+        // The margins that are fetched instead of each halo.
+        let mut fetched: BTreeMap<usize, Vec<(Value, Arc<Margin>)>> = BTreeMap::new();
+        for (value, groups) in groups {
+            for group in self.settled(value, groups).iter().filter(|group| group.gains()) {
+                self.share(value, group, &block.stmts, &mut fetched);
+            }
+        }
+        let stmts = std::mem::take(&mut block.stmts).into_iter().enumerate();
+        let stmts = stmts.filter_map(|(at, mut stmt)| {
+            let Some(fetched) = fetched.remove(&at) else { return Some(stmt) };
+            let (results, parts): (Vec<Value>, Vec<Arc<Margin>>) = fetched.into_iter().unzip();
+            (stmt.op, stmt.results) = (Margins { parts }.into(), results);
+            (!stmt.results.is_empty()).then_some(stmt)
+        });
+        block.stmts = stmts.collect();
+    }
+
+    /// What a statement fetches, if it is the halo of a window that can share it.
+    fn single(&self, stmt: &Stmt) -> Option<(Vec<Margin>, Moved)> {
+        let Op::Halo(halo) = &stmt.op else { return None };
+        let [part] = halo.parts.as_slice() else { return None };
+        let needs = Spread::new(&part.dims, &self.func.ty(stmt.args[0]).sharding, &part.to, self.mesh)?.margins();
+        let flow = halo.flow(self.mesh);
+        (!needs.is_empty()).then_some((needs, Moved { received: flow.received, total: flow.total }))
+    }
+
+    fn moved(&self, value: Value, margins: &[Margin]) -> Moved {
+        let ty = self.func.ty(value);
+        let fetches: Vec<_> = margins.iter().map(|margin| margin.fetch(ty.shape(), &ty.sharding, self.mesh)).collect();
+        let flow = flow(&fetches, self.mesh);
+        Moved { received: flow.received, total: flow.total }
+    }
+
+    /// Both as one, if that moves no more.
+    fn both(&self, value: Value, one: &Group, other: &Group) -> Option<(Vec<Margin>, Moved)> {
+        if one.members.len() > 1 && cover(&one.margins, &other.margins) {
+            return Some((one.margins.clone(), one.moved));
+        }
+        let margins = joined(&one.margins, &other.margins);
+        let shape = self.func.ty(value).shape();
+        if !margins.iter().all(|margin| margin.is_sound(shape)) {
+            return None;
+        }
+        let moved = self.moved(value, &margins);
+        moved.is_within(one.moved.and(other.moved)).then_some((margins, moved))
+    }
+
+    /// Adds a halo to the first group that can have it.
+    fn add(&self, value: Value, one: Group, groups: &mut Vec<Group>) {
+        for group in groups.iter_mut().take(MAX_GROUPS) {
+            if let Some((margins, moved)) = self.both(value, group, &one) {
+                (group.margins, group.moved) = (margins, moved);
+                group.apart = group.apart.and(one.apart);
+                group.members.extend(one.members);
+                return;
+            }
+        }
+        groups.push(one);
+    }
+
+    /// Groups that did not fit when there was less in them may fit at the end.
+    fn settled(&self, value: Value, groups: Vec<Group>) -> Vec<Group> {
+        let mut settled = Vec::new();
+        groups.into_iter().for_each(|group| self.add(value, group, &mut settled));
+        settled.iter_mut().for_each(|group| group.members.sort_by_key(|single| single.at));
+        settled
+    }
+
+    fn share(
+        &mut self,
+        value: Value,
+        group: &Group,
+        stmts: &[Stmt],
+        fetched: &mut BTreeMap<usize, Vec<(Value, Arc<Margin>)>>,
+    ) {
+        for single in &group.members {
+            fetched.entry(single.at).or_default();
+        }
+        let mut shared: Vec<(Value, Arc<Margin>)> = Vec::new();
+        for (margin, member) in group.margins.iter().zip(group.fetched()) {
+            let at = group.members[member].at;
+            let Some(ty) = margin.ty(self.func.ty(value), self.mesh) else { continue };
+            let result = self.func.new_value(ty, stmts[at].origin.clone());
+            let part = (result, Arc::new(margin.clone()));
+            fetched.entry(at).or_default().push(part.clone());
+            shared.push(part);
+        }
+        for single in &group.members {
+            let of = |need: &Margin| shared.iter().find(|(_, margin)| margin.is_beside(need)).cloned();
+            let own = single.needs.iter().filter_map(of).collect();
+            self.replaced.insert(stmts[single.at].results[0], own);
+        }
+    }
+}
+
+/// A window whose halo is no more reads margins.
+fn read_margins(stmt: &mut Stmt, replaced: &Replaced) {
+    let Op::Window(window) = &mut stmt.op else { return };
+    let Some(margins) = stmt.args.get(1).and_then(|halo| replaced.get(halo)) else { return };
+    stmt.args.truncate(1);
+    stmt.args.extend(margins.iter().map(|(value, _)| *value));
+    window.halos = margins.iter().map(|(_, margin)| margin.dim).collect();
+    window.margins = margins.iter().map(|(_, margin)| Arc::clone(margin)).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+    use spmdc_compiler::report::plan::collectives;
+    use spmdc_ir::print::module;
+    use spmdc_ir::program::Stage;
+
+    /// The program on X = 2, Y = 2 at stage `partitioned`, and the bytes that are received in each exchange.
+    fn partitioned(source: &str) -> (String, Vec<u64>) {
+        let source = format!("mesh (X = 2, Y = 2);\nfn main({source} }}");
+        let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let compilation = compile(&set, &Options::default()).unwrap();
+        let partitioned = compilation.stage(Stage::Partitioned).unwrap();
+        (module(partitioned), collectives(partitioned).iter().map(|found| found.received).collect())
+    }
+
+    #[test]
+    fn overlapping_halos_are_fetched_once() {
+        let (text, received) = partitioned("u: f32[32@X]) { roll(u, 1) + roll(u, 3) - roll(u, 2)");
+        assert_eq!(received, [12], "{text}");
+        assert!(text.contains("margins(u, parts=[(0, -1, [[(-3, 0), (13, 16)]])])"), "{text}");
+        let (text, received) = partitioned("u: f32[32@X]) { roll(u, 1) + roll(u, 3) - roll(u, -2)");
+        assert_eq!(received, [12, 8], "{text}");
+    }
+
+    #[test]
+    fn what_gains_nothing_stays() {
+        let (text, received) = partitioned("u: f32[32@X]) { roll(u, 1) - roll(u, -2)");
+        assert_eq!((received, text.matches("halo(").count()), (vec![4, 8], 2), "{text}");
+        // What lies between two places far apart is not fetched.
+        let (text, received) = partitioned("u: f32[64@X]) { (u[2:3], u[30:31], roll(u, 1))");
+        assert!(received.iter().sum::<u64>() <= 12, "{received:?} {text}");
+    }
+
+    #[test]
+    fn a_window_of_a_window_is_one() {
+        let (text, received) = partitioned("u: f32[8@X, 8@Y]) { roll(roll(u, 1, axis=0), 1, axis=1)");
+        assert_eq!((received, text.matches(" = window(").count()), (vec![28], 1), "{text}");
+        // Along one dimension, too; nothing is fetched twice where both are needed.
+        let (text, received) = partitioned("u: f32[32@X]) { let v = roll(u, 1); v * roll(v, 1)");
+        assert_eq!((received, text.matches("window(u").count()), (vec![8], 2), "{text}");
+    }
+
+    #[test]
+    fn halos_are_shared_within_a_block() {
+        let body = "u: f32[32@X]) { let mut s = u; for i in 0..3 { s += roll(s, 1) + roll(s, 2) + roll(u, 1) + roll(u, 2); } s";
+        let (text, received) = partitioned(body);
+        // Those of `u` in front of the loop.
+        assert_eq!(received, [8, 8], "{text}");
+        assert!(text.find("margins(u") < text.find("for "), "{text}");
+        let (text, _) = partitioned("u: f32[32@X], c: bool) { if c { roll(u, 1) } else { roll(u, 2) }");
+        assert_eq!(text.matches("halo(").count(), 2, "{text}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Small rewrites that change no bit of any result.
+//!
+//! ```text
+//! x * 1  =>  x          f32(f32(x))  =>  f32(x)          2 + 3  =>  5
+//! ```
+//!
+//! Only what is exact for every input is done: `x + 0` stays for floats, as it turns -0 into 0.
+
+use spmdc_ir::eval::Array;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::constant::{Constant, float_bits};
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_kernel::scalar::BinaryOp;
+
+/// Applies the rewrites, first statement first, so that each sees simplified operands.
+pub fn simplify(mut module: Module) -> Module {
+    let mut body = std::mem::take(&mut module.func.body);
+    let count = module.func.values.len();
+    let replaced = (0..count as u32).map(Value).collect();
+    let mut simplifier = Simplifier { func: &module.func, replaced, scalars: vec![None; count] };
+    simplifier.block(&mut body);
+    module.func.body = body;
+    module
+}
+
+struct Simplifier<'a> {
+    func: &'a Func,
+    replaced: Vec<Value>,
+    /// Scalars known at compile time.
+    scalars: Vec<Option<Array>>,
+}
+
+impl Simplifier<'_> {
+    fn block(&mut self, block: &mut Block) {
+        block.stmts.retain_mut(|stmt| {
+            stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
+            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            if let Some(same) = self.identity(stmt) {
+                self.replaced[stmt.results[0].0 as usize] = same;
+                return false;
+            }
+            self.fold(stmt);
+            true
+        });
+        block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
+    }
+
+    /// The operand that the statement gives unchanged.
+    fn identity(&self, stmt: &Stmt) -> Option<Value> {
+        let &[result] = stmt.results.as_slice() else { return None };
+        let same = match &stmt.op {
+            Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[1]) => stmt.args[0],
+            Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[0]) => stmt.args[1],
+            Op::Binary(op) if op.0 == BinaryOp::Div && self.is_one(stmt.args[1]) => stmt.args[0],
+            Op::Cast(_) => stmt.args[0],
+            _ => return None,
+        };
+        // A name of the user's stays.
+        let unnamed = self.func.info(result).name.is_none();
+        (self.func.ty(same) == self.func.ty(result) && unnamed).then_some(same)
+    }
+
+    fn is_one(&self, value: Value) -> bool {
+        let one = |array: &Array| {
+            let dtype = array.dtype();
+            let one = if dtype.is_float() { float_bits(1.0, dtype) } else { 1 };
+            array.bits.first() == Some(&one)
+        };
+        self.scalars[value.0 as usize].as_ref().is_some_and(one)
+    }
+
+    /// Computes scalars of known operands.
+    fn fold(&mut self, stmt: &mut Stmt) {
+        let &[result] = stmt.results.as_slice() else { return };
+        if self.func.ty(result).rank() > 0 || !stmt.blocks.is_empty() {
+            return;
+        }
+        if let Op::Constant(constant) = &stmt.op {
+            self.scalars[result.0 as usize] = Some(constant.array.clone());
+            return;
+        }
+        let rules = stmt.op.rules();
+        if !rules.is_pointwise() || rules.has_effect() || stmt.args.is_empty() || rules.group().is_some() {
+            return;
+        }
+        let known: Option<Vec<&Array>> = stmt.args.iter().map(|arg| self.scalars[arg.0 as usize].as_ref()).collect();
+        if let Some(known) = known
+            && known.iter().all(|array| array.ty.rank() == 0)
+            && self.func.ty(result).distinct_axes().is_empty()
+            && let Ok(folded) = rules.eval(&known)
+            && let [array] = folded.as_slice()
+        {
+            let array = array.clone();
+            stmt.op = Constant { array: array.clone() }.into();
+            stmt.args.clear();
+            self.scalars[result.0 as usize] = Some(array);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::testing::typed;
+    use spmdc_ir::print::module;
+
+    #[test]
+    fn exact_identities_vanish() {
+        let text = module(&super::simplify(typed("fn main(x: f32[4]) { f32(x * 1) / (2 - 1) + 0 }")));
+        assert!(!text.contains('*') && !text.contains('/'), "{text}");
+        // x + 0 turns -0 into 0.
+        assert!(text.contains('+'), "{text}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Decides which values exist in memory; all others are computed where they are used.
+//!
+//! ```text
+//! let a = x * 2;  let b = exp(a);  let s = sum(b);  let y = b / s;
+//! ```
+//! `a` is computed inside `b`. `b` has two users with loop nests of their own, so it is stored; `s` is no expression of single
+//! elements, so it is stored, too.
+//!
+//! A pointwise value is fused into its users
+//! - if every user takes it as an expression ([`Reads`]), and
+//! - if that repeats no work: all its uses end in one loop nest of the same block, which asks for each element once, or several
+//!   times at the same index (the kernel computes it once then); or if there is no work to repeat: literals, `iota`, and views
+//!   such as slices, transposes and broadcasts of what lies in memory, and short expressions of scalars, which a kernel computes
+//!   before its loops;
+//! - and if the loop nest does not become too long.
+//!
+//! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Rules::streams`).
+
+use spmdc_abi::CollectiveKind;
+use spmdc_ir::layout::factors::{FactorKind, Factors};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::ops::reshard::Step;
+use spmdc_ir::ops::{Op, Reads};
+use spmdc_ir::program::{Block, Func, Stmt, Value};
+
+/// A loop nest of more operations than this spills more than it saves.
+const MAX_BODY: usize = 48;
+
+/// Expressions of scalars up to this size are computed by everyone who needs them.
+const MAX_SCALAR_BODY: usize = 8;
+
+/// For each value whether it is computed where it is used.
+pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
+    let mut fuser = Fuser {
+        func,
+        mesh,
+        stmts: Vec::new(),
+        uses: vec![Vec::new(); func.values.len()],
+        fused: vec![false; func.values.len()],
+        bodies: Vec::new(),
+        sites: vec![Sites::None; func.values.len()],
+        scalar_sizes: vec![0; func.values.len()],
+    };
+    fuser.collect(&func.body, &mut 0);
+    fuser.bodies = vec![1; fuser.stmts.len()];
+    for number in 0..fuser.stmts.len() {
+        fuser.measure_scalar(number);
+    }
+    for number in (0..fuser.stmts.len()).rev() {
+        fuser.decide(number);
+    }
+    for number in 0..fuser.stmts.len() {
+        fuser.stream(number);
+    }
+    fuser.fused
+}
+
+/// Where a value is computed, if it is fused.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sites {
+    None,
+    /// In one statement's loop nest; `aligned` if at the index of that nest, so that all uses share one computation.
+    One {
+        root: usize,
+        aligned: bool,
+    },
+    /// In several, or at several indices of one.
+    Many,
+}
+
+#[derive(Clone, Copy)]
+enum Use {
+    /// The number of the statement, and which operand.
+    Operand(usize, usize),
+    /// The result of a block: it must lie in memory.
+    Result,
+}
+
+struct Fuser<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    /// In order, each with the number of its block.
+    stmts: Vec<(&'a Stmt, usize)>,
+    uses: Vec<Vec<Use>>,
+    fused: Vec<bool>,
+    /// How many operations each statement's loop nest has.
+    bodies: Vec<usize>,
+    /// For each value where it would be computed.
+    sites: Vec<Sites>,
+    /// For scalars, the operations it takes to compute them from what is not pointwise.
+    scalar_sizes: Vec<usize>,
+}
+
+impl<'a> Fuser<'a> {
+    fn collect(&mut self, block: &'a Block, blocks: &mut usize) {
+        let number = *blocks;
+        *blocks += 1;
+        for stmt in &block.stmts {
+            let user = self.stmts.len();
+            self.stmts.push((stmt, number));
+            for (operand, arg) in stmt.args.iter().enumerate() {
+                self.uses[arg.0 as usize].push(Use::Operand(user, operand));
+            }
+            stmt.blocks.iter().for_each(|inner| self.collect(inner, blocks));
+        }
+        block.results.iter().for_each(|result| self.uses[result.0 as usize].push(Use::Result));
+    }
+
+    fn elements(&self, value: Value) -> usize {
+        self.func.ty(value).block_shape(self.mesh).iter().product()
+    }
+
+    fn is_scalar(&self, value: Value) -> bool {
+        self.func.ty(value).array.len() == 1
+    }
+
+    fn measure_scalar(&mut self, number: usize) {
+        let (stmt, _) = self.stmts[number];
+        if let ([result], true) = (stmt.results.as_slice(), stmt.op.rules().is_pointwise())
+            && self.is_scalar(*result)
+        {
+            let operands: usize = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]).sum();
+            let own = usize::from(self.func.flops(stmt) > 0);
+            self.scalar_sizes[result.0 as usize] = own.saturating_add(operands);
+        }
+    }
+
+    fn decide(&mut self, number: usize) {
+        let (stmt, block) = self.stmts[number];
+        let rules = stmt.op.rules();
+        let &[value] = stmt.results.as_slice() else { return };
+        if !stmt.blocks.is_empty() || !rules.is_pointwise() || rules.has_effect() {
+            return;
+        }
+        let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
+        let free = stmt.args.is_empty()
+            || self.func.flops(stmt) == 0
+            || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= MAX_SCALAR_BODY;
+        let alone = matches!(sites, Sites::One { root, .. } if !repeats && self.stmts[root].1 == block);
+        if !free && !alone || roots.iter().any(|&root| self.bodies[root] >= MAX_BODY) {
+            return;
+        }
+        self.fused[value.0 as usize] = true;
+        // What this one is computed from is computed as often.
+        self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
+        roots.iter().for_each(|&root| self.bodies[root] += 1);
+    }
+
+    /// A gathered array that one statement of the same block takes is not stored if that can do with the blocks where they lie.
+    fn stream(&mut self, number: usize) {
+        let (gather, block) = self.stmts[number];
+        let (&[value], true) = (gather.results.as_slice(), is_gather(gather)) else { return };
+        let &[Use::Operand(user, operand)] = self.uses[value.0 as usize].as_slice() else { return };
+        let (stmt, its_block) = self.stmts[user];
+        if block == its_block
+            && !stmt.args.iter().any(|arg| self.fused[arg.0 as usize])
+            && stmt.op.rules().streams(operand, gather, stmt, self.func, self.mesh)
+        {
+            self.fused[value.0 as usize] = true;
+        }
+    }
+
+    /// Where the value would be computed, whether some elements more than once, and all the loop nests; None if somebody needs it
+    /// in memory.
+    fn sites_of(&self, value: Value) -> Option<(Sites, bool, Vec<usize>)> {
+        let mut sites = Sites::None;
+        let mut repeats = false;
+        let mut roots = Vec::new();
+        for &site in &self.uses[value.0 as usize] {
+            let Use::Operand(user, operand) = site else { return None };
+            let (stmt, _) = self.stmts[user];
+            if !stmt.blocks.is_empty() {
+                return None;
+            }
+            let rules = stmt.op.rules();
+            if rules.has_effect() || rules.group().is_some_and(|group| group.communicates()) {
+                return None;
+            }
+            match rules.reads(operand, &self.func.arrays(&stmt.args)) {
+                Reads::Buffer => return None,
+                Reads::Often => repeats = true,
+                Reads::Once => {}
+            }
+            let fused = stmt.results.first().filter(|result| self.fused[result.0 as usize]);
+            if rules.is_pointwise() {
+                repeats |= stmt.results.iter().any(|&result| self.elements(result) > self.elements(value));
+            }
+            let aligned = !rules.is_pointwise() || is_aligned(&self.func.factors(stmt), operand);
+            let here = match fused.map(|result| self.sites[result.0 as usize]) {
+                None => Sites::One { root: user, aligned },
+                Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
+                Some(other) => other,
+            };
+            match here {
+                Sites::One { root, .. } if !roots.contains(&root) => roots.push(root),
+                Sites::One { .. } | Sites::Many | Sites::None => {}
+            }
+            sites = match (sites, here) {
+                (Sites::None, here) => here,
+                (Sites::One { root: a, aligned: true }, Sites::One { root: b, aligned: true }) if a == b => sites,
+                _ => Sites::Many,
+            };
+        }
+        Some((sites, repeats, roots))
+    }
+}
+
+/// Blocks of an array are put together.
+fn is_gather(stmt: &Stmt) -> bool {
+    matches!(&stmt.op, Op::Reshard(op) if op.step == Step::Collective(CollectiveKind::AllGather))
+}
+
+/// Whether element `i` of the result needs element `i` of the operand: each dimension of both is the same factor.
+fn is_aligned(rule: &Factors, operand: usize) -> bool {
+    let passes = |dims: &[Vec<usize>]| {
+        dims.iter().flatten().all(|&f| rule.factors[f].size == 1 || rule.factors[f].kind == FactorKind::Pass)
+    };
+    rule.results.iter().all(|result| *result == rule.operands[operand]) && passes(&rule.operands[operand])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+
+    /// How many loop nests a program has.
+    fn kernels(source: &str) -> usize {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        compile(&set, &Options::default()).unwrap().kernels.len()
+    }
+
+    #[test]
+    fn a_chain_ends_in_the_reduction_that_consumes_it() {
+        assert_eq!(kernels("fn main(x: f32[64, 8]) { sum(exp(x.T * 2) + 1, axis=0) }"), 1);
+    }
+
+    #[test]
+    fn what_is_used_twice_at_one_index_is_computed_once() {
+        assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / (1 + e) * e }"), 1);
+    }
+
+    #[test]
+    fn work_is_not_repeated() {
+        // For each row, and for the sum.
+        assert_eq!(kernels("fn main(x: f32[64], y: f32[100, 64]) { y * exp(x) }"), 2);
+        assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / sum(e) }"), 3);
+        // Scalars are computed before the loops.
+        assert_eq!(kernels("fn main(x: f32[64], a: f32, b: f32) { x * (a + b) }"), 1);
+    }
+
+    #[test]
+    fn long_chains_are_cut() {
+        let steps = "y = sin(y) + x; ".repeat(60);
+        assert!(kernels(&format!("fn main(x: f32[64]) {{ let mut y = x; {steps} y }}")) > 1);
+    }
+}

@@ -1,0 +1,382 @@
+//! The schedule in terms of values: units of work under loops and branches. Buffers come later.
+//!
+//! ```text
+//! for i in 0..3 { u = step(u) }     copy u0 -> u;  for { ..step..; copy v -> u };  alias u -> result
+//! ```
+//!
+//! What a loop carries lies in one place, the buffer of the body's parameter: initial and next values are copied there, which
+//! costs nothing where the planner can have them computed in place. Everything else is in SSA form: each value is written by one
+//! statement's work. Values that are fused into others do not occur.
+
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::{ArrayType, DType, Type};
+use spmdc_ir::lower::peel::peel;
+use spmdc_ir::lower::split::split_reduction;
+use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::control::ForLoop;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_kernel::loops::Affine;
+use spmdc_kernel::scalar::BinaryOp;
+
+/// One entry of the schedule.
+// Tasks are made once and then only looked at.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    Work(Work),
+    For {
+        counter: Value,
+        start: Limit,
+        end: Limit,
+        carries: Vec<Carry>,
+        /// Filled trip by trip.
+        stacked: Vec<Value>,
+        body: Vec<Task>,
+        origin: Origin,
+    },
+    While {
+        carries: Vec<Carry>,
+        cond: Vec<Task>,
+        flag: Value,
+        body: Vec<Task>,
+        origin: Origin,
+    },
+    If {
+        flag: Value,
+        /// Written at the end of each branch.
+        results: Vec<Value>,
+        then: Vec<Task>,
+        otherwise: Vec<Task>,
+        origin: Origin,
+    },
+}
+
+/// A value that a loop carries lies in the buffer of `param` throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carry {
+    pub param: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Const(i64),
+    Value(Value),
+}
+
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub tasks: Vec<Task>,
+    /// Of all values: those of the function, then what was needed in between.
+    pub types: Vec<Type>,
+    /// Values whose bytes are known.
+    pub constants: Vec<(Value, Vec<u8>)>,
+}
+
+/// Orders the work of a partitioned program. `fused` says which values are computed where they are used.
+pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnostic>> {
+    let func = &module.func;
+    let mut inlined = vec![None; func.values.len()];
+    func.body.walk(&mut |stmt| {
+        if let [result] = stmt.results.as_slice()
+            && fused[result.0 as usize]
+        {
+            inlined[result.0 as usize] = Some(stmt);
+        }
+    });
+    let types = func.values.iter().map(|info| info.ty.clone()).collect();
+    let mut scheduler = Scheduler {
+        func,
+        mesh: &module.mesh,
+        inlined: &inlined,
+        types,
+        constants: Vec::new(),
+        stored: Vec::new(),
+        errors: Vec::new(),
+    };
+    let tasks = scheduler.block(&func.body);
+    match scheduler.errors.is_empty() {
+        true => Ok(Schedule { tasks, types: scheduler.types, constants: scheduler.constants }),
+        false => Err(scheduler.errors),
+    }
+}
+
+struct Scheduler<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    inlined: &'a [Option<&'a Stmt>],
+    types: Vec<Type>,
+    constants: Vec<(Value, Vec<u8>)>,
+    /// Fused values that somebody needs in memory after all: computed once for each block that is being scheduled.
+    stored: Vec<Vec<Value>>,
+    errors: Vec<Diagnostic>,
+}
+
+impl<'a> Scheduler<'a> {
+    fn block(&mut self, block: &'a Block) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        self.stored.push(Vec::new());
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt, &mut tasks));
+        self.stored.pop();
+        tasks
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        match &stmt.op {
+            Op::For(op) => self.for_loop(op, stmt, tasks),
+            Op::While(_) => self.while_loop(stmt, tasks),
+            Op::Branch(_) => self.branch(stmt, tasks),
+            Op::Manual(_) => {
+                let body = &stmt.blocks[0];
+                stmt.args.iter().zip(&body.params).for_each(|(&arg, &param)| alias(arg, param, tasks));
+                tasks.extend(self.block(body));
+                body.results.iter().zip(&stmt.results).for_each(|(&local, &result)| alias(local, result, tasks));
+            }
+            _ => {
+                let fused = stmt.results.first().is_some_and(|result| self.inlined[result.0 as usize].is_some());
+                if !fused {
+                    self.lower(stmt, tasks);
+                }
+            }
+        }
+    }
+
+    /// The work of one op.
+    fn lower(&mut self, stmt: &Stmt, tasks: &mut Vec<Task>) {
+        let rules = stmt.op.rules();
+        let in_memory = |value: Value| self.inlined[value.0 as usize].is_none();
+        if let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice())
+            && rules.aliases(self.func.ty(from), self.func.ty(to), self.mesh)
+            && in_memory(from)
+        {
+            return alias(from, to, tasks);
+        }
+        let lowered = self.work(&stmt.origin, |lowering| {
+            if rules.is_pointwise() {
+                evaluate(stmt, lowering);
+                return Ok(());
+            }
+            rules.lower(lowering, stmt)
+        });
+        match lowered {
+            Ok(work) => {
+                for unit in work {
+                    if let Work::Constant { to, bytes } = unit {
+                        self.constants.push((to, bytes));
+                        continue;
+                    }
+                    unit.reads().into_iter().for_each(|value| self.store_fused(value, tasks));
+                    tasks.push(Task::Work(unit));
+                }
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// Computes a fused value into memory, for a reader that takes no expressions.
+    fn store_fused(&mut self, value: Value, tasks: &mut Vec<Task>) {
+        let Some(Some(stmt)) = self.inlined.get(value.0 as usize).copied() else { return };
+        if self.stored.iter().flatten().any(|&known| known == value) {
+            return;
+        }
+        if let Some(block) = self.stored.last_mut() {
+            block.push(value);
+        }
+        match self.work(&stmt.origin, |lowering| {
+            evaluate(stmt, lowering);
+            Ok(())
+        }) {
+            Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// What `emit` puts into a lowering of its own.
+    fn work(
+        &mut self,
+        origin: &Origin,
+        emit: impl FnOnce(&mut Lowering<'_>) -> Result<(), Diagnostic>,
+    ) -> Result<Vec<Work>, Diagnostic> {
+        let temporaries = Temporaries::starting_at(self.types.len() as u32);
+        let mut lowering = Lowering {
+            func: self.func,
+            mesh: self.mesh,
+            inlined: self.inlined,
+            work: Vec::new(),
+            temporaries: &temporaries,
+            origin: origin.clone(),
+        };
+        emit(&mut lowering)?;
+        let mut work = Vec::new();
+        for unit in std::mem::take(&mut lowering.work) {
+            match unit {
+                Work::Kernel { kernel, buffers, origin, .. } => {
+                    split_reduction(&mut lowering, kernel, buffers, origin).into_iter().for_each(|stage| match stage {
+                        Work::Kernel { kernel, buffers, origin, .. } => {
+                            let parts = peel(kernel, &self.mesh.machine).into_iter();
+                            work.extend(parts.map(|(kernel, cutout)| {
+                                let (buffers, origin) = (buffers.clone(), origin.clone());
+                                Work::Kernel { kernel, buffers, cutout, origin }
+                            }));
+                        }
+                        other => work.push(other),
+                    });
+                }
+                other => work.push(other),
+            }
+        }
+        self.types.extend(temporaries.types());
+        Ok(work)
+    }
+
+    fn new_value(&mut self, ty: Type) -> Value {
+        self.types.push(ty);
+        Value(self.types.len() as u32 - 1)
+    }
+
+    fn for_loop(&mut self, op: &ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        let bounds = op.bounds();
+        let block = &stmt.blocks[0];
+        let (counter, params) = (block.params[0], &block.params[1..]);
+        for (&init, &param) in stmt.args[bounds..].iter().zip(params) {
+            copy(init, param, &stmt.origin, tasks);
+        }
+        let mut body = self.block(block);
+        let stacked = stmt.results[params.len()..].to_vec();
+        if let (Some((start, _)), false) = (op.range, stacked.is_empty()) {
+            let values = block.results[params.len()..].iter().copied();
+            let pairs: Vec<(Value, Value)> = values.zip(stacked.iter().copied()).collect();
+            match self.stack((counter, start), &pairs, &stmt.origin) {
+                Ok(work) => body.extend(work.into_iter().map(Task::Work)),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        self.copy_all(&block.results[..params.len()], params, &stmt.origin, &mut body);
+        let (start, end) = match op.range {
+            Some((start, end)) => (Limit::Const(start), Limit::Const(end)),
+            None => (Limit::Value(stmt.args[0]), Limit::Value(stmt.args[1])),
+        };
+        let carries = params.iter().map(|&param| Carry { param }).collect();
+        tasks.push(Task::For { counter, start, end, carries, stacked, body, origin: stmt.origin.clone() });
+        params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
+    }
+
+    fn while_loop(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        let (test, block) = (&stmt.blocks[0], &stmt.blocks[1]);
+        for (&init, &param) in stmt.args.iter().zip(&block.params) {
+            copy(init, param, &stmt.origin, tasks);
+        }
+        let mut cond = Vec::new();
+        block.params.iter().zip(&test.params).for_each(|(&param, &seen)| alias(param, seen, &mut cond));
+        cond.extend(self.block(test));
+        let mut body = self.block(block);
+        self.copy_all(&block.results, &block.params, &stmt.origin, &mut body);
+        let carries = block.params.iter().map(|&param| Carry { param }).collect();
+        tasks.push(Task::While { carries, cond, flag: test.results[0], body, origin: stmt.origin.clone() });
+        block.params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
+    }
+
+    fn branch(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        let mut sides = stmt.blocks.iter().map(|block| {
+            let mut side = self.block(block);
+            for (&value, &result) in block.results.iter().zip(&stmt.results) {
+                copy(value, result, &stmt.origin, &mut side);
+            }
+            side
+        });
+        let (then, otherwise) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
+        let results = stmt.results.clone();
+        tasks.push(Task::If { flag: stmt.args[0], results, then, otherwise, origin: stmt.origin.clone() });
+    }
+
+    /// All these copies at once: no source is overwritten before it has been read.
+    fn copy_all(&mut self, from: &[Value], to: &[Value], origin: &Origin, tasks: &mut Vec<Task>) {
+        // Values may be other names of what a loop carries.
+        let names = Names::of(tasks);
+        let mut waiting: Vec<(Value, Value)> =
+            from.iter().zip(to).map(|(&from, &to)| (names.find(from), to)).filter(|(from, to)| from != to).collect();
+        while !waiting.is_empty() {
+            let ready = |&(_, to): &(Value, Value)| waiting.iter().all(|(from, _)| *from != to);
+            if let Some(next) = waiting.iter().position(ready) {
+                let (from, to) = waiting.remove(next);
+                copy(from, to, origin, tasks);
+                continue;
+            }
+            // Only cycles are left.
+            let (_, to) = waiting[0];
+            let saved = self.new_value(self.types[to.0 as usize].clone());
+            copy(to, saved, origin, tasks);
+            waiting.iter_mut().filter(|(from, _)| *from == to).for_each(|(from, _)| *from = saved);
+        }
+    }
+
+    /// Puts values at their trip's place in the stacks.
+    fn stack(
+        &mut self,
+        (counter, start): (Value, i64),
+        pairs: &[(Value, Value)],
+        origin: &Origin,
+    ) -> Result<Vec<Work>, Diagnostic> {
+        self.work(origin, |lowering| {
+            let varying = lowering.ty(counter).varying;
+            let trip = lowering.temporary(Type { varying, ..Type::replicated(ArrayType::scalar(DType::I64)) });
+            let mut kernel = lowering.kernel();
+            let now = kernel.operand(counter, &[]);
+            let now = kernel.cast(DType::I32, DType::I64, now);
+            let first = kernel.constant(DType::I64, start as u64);
+            let number = kernel.binary(BinaryOp::Sub, DType::I64, now, first);
+            kernel.store(trip, &[], number);
+            lowering.run(kernel);
+            for &(value, stack) in pairs {
+                let mut kernel = lowering.kernel();
+                let index = kernel.block_dims(lowering.ty(value), false);
+                let elem = kernel.operand(value, &index);
+                let place = kernel.dynamic_index(trip, lowering.ty(stack).shape()[0]);
+                let at: Vec<Affine> = std::iter::once(place).chain(index).collect();
+                kernel.store(stack, &at, elem);
+                lowering.run(kernel);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The loop nest that computes a pointwise op.
+fn evaluate(stmt: &Stmt, lowering: &mut Lowering<'_>) {
+    let result = stmt.results[0];
+    let mut kernel = lowering.kernel();
+    let index = kernel.block_dims(lowering.ty(result), false);
+    let elem = stmt.op.rules().point(&mut kernel, stmt, &index);
+    kernel.store(result, &index, elem);
+    lowering.run(kernel);
+}
+
+fn alias(from: Value, to: Value, tasks: &mut Vec<Task>) {
+    tasks.push(Task::Work(Work::Alias { from, to }));
+}
+
+fn copy(from: Value, to: Value, origin: &Origin, tasks: &mut Vec<Task>) {
+    tasks.push(Task::Work(Work::Copy { from, to, origin: origin.clone() }));
+}
+
+/// Values that are the same bytes as others.
+struct Names(Vec<(Value, Value)>);
+
+impl Names {
+    fn of(tasks: &[Task]) -> Names {
+        let aliases = tasks.iter().filter_map(|task| match task {
+            Task::Work(Work::Alias { from, to }) => Some((*to, *from)),
+            Task::Work(_) | Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
+        });
+        Names(aliases.collect())
+    }
+
+    fn find(&self, value: Value) -> Value {
+        match self.0.iter().find(|(to, _)| *to == value) {
+            Some(&(_, from)) => self.find(from),
+            None => value,
+        }
+    }
+}

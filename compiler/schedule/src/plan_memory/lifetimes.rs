@@ -1,0 +1,405 @@
+//! When each value must be kept.
+//!
+//! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the
+//! time `2p` of its first write to the time `2q` of its last read, both included. So two values that only meet at one time `2p`
+//! are the input and the output of one unit of work, which may write in place. A value that nobody reads, or of which nobody reads
+//! any element, still lives until its write is done: it must not lie upon what is needed later.
+//!
+//! Small values that other devices take live until the next collective, when these have done so anyway: nobody need wait for them
+//! only to overwrite a few bytes.
+//!
+//! Loops: a value from outside that is read inside lives until the loop ends. What a loop carries lives from its initial copy to
+//! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
+//! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
+
+use crate::order::{Limit, Schedule, Task};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::lower::work::Work;
+use spmdc_ir::program::{Func, Value};
+
+/// Later than everything.
+pub const FOREVER: u32 = u32::MAX;
+
+/// First and last time.
+pub type Span = (u32, u32);
+
+/// What happens when, for values that are the same bytes under several names taken together.
+pub struct Lifetimes<'a> {
+    /// The unit of work at each position, if there is one.
+    pub work: Vec<Option<&'a Work>>,
+    /// For each value the number of its name class.
+    pub class_of: Vec<usize>,
+    /// Per class: when it lives, sorted, disjoint.
+    pub spans: Vec<Vec<Span>>,
+    /// Per class: the manual axes along which the conditions around its writes vary.
+    pub control: Vec<AxisSet>,
+    /// Per class: a parameter or a constant of the program, which is kept from run to run.
+    pub fixed: Vec<bool>,
+}
+
+#[derive(Clone, Copy)]
+struct Event {
+    position: u32,
+    /// The innermost loop around it.
+    scope: Option<usize>,
+}
+
+struct Loop {
+    head: u32,
+    /// The end of a `while`'s condition.
+    tested: Option<u32>,
+    end: u32,
+    outer: Option<usize>,
+}
+
+/// What is special about the life of a class.
+#[derive(Clone, Copy)]
+enum Role {
+    Plain,
+    Param,
+    /// Carried by a loop.
+    Carry(usize),
+    /// Live throughout a loop: counters, stacks.
+    Whole(usize),
+    /// The result of a branch: where its sides end.
+    Branch {
+        then: u32,
+        otherwise: u32,
+    },
+}
+
+#[derive(Default)]
+struct Record {
+    role: Option<Role>,
+    reads: Vec<Event>,
+    writes: Vec<Event>,
+    control: AxisSet,
+}
+
+struct Walker<'a> {
+    schedule: &'a Schedule,
+    mesh: &'a Mesh,
+    work: Vec<Option<&'a Work>>,
+    loops: Vec<Loop>,
+    class_of: Vec<usize>,
+    records: Vec<Record>,
+    scope: Option<usize>,
+    control: AxisSet,
+}
+
+impl<'a> Lifetimes<'a> {
+    pub fn new(func: &Func, schedule: &'a Schedule, mesh: &'a Mesh) -> Lifetimes<'a> {
+        let class_of = name_classes(schedule);
+        let mut records: Vec<Record> = Vec::new();
+        records.resize_with(class_of.iter().max().map_or(0, |last| last + 1), Record::default);
+        let mut walker = Walker {
+            schedule,
+            mesh,
+            work: vec![None],
+            loops: Vec::new(),
+            class_of,
+            records,
+            scope: None,
+            control: AxisSet::EMPTY,
+        };
+        let constants = schedule.constants.iter().map(|(value, _)| *value);
+        for param in func.body.params.iter().copied().chain(constants) {
+            let record = walker.record(param);
+            record.role = Some(Role::Param);
+            record.writes.push(Event { position: 0, scope: None });
+        }
+        walker.tasks(&schedule.tasks);
+        let end = walker.next();
+        for &result in &func.body.results {
+            walker.record(result).reads.push(Event { position: end, scope: None });
+        }
+        let results: Vec<usize> = func.body.results.iter().map(|&result| walker.class(result)).collect();
+        let spans = walker.records.iter().enumerate().map(|(class, record)| {
+            let mut spans = walker.spans(record);
+            if results.contains(&class)
+                && let Some(last) = spans.last_mut()
+            {
+                last.1 = FOREVER;
+            }
+            spans
+        });
+        let spans = spans.collect();
+        let control = walker.records.iter().map(|record| record.control).collect();
+        let fixed = walker.records.iter().map(|record| matches!(record.role, Some(Role::Param))).collect();
+        Lifetimes { work: walker.work, class_of: walker.class_of, spans, control, fixed }
+    }
+}
+
+/// Numbers values so that those which are one buffer under several names have one number.
+fn name_classes(schedule: &Schedule) -> Vec<usize> {
+    fn visit(tasks: &[Task], root: &mut Vec<usize>) {
+        for task in tasks {
+            match task {
+                Task::Work(Work::Alias { from, to }) => {
+                    let (from, to) = (find(root, from.0 as usize), find(root, to.0 as usize));
+                    root[from.max(to)] = from.min(to);
+                }
+                Task::Work(_) => {}
+                Task::For { body, .. } => visit(body, root),
+                Task::While { cond, body, .. } => {
+                    visit(cond, root);
+                    visit(body, root);
+                }
+                Task::If { then, otherwise, .. } => {
+                    visit(then, root);
+                    visit(otherwise, root);
+                }
+            }
+        }
+    }
+    let mut root: Vec<usize> = (0..schedule.types.len()).collect();
+    visit(&schedule.tasks, &mut root);
+    let mut numbers = vec![None; root.len()];
+    let mut count = 0;
+    (0..root.len())
+        .map(|value| {
+            let root = find(&mut root, value);
+            *numbers[root].get_or_insert_with(|| {
+                count += 1;
+                count - 1
+            })
+        })
+        .collect()
+}
+
+/// The smallest member of a class, by the links in `root`.
+pub fn find(root: &mut [usize], mut member: usize) -> usize {
+    while root[member] != member {
+        root[member] = root[root[member]];
+        member = root[member];
+    }
+    member
+}
+
+impl<'a> Walker<'a> {
+    fn next(&self) -> u32 {
+        self.work.len() as u32
+    }
+
+    fn class(&self, value: Value) -> usize {
+        self.class_of[value.0 as usize]
+    }
+
+    fn record(&mut self, value: Value) -> &mut Record {
+        let class = self.class(value);
+        &mut self.records[class]
+    }
+
+    fn read(&mut self, value: Value) {
+        let event = Event { position: self.next() - 1, scope: self.scope };
+        self.record(value).reads.push(event);
+    }
+
+    fn write(&mut self, value: Value) {
+        let event = Event { position: self.next() - 1, scope: self.scope };
+        let control = self.control;
+        let record = self.record(value);
+        record.writes.push(event);
+        record.control = record.control.union(control);
+    }
+
+    /// A position without work: the beginning or end of something.
+    fn mark(&mut self) -> u32 {
+        self.work.push(None);
+        self.next() - 1
+    }
+
+    fn varying(&self, value: Value) -> AxisSet {
+        self.schedule.types[value.0 as usize].varying
+    }
+
+    fn tasks(&mut self, tasks: &'a [Task]) {
+        let mut taken = Vec::new();
+        let mut follows = false;
+        for task in tasks {
+            self.task(task);
+            let collective = match task {
+                Task::Work(work) if work.is_collective() => Some(work),
+                _ => None,
+            };
+            if let Some(work) = collective {
+                // Those that follow each other have one meeting.
+                if !follows {
+                    taken.drain(..).for_each(|value| self.read(value));
+                }
+                let plain = |value: &Value| self.is_small(*value) && self.records[self.class(*value)].role.is_none();
+                taken.extend(work.reads().into_iter().filter(plain));
+            }
+            follows = collective.is_some();
+        }
+        taken.into_iter().for_each(|value| self.read(value));
+    }
+
+    fn is_small(&self, value: Value) -> bool {
+        self.schedule.types[value.0 as usize].block_bytes(self.mesh) <= self.mesh.machine.private_bytes
+    }
+
+    fn task(&mut self, task: &'a Task) {
+        let control = self.control;
+        match task {
+            Task::Work(Work::Alias { .. }) => {}
+            Task::Work(work) => {
+                self.work.push(Some(work));
+                work.reads().into_iter().for_each(|value| self.read(value));
+                work.writes().into_iter().for_each(|value| self.write(value));
+            }
+            Task::For { counter, start, end, carries, stacked, body, .. } => {
+                let head = self.mark();
+                for limit in [start, end] {
+                    if let Limit::Value(value) = limit {
+                        self.read(*value);
+                        self.control = self.control.union(self.varying(*value));
+                    }
+                }
+                let this = self.enter(head);
+                self.write(*counter);
+                self.record(*counter).role = Some(Role::Whole(this));
+                stacked.iter().for_each(|&stack| self.record(stack).role = Some(Role::Whole(this)));
+                carries.iter().for_each(|carry| self.record(carry.param).role = Some(Role::Carry(this)));
+                self.tasks(body);
+                self.leave(this);
+            }
+            Task::While { carries, cond, flag, body, .. } => {
+                self.control = self.control.union(self.varying(*flag));
+                let head = self.mark();
+                let this = self.enter(head);
+                carries.iter().for_each(|carry| self.record(carry.param).role = Some(Role::Carry(this)));
+                self.tasks(cond);
+                let tested = self.mark();
+                self.read(*flag);
+                self.loops[this].tested = Some(tested);
+                self.tasks(body);
+                self.leave(this);
+            }
+            Task::If { flag, results, then, otherwise, .. } => {
+                self.mark();
+                self.read(*flag);
+                self.control = self.control.union(self.varying(*flag));
+                self.tasks(then);
+                let then = self.mark();
+                self.tasks(otherwise);
+                let otherwise = self.mark();
+                for &result in results {
+                    self.record(result).role = Some(Role::Branch { then, otherwise });
+                }
+            }
+        }
+        self.control = control;
+    }
+
+    fn enter(&mut self, head: u32) -> usize {
+        self.loops.push(Loop { head, tested: None, end: FOREVER, outer: self.scope });
+        self.scope = Some(self.loops.len() - 1);
+        self.loops.len() - 1
+    }
+
+    fn leave(&mut self, this: usize) {
+        self.loops[this].end = self.mark();
+        self.scope = self.loops[this].outer;
+    }
+
+    fn is_inside(&self, mut scope: Option<usize>, of: usize) -> bool {
+        while let Some(at) = scope {
+            if at == of {
+                return true;
+            }
+            scope = self.loops[at].outer;
+        }
+        false
+    }
+
+    /// Until when a value that belongs to a trip of `home` is kept for this event: if loops lie between, until they end.
+    fn until(&self, event: Event, home: Option<usize>) -> u32 {
+        let mut until = 2 * event.position;
+        let mut scope = event.scope;
+        while scope != home {
+            let Some(at) = scope else { break };
+            until = 2 * self.loops[at].end + 1;
+            scope = self.loops[at].outer;
+        }
+        until
+    }
+
+    fn spans(&self, record: &Record) -> Vec<Span> {
+        let last = |home| {
+            let written = record.writes.iter().map(|&event| self.until(event, home).max(2 * event.position + 1));
+            written.chain(record.reads.iter().map(|&event| self.until(event, home))).max()
+        };
+        // What has no elements may never be written, and has a place all the same.
+        let events = || record.writes.iter().chain(&record.reads);
+        let Some(home) = events().next().map(|event| event.scope) else { return Vec::new() };
+        let first = events().map(|event| 2 * event.position).min().unwrap_or(0);
+        let spans = match record.role.unwrap_or(Role::Plain) {
+            Role::Param => vec![(0, FOREVER)],
+            Role::Plain => {
+                vec![(first, last(home).unwrap_or(first))]
+            }
+            Role::Whole(this) => {
+                let Loop { head, end, outer, .. } = self.loops[this];
+                vec![(2 * head, (2 * end + 1).max(last(outer).unwrap_or(0)))]
+            }
+            Role::Carry(this) => {
+                let Loop { head, tested, end, outer } = self.loops[this];
+                let inside = |event: &&Event| self.is_inside(event.scope, this);
+                let used = record.reads.iter().filter(inside).map(|&event| self.until(event, Some(this))).max();
+                let mut used = used.unwrap_or(0).max(2 * tested.unwrap_or(head));
+                let again = record.writes.iter().filter(inside).map(|event| 2 * event.position).min();
+                let after = record.reads.iter().filter(|event| !self.is_inside(event.scope, this));
+                let after = after.map(|&event| self.until(event, outer)).max().unwrap_or(0);
+                if again.is_none() {
+                    used = 2 * end + 1;
+                }
+                vec![(first, used), (again.unwrap_or(2 * end), (2 * end + 1).max(after))]
+            }
+            Role::Branch { then, otherwise } => {
+                let in_then =
+                    record.writes.iter().map(|event| 2 * event.position).filter(|&time| time < 2 * then).min();
+                let in_else =
+                    record.writes.iter().map(|event| 2 * event.position).filter(|&time| time > 2 * then).min();
+                let mut spans = Vec::new();
+                spans.extend(in_then.map(|time| (time, 2 * then + 1)));
+                let end = (2 * otherwise + 1).max(last(home).unwrap_or(0));
+                spans.push((in_else.unwrap_or(2 * otherwise), end));
+                spans
+            }
+        };
+        join(spans)
+    }
+}
+
+/// Sorted, with overlapping ones made one.
+pub fn join(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// The common times of two sorted lists.
+pub fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let (mut i, mut j) = (0, 0);
+    let mut common = Vec::new();
+    while i < a.len() && j < b.len() {
+        let both = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+        if both.0 <= both.1 {
+            common.push(both);
+        }
+        if a[i].1 < b[j].1 { i += 1 } else { j += 1 }
+    }
+    common
+}
+
+pub fn meet(a: &[Span], b: &[Span]) -> bool {
+    !common(a, b).is_empty()
+}

@@ -1,0 +1,144 @@
+//! Gives every value in memory a place, and turns the schedule into the program that the runtime executes.
+//!
+//! # Arenas
+//! A buffer lies in an arena that exists once per combination of coordinates along some axes: those along which devices hold
+//! different data (split, partial, or varying), and those along which the conditions around its writes vary. Devices that differ
+//! along other axes only share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
+//!
+//! # Places
+//! - Parameters have places of their own that nothing else ever uses: a program runs several times over the same arguments.
+//! - So have the lists of numbers in a program, which are written when it is loaded.
+//! - Values that are the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
+//! - A copy vanishes where source and target can be one: the next value of what a loop carries is computed in the loop's buffer
+//!   if the old one is not needed any more. A kernel writes in place of an operand that dies with it, if it reads the operand at
+//!   the very index that it writes.
+//! - All others get the offset that leaves the smallest hole among the buffers that live at the same time.
+//!
+//! # Meetings
+//! `sync.rs` says when devices must meet that share an arena or read each other's blocks in a collective: when what is read has
+//! been written, and before what has been read is overwritten, however much later that is. A meeting that has work in front of it
+//! which nobody waits for is posted before that work and awaited behind. A print is a meeting of all devices. Where devices may go
+//! different ways (a condition that varies along an axis, inside `manual`), those who would have to meet inside meet before, and
+//! nothing written inside is shared along that axis.
+//!
+//! # Panels
+//! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
+
+mod cost;
+mod lifetimes;
+mod panels;
+mod replay;
+mod steps;
+mod storage;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+use crate::order::Schedule;
+use lifetimes::Lifetimes;
+use replay::{Plan, replay};
+use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
+use spmdc_grammar::span::Span;
+use spmdc_ir::lower::work::layout_of;
+use spmdc_ir::program::{Module, Value};
+use spmdc_kernel::loops::Kernel;
+use steps::Emitter;
+use storage::Storage;
+
+/// A plan of memory, with what runs in it.
+pub struct Planned {
+    /// The program for the runtime, but for its files and times.
+    pub program: Program,
+    pub kernels: Vec<Kernel>,
+    /// Whether the plan was to be replayed, and could only be in part.
+    pub doubtful: bool,
+}
+
+/// Plans the memory of a schedule. If asked, so many runs of elements of the plan are replayed; the error says what is wrong with it.
+pub fn plan_memory(
+    module: &Module,
+    schedule: &Schedule,
+    site: &dyn Fn(Span) -> Site,
+    verify: Option<u64>,
+) -> Result<Planned, String> {
+    let (func, mesh) = (&module.func, &module.mesh);
+    let lifetimes = Lifetimes::new(func, schedule, mesh);
+    let storage = Storage::new(schedule, &lifetimes, mesh);
+    let mut emitter = Emitter::new(schedule, &storage, mesh, site);
+    let body = emitter.program();
+    let kernels = emitter.kernels;
+    let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
+    let binding = |name: &str, value: Value| Binding {
+        name: name.to_string(),
+        ty: func.ty(value).display(mesh),
+        layout: layout_of(func.ty(value)),
+        place: storage.place(value),
+    };
+    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding(&param.name, value)).collect();
+    let results =
+        func.results.iter().zip(&func.body.results).map(|(info, &value)| binding(&info.name, value)).collect();
+    let constants = schedule.constants.iter();
+    let constants = constants.map(|(value, bytes)| Constant { place: storage.place(*value), bytes: bytes.clone() });
+    let program = Program {
+        abi_version: ABI_VERSION,
+        entry: func.name.clone(),
+        files: Vec::new(),
+        mesh: mesh.axes.iter().map(|axis| MeshAxis { name: axis.name.clone(), size: axis.size }).collect(),
+        arenas: storage.arenas.clone(),
+        buffers: buffer_infos(module, schedule, &storage, site),
+        params,
+        results,
+        constants: constants.collect(),
+        body,
+        kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
+        compile_ms: 0.0,
+    };
+    let doubtful = match verify {
+        None => false,
+        Some(most) => !replay(
+            &Plan { func, schedule, lifetimes: &lifetimes, storage: &storage, program: &program, kernels: &kernels },
+            most,
+        )?,
+    };
+    Ok(Planned { program, kernels, doubtful })
+}
+
+/// Every buffer, named for the largest of what lies in it that the user has a name for.
+fn buffer_infos(
+    module: &Module,
+    schedule: &Schedule,
+    storage: &Storage,
+    site: &dyn Fn(Span) -> Site,
+) -> Vec<BufferInfo> {
+    let func = &module.func;
+    let mut names: Vec<Option<String>> = func.values.iter().map(|info| info.name.clone()).collect();
+    for (param, &value) in func.params.iter().zip(&func.body.params) {
+        names[value.0 as usize] = Some(param.name.clone());
+    }
+    let mut ops = vec![None; func.values.len()];
+    func.body.walk(&mut |stmt| {
+        stmt.results.iter().for_each(|result| ops[result.0 as usize] = Some(stmt.op.rules().name()));
+    });
+    let infos = storage.buffers.iter().zip(&storage.places).map(|(buffer, &place)| {
+        let named = |value: &&Value| names.get(value.0 as usize).is_some_and(Option::is_some);
+        let made = |value: &&Value| ops.get(value.0 as usize).is_some_and(Option::is_some);
+        let values = || buffer.values.iter();
+        let shown = values().find(named).or_else(|| values().find(made)).or_else(|| buffer.values.first());
+        let (name, ty, place_in_source) = match shown {
+            None => (String::new(), String::new(), Site::default()),
+            Some(value) => {
+                let index = value.0 as usize;
+                let op = || ops.get(index).copied().flatten().map(str::to_string);
+                let name = names.get(index).cloned().flatten().or_else(op);
+                let origin = func.values.get(index).map(|info| site(info.origin.span));
+                (
+                    name.unwrap_or_else(|| "temporary".to_string()),
+                    schedule.types[index].display(&module.mesh),
+                    origin.unwrap_or_default(),
+                )
+            }
+        };
+        BufferInfo { name, ty, place, bytes: buffer.bytes, site: place_in_source }
+    });
+    infos.collect()
+}

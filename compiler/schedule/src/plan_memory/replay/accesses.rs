@@ -1,0 +1,358 @@
+//! What the parts of kernels that devices call read and write.
+
+use super::shadow::{Name, Spot};
+use super::{Replay, Stop, collapse, fault, points};
+use spmdc_abi::{DType, KernelStep};
+use spmdc_ir::program::Value;
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A kernel that is called by a step.
+pub struct Accesses<'a> {
+    pub kernel: &'a Kernel,
+    pub values: &'a [Value],
+    pub step: &'a KernelStep,
+}
+
+/// A device's call of it.
+struct Call {
+    device: usize,
+    scalars: Vec<i64>,
+    ranges: Vec<Range<i64>>,
+    /// Whether dynamic indices are the last that their bounds allow; otherwise they are 0.
+    last: bool,
+}
+
+/// Something that a call touches.
+struct Touch {
+    slot: usize,
+    spot: Spot,
+    name: Name,
+    /// The number of the point of its loops, where that matters.
+    point: u64,
+}
+
+/// Into so many parts at most a device's share of a range is cut to see whether they meet.
+const MOST_PARTS: u64 = 256;
+
+/// Whether kernels may run for any part of their range before the next one: what a part writes, no other part touches. The order of
+/// panels, and how far each of the workers has come with them, is then all the same.
+pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stop> {
+    replay.shadow.next_step();
+    let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
+    for kernel in kernels {
+        for (part, call) in kernel.parts(replay) {
+            for store in &kernel.kernel.stores {
+                let ranges = kernel.stored(store, &call);
+                kernel.each_run(replay, &call, &store.access.address, ranges, |replay, at, len| {
+                    let Touch { slot, spot, .. } = kernel.touch(replay, &call, store.access.buffer, (at, len), part);
+                    match replay.shadow.claim(&spot, part) {
+                        true => Ok(()),
+                        false => fault(format!("two panels write byte {} of {}", spot.at, kernel.values[slot])),
+                    }
+                })?;
+            }
+        }
+    }
+    for kernel in kernels {
+        if !kernel.spans(replay, false).any(|read| written.iter().any(|written| meet(&read, written))) {
+            continue;
+        }
+        for (part, call) in kernel.parts(replay) {
+            kernel.loads(replay, &call, false, &mut |replay, Touch { slot, spot, .. }| match replay
+                .shadow
+                .is_undisturbed(&spot, part)
+            {
+                true => Ok(()),
+                false => {
+                    let value = kernel.values[slot];
+                    fault(format!("one panel reads byte {} of {value}, which another one overwrites", spot.at))
+                }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether bytes of arenas have some in common.
+fn meet((arena, a): &(u16, Range<u64>), (other, b): &(u16, Range<u64>)) -> bool {
+    arena == other && a.start < b.end && b.start < a.end
+}
+
+impl Accesses<'_> {
+    /// Replays the step: what it writes is marked, what it reads must be there and be marked by nobody else, and then it is written.
+    pub fn replay(&self, replay: &mut Replay<'_>) -> Result<(), Stop> {
+        let calls: Vec<Call> = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device)).collect();
+        let in_place = self.overlaps(replay);
+        let mut writes = Vec::new();
+        for call in &calls {
+            self.writes(replay, call, in_place, &mut writes)?;
+        }
+        for Touch { slot, spot, point, .. } in &writes {
+            let value = self.values[*slot];
+            replay.writes(spot, value)?;
+            if !replay.shadow.mark(spot, *point) {
+                return fault(format!("two devices write byte {} of {value}", spot.at));
+            }
+        }
+        for call in &calls {
+            self.reads(replay, call, in_place)?;
+        }
+        writes.iter().for_each(|touch| replay.shadow.write(&touch.spot, touch.name));
+        Ok(())
+    }
+
+    /// The device's calls, if it has a share of the range: one, or one for each kind of dynamic indices.
+    fn calls(&self, replay: &Replay<'_>, device: usize) -> Vec<Call> {
+        let mesh = replay.mesh;
+        let scalars: Vec<i64> = self.step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)).collect();
+        let units = mesh.units(self.step, device);
+        if units.is_empty() {
+            return Vec::new();
+        }
+        let dims = self.kernel.dims.iter().enumerate();
+        let range = |(dim, of): (usize, &spmdc_kernel::loops::LoopDim)| match of.extent {
+            _ if dim == 0 && self.kernel.range_dim => units.clone(),
+            Extent::Static(extent) => 0..extent as i64,
+            Extent::Scalar { slot, .. } => 0..scalars[slot],
+        };
+        let ranges: Vec<Range<i64>> = dims.map(range).collect();
+        let dynamic = self.kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { .. }));
+        let call = |last| Call { device, scalars: scalars.clone(), ranges: ranges.clone(), last };
+        if dynamic { vec![call(false), call(true)] } else { vec![call(false)] }
+    }
+
+    /// The calls of all devices, each for a part of its share, and the numbers of the parts.
+    fn parts(&self, replay: &Replay<'_>) -> Vec<(u64, Call)> {
+        let calls = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device));
+        let parts = calls.flat_map(|call| {
+            let units = call.ranges[0].clone();
+            let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1);
+            units.clone().step_by(len as usize).zip(0..).map(move |(begin, part)| {
+                let mut ranges = call.ranges.clone();
+                ranges[0] = begin..(begin + len as i64).min(units.end);
+                (part, Call { device: call.device, scalars: call.scalars.clone(), ranges, last: call.last })
+            })
+        });
+        parts.collect()
+    }
+
+    /// Whether something is written over what is read.
+    fn overlaps(&self, replay: &Replay<'_>) -> bool {
+        self.spans(replay, true).any(|written| self.spans(replay, false).any(|read| meet(&written, &read)))
+    }
+
+    /// Where the buffers lie that it writes, or those that it reads.
+    fn spans(&self, replay: &Replay<'_>, written: bool) -> impl Iterator<Item = (u16, Range<u64>)> {
+        let slots = self.kernel.buffers.iter().enumerate().filter(move |(_, slot)| slot.written == written);
+        slots.map(|(slot, _)| {
+            let place = self.step.buffers[slot];
+            (place.arena, place.offset..place.offset + replay.bytes(self.values[slot]).max(1))
+        })
+    }
+
+    /// What a call stores. A store at a dynamic place changes some elements of what is there already, in the same value.
+    fn writes(
+        &self,
+        replay: &mut Replay<'_>,
+        call: &Call,
+        in_place: bool,
+        writes: &mut Vec<Touch>,
+    ) -> Result<(), Stop> {
+        for store in &self.kernel.stores {
+            let address = &store.access.address;
+            let ranges = self.stored(store, call);
+            let slot = store.access.buffer;
+            if !address.dynamic.is_empty() {
+                self.each_run(replay, call, address, ranges, |replay, at, len| {
+                    let Touch { spot, name, .. } = self.touch(replay, call, slot, (at, len), 0);
+                    replay.reads(&spot, name, self.values[slot])
+                })?;
+            } else if in_place {
+                for index in points(ranges.clone()) {
+                    replay.count(1)?;
+                    let at = self.address(call, address, &index);
+                    writes.push(self.touch(replay, call, slot, (at, 1), self.number(&index, &ranges)));
+                }
+            } else {
+                self.each_run(replay, call, address, ranges, |replay, at, len| {
+                    writes.push(self.touch(replay, call, slot, (at, len), 0));
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The points of the call's loops at which it stores.
+    fn stored(&self, store: &Store, call: &Call) -> Vec<Range<i64>> {
+        let mut ranges = call.ranges.clone();
+        if !store.combine.is_none_or(Combine::is_scan) {
+            // A reduction of nothing stores what it begins with.
+            let reduced = self.kernel.dims.iter().zip(&mut ranges).filter(|(dim, _)| dim.reduced);
+            reduced.for_each(|(_, range)| *range = 0..1);
+        }
+        ranges
+    }
+
+    fn reads(&self, replay: &mut Replay<'_>, call: &Call, in_place: bool) -> Result<(), Stop> {
+        self.loads(replay, call, in_place, &mut |replay, Touch { slot, spot, name, point }| {
+            replay.reads(&spot, name, self.values[slot])?;
+            if in_place && !replay.shadow.is_undisturbed(&spot, point) {
+                let (device, at, value) = (spot.device, spot.at, self.values[slot]);
+                return fault(format!("device {device} reads byte {at} of {value}, which the same step overwrites"));
+            }
+            Ok(())
+        })
+    }
+
+    /// What a call loads, with the numbers of the points where these are asked for.
+    fn loads(
+        &self,
+        replay: &mut Replay<'_>,
+        call: &Call,
+        numbered: bool,
+        each: &mut dyn FnMut(&mut Replay<'_>, Touch) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        for inst in &self.kernel.insts {
+            if let Inst::LoopInvariant { buffer, .. } = inst {
+                let touch = self.touch(replay, call, *buffer, (0, 1), u64::MAX);
+                each(replay, touch)?;
+            }
+        }
+        // Where conditions on indices choose, an element may be out of reach where it is not chosen.
+        let conditions: Vec<Elem> = (0..self.kernel.insts.len() as u32)
+            .map(Elem)
+            .filter(|elem| matches!(self.kernel.insts[elem.0 as usize], Inst::InRange { .. }))
+            .collect();
+        if conditions.is_empty() && !numbered {
+            for inst in &self.kernel.insts {
+                if let Inst::Load { access, .. } = inst {
+                    self.each_run(replay, call, &access.address, call.ranges.clone(), |replay, at, len| {
+                        let touch = self.touch(replay, call, access.buffer, (at, len), u64::MAX);
+                        each(replay, touch)
+                    })?;
+                }
+            }
+            return Ok(());
+        }
+        let mut known: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+        for index in points(call.ranges.clone()) {
+            let holds: Vec<bool> = conditions.iter().map(|&at| self.holds(call, at, &index)).collect();
+            let needed = known.entry(holds).or_insert_with_key(|holds| self.needed(&conditions, holds));
+            replay.count(1 + needed.len() as u64)?;
+            for &load in needed.iter() {
+                if let Inst::Load { access, .. } = &self.kernel.insts[load] {
+                    let at = self.address(call, &access.address, &index);
+                    let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(&index, &call.ranges));
+                    each(replay, touch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All addresses, neighbours together: where each run begins, and how many elements it has.
+    fn each_run(
+        &self,
+        replay: &mut Replay<'_>,
+        call: &Call,
+        address: &Affine,
+        mut ranges: Vec<Range<i64>>,
+        mut run: impl FnMut(&mut Replay<'_>, i64, u64) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let stride =
+            |dim: usize| address.terms.iter().find(|&&(known, _)| known == dim).map_or(0, |&(_, stride)| stride);
+        let len = collapse(&mut ranges, stride);
+        for index in points(ranges) {
+            replay.count(1)?;
+            let at = self.address(call, address, &index);
+            run(replay, at, len)?;
+        }
+        Ok(())
+    }
+
+    fn touch(&self, replay: &Replay<'_>, call: &Call, slot: usize, (element, len): (i64, u64), point: u64) -> Touch {
+        let size = self.kernel.buffers[slot].dtype.size() as u64;
+        // In front of a buffer is as wrong as behind it.
+        let at = u64::try_from(element).map_or(u64::MAX / 2, |element| element * size);
+        let spot = Spot { place: self.step.buffers[slot], device: call.device, at, len: len * size };
+        Touch { slot, spot, name: replay.name(self.values[slot]), point }
+    }
+
+    /// A number for a point, the same for all of what is reduced to one element.
+    fn number(&self, index: &[i64], ranges: &[Range<i64>]) -> u64 {
+        let pairs = index.iter().zip(ranges).zip(&self.kernel.dims).filter(|(_, dim)| !dim.reduced);
+        pairs.fold(0u64, |number, ((&i, range), _)| number.wrapping_mul(range.end as u64 + 1).wrapping_add(i as u64))
+    }
+
+    fn address(&self, call: &Call, affine: &Affine, index: &[i64]) -> i64 {
+        let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
+        let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
+        let dynamic = affine.dynamic.iter().map(|&(elem, stride)| match self.kernel.insts[elem.0 as usize] {
+            Inst::LoopInvariant { last, .. } if call.last => last as i64 * stride,
+            _ => 0,
+        });
+        affine.constant + dims.sum::<i64>() + known.sum::<i64>() + dynamic.sum::<i64>()
+    }
+
+    /// Whether a condition on indices holds at a point.
+    fn holds(&self, call: &Call, condition: Elem, index: &[i64]) -> bool {
+        let Inst::InRange { affine, low, high } = &self.kernel.insts[condition.0 as usize] else { return false };
+        let [at, low, high] = [affine, low, high].map(|affine| self.address(call, affine, index));
+        (low..high).contains(&at)
+    }
+
+    /// The loads that are needed where these conditions hold, or do not.
+    fn needed(&self, conditions: &[Elem], holds: &[bool]) -> Vec<usize> {
+        let insts = &self.kernel.insts;
+        let mut seen = vec![false; insts.len()];
+        let mut stack: Vec<Elem> = self.kernel.stores.iter().flat_map(|store| store.operands()).collect();
+        let mut loads = Vec::new();
+        while let Some(elem) = stack.pop() {
+            let at = elem.0 as usize;
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match &insts[at] {
+                Inst::Load { .. } => loads.push(at),
+                Inst::Select { cond, then, otherwise, .. } => match self.truth(*cond, conditions, holds) {
+                    Some(true) => stack.push(*then),
+                    Some(false) => stack.push(*otherwise),
+                    None => stack.extend([*cond, *then, *otherwise]),
+                },
+                Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => stack.push(*arg),
+                Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => stack.extend([*lhs, *rhs]),
+                Inst::Const { .. } | Inst::Index { .. } | Inst::LoopInvariant { .. } | Inst::InRange { .. } => {}
+            }
+        }
+        loads
+    }
+
+    /// Whether a bool is true, if that follows from the conditions.
+    fn truth(&self, elem: Elem, conditions: &[Elem], holds: &[bool]) -> Option<bool> {
+        match &self.kernel.insts[elem.0 as usize] {
+            Inst::InRange { .. } => conditions.iter().position(|&known| known == elem).map(|at| holds[at]),
+            Inst::Const { bits, .. } => Some(*bits != 0),
+            Inst::Unary { op: UnaryOp::Not, dtype: DType::Bool, arg } => Some(!self.truth(*arg, conditions, holds)?),
+            Inst::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), dtype: DType::Bool, lhs, rhs, .. } => {
+                let decides = *op == BinaryOp::Or;
+                match (self.truth(*lhs, conditions, holds), self.truth(*rhs, conditions, holds)) {
+                    (Some(side), _) | (_, Some(side)) if side == decides => Some(decides),
+                    (Some(_), Some(_)) => Some(!decides),
+                    _ => None,
+                }
+            }
+            Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Load { .. }
+            | Inst::Index { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. } => None,
+        }
+    }
+}

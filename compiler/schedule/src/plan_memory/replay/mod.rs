@@ -1,0 +1,663 @@
+//! Whether a plan of memory does what the schedule says, held by replaying it.
+//!
+//! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. This replay
+//! believes none of that. It goes through the steps of the program side by side with the tasks that they were made from, for all
+//! devices, over memory in which each byte knows the names of the values that lie there (`shadow.rs`), as regalloc2's checker does
+//! for registers. It fails where
+//!
+//! - a step reads a byte in which something else lies than the value that its task reads;
+//! - a step reads or writes beyond the buffer of its value;
+//! - two devices write one byte in one step, or one reads what another one writes in it;
+//! - a kernel reads, after it has overwritten it, what it should have read before;
+//! - kernels that run by panels touch in one panel what they write in another;
+//! - devices that hold different data of a value share its memory, or may take different ways to where they share what is written.
+//!
+//! What nobody has written has no name, so a value that is stored once for several devices, and that their shares do not cover, is
+//! found where it is read, or at the end. Loops are replayed until nothing changes, branches both ways. Dynamic indices are taken to be
+//! their first, and then their last value. That steps of *different* devices are ordered is not looked at here:
+//! `sync.rs` answers for that.
+
+mod accesses;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+use super::lifetimes::Lifetimes;
+use super::storage::Storage;
+use crate::order::{Limit, Schedule, Task};
+use accesses::Accesses;
+use shadow::{Memory, Name, Shadow, Spot};
+use spmdc_abi::mesh::Mesh;
+use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::lower::work::Work;
+use spmdc_ir::program::{Func, Value};
+use spmdc_kernel::loops::Kernel;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Everything that a replay needs to know.
+pub struct Plan<'a> {
+    pub func: &'a Func,
+    pub schedule: &'a Schedule,
+    pub lifetimes: &'a Lifetimes<'a>,
+    pub storage: &'a Storage,
+    pub program: &'a Program,
+    pub kernels: &'a [Kernel],
+}
+
+/// Units of memory that are followed at most; each takes four bytes, and twenty where it is written.
+const MOST_UNITS: u64 = 1 << 27;
+/// How often loops and branches are replayed at most. Where flags share memory, deep nests still find it in ever new states.
+const MOST_VISITS: u32 = 5_000;
+/// Of the runs that a replay may take, those that a loop or branch stands for.
+const VISIT: u64 = 1_000;
+/// Units of memory that are kept for each loop or branch, besides its latest.
+const MOST_KEPT: usize = 1 << 22;
+
+/// Replays a plan and says whether it came to the end, or what is wrong first. It stops where it would take more than so many runs of
+/// neighbouring elements, and kilobytes.
+pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
+    let mesh = Mesh::new(&plan.program.mesh)?;
+    let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
+    let units = shadow::units(&plan.program.arenas, &mesh, unit);
+    if units > MOST_UNITS || units.saturating_mul(unit) / 1024 > most {
+        return Ok(false);
+    }
+    let mut replay = Replay {
+        plan,
+        mesh: &mesh,
+        shadow: Shadow::new(&plan.program.arenas, &mesh, unit),
+        diverged: AxisSet::EMPTY,
+        looked: BTreeMap::new(),
+        left: most,
+        visits: 0,
+        line: 0,
+    };
+    match replay.program() {
+        Ok(()) => Ok(true),
+        Err(Stop::Enough) => Ok(false),
+        Err(Stop::Fault(fault)) => Err(format!("line {}: {fault}", replay.line)),
+    }
+}
+
+/// Why a replay ends early.
+enum Stop {
+    Fault(String),
+    /// It would take too long.
+    Enough,
+}
+
+fn fault<T>(message: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Fault(message.into()))
+}
+
+struct Replay<'a> {
+    plan: &'a Plan<'a>,
+    mesh: &'a Mesh,
+    shadow: Shadow,
+    /// Axes along which devices may have taken different ways.
+    diverged: AxisSet,
+    /// For each loop or branch, what lay in memory before and after it, each time that was another. In loops of loops there is mostly
+    /// one for each loop around, so that nesting costs its square and not two to its power.
+    looked: BTreeMap<*const Task, Vec<(Memory, Memory)>>,
+    /// How much may still be looked at.
+    left: u64,
+    visits: u32,
+    line: u32,
+}
+
+impl<'a> Replay<'a> {
+    fn name(&self, value: Value) -> Name {
+        self.plan.lifetimes.class_of[value.0 as usize] as Name
+    }
+
+    fn program(&mut self) -> Result<(), Stop> {
+        let program = self.plan.program;
+        self.layouts()?;
+        let values = &self.plan.func.body.params;
+        for (binding, value) in program.params.iter().zip(values) {
+            let name = self.name(*value);
+            self.each_row(binding.place, &binding.layout, |replay, spot| {
+                replay.shadow.write(&spot, name);
+                Ok(())
+            })?;
+        }
+        for (constant, (value, _)) in program.constants.iter().zip(&self.plan.schedule.constants) {
+            let name = self.name(*value);
+            for device in 0..self.mesh.devices() {
+                let spot = Spot { place: constant.place, device, at: 0, len: constant.bytes.len() as u64 };
+                self.shadow.write(&spot, name);
+            }
+        }
+        let schedule = self.plan.schedule;
+        self.tasks(&schedule.tasks, &program.body)?;
+        let results = &self.plan.func.body.results;
+        for (binding, &value) in program.results.iter().zip(results) {
+            let name = self.name(value);
+            self.each_row(binding.place, &binding.layout, |replay, spot| replay.reads(&spot, name, value))?;
+        }
+        Ok(())
+    }
+
+    /// Devices that hold different data of a value do not share its memory.
+    fn layouts(&self) -> Result<(), Stop> {
+        let several = self.mesh.axes();
+        for (index, ty) in self.plan.schedule.types.iter().enumerate() {
+            let value = Value(index as u32);
+            if self.plan.storage.buffer(value).is_some_and(|buffer| buffer.values.contains(&value)) {
+                let arena = self.plan.storage.place(value).arena as usize;
+                let shared = several.minus(self.plan.program.arenas[arena].axes);
+                if !ty.distinct_axes().intersect(shared).is_empty() {
+                    return fault(format!("devices share the memory of {value}, of which they hold different blocks"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tasks, and the steps that were made of them.
+    fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stop> {
+        let mut flat: Vec<Flat<'a>> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Sync { .. } | Step::Post { .. } | Step::Await { .. } => {}
+                Step::Panels { kernels, .. } => {
+                    let left = (0..kernels.len()).rev();
+                    flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
+                }
+                Step::Kernel(kernel) => flat.push(Flat::Kernel(kernel)),
+                other => flat.push(Flat::Other(other)),
+            }
+        }
+        let mut flat = flat.into_iter();
+        let mut panels = Vec::new();
+        for task in tasks {
+            match task {
+                Task::Work(Work::Alias { .. } | Work::Constant { .. }) => {}
+                Task::Work(Work::Copy { from, to, .. }) if self.place(*from) == self.place(*to) => {
+                    let (name, other) = (self.name(*from), self.name(*to));
+                    let bytes = self.bytes(*from).max(self.bytes(*to));
+                    self.shadow.rename(self.place(*from), bytes, name, other);
+                }
+                Task::Work(work) => {
+                    let Some(step) = flat.next() else { return fault("a task has no step") };
+                    self.shadow.next_step();
+                    self.work(work, step)?;
+                    if let (Work::Kernel { buffers, .. }, Flat::Panels { kernel, left }) = (work, step) {
+                        panels.push(self.accesses(buffers, kernel));
+                        if left == 0 {
+                            accesses::run_by_panels(&std::mem::take(&mut panels), self)?;
+                        }
+                    }
+                }
+                Task::For { .. } | Task::While { .. } | Task::If { .. } => {
+                    let Some(Flat::Other(step)) = flat.next() else { return fault("a loop or branch has no step") };
+                    self.enclosed(task, step)?;
+                }
+            }
+        }
+        match flat.next() {
+            Some(_) => fault("a step has no task"),
+            None => Ok(()),
+        }
+    }
+
+    /// A loop or a branch. If memory is as it was at some time before, so is what comes of it.
+    fn enclosed(&mut self, task: &'a Task, step: &'a Step) -> Result<(), Stop> {
+        let key = std::ptr::from_ref(task);
+        let before = self.shadow.memory.clone();
+        let known = self.looked.get(&key).and_then(|known| known.iter().find(|(seen, _)| *seen == before));
+        if let Some((_, after)) = known {
+            self.shadow.memory = after.clone();
+            return Ok(());
+        }
+        self.count(VISIT)?;
+        self.visits += 1;
+        if self.visits > MOST_VISITS {
+            return Err(Stop::Enough);
+        }
+        let diverged = self.diverged;
+        match (task, step) {
+            (Task::For { counter, start, end, stacked, body, .. }, Step::For { body: steps, counter: place, .. }) => {
+                for limit in [start, end] {
+                    if let Limit::Value(value) = limit {
+                        self.reads_all(*value)?;
+                        self.diverge(*value);
+                    }
+                }
+                if *place != self.place(*counter) {
+                    return fault("a loop counts elsewhere than its body looks");
+                }
+                // Filled trip by trip: at dynamic places, which are not followed.
+                for &stack in stacked {
+                    self.writes_all(stack)?;
+                }
+                // No trip reaches what has no element, such as the stack of a loop without trips.
+                let never = matches!((start, end), (Limit::Const(start), Limit::Const(end)) if start >= end);
+                if !never {
+                    let made = made_in(body);
+                    self.until_stable(&made, stacked, &mut |replay| {
+                        replay.writes_all(*counter)?;
+                        replay.tasks(body, steps)
+                    })?;
+                }
+            }
+            (Task::While { cond, flag, body, .. }, Step::While { cond: test, body: steps, .. }) => {
+                let mut made = made_in(cond);
+                made.extend(made_in(body));
+                self.diverge(*flag);
+                self.until_stable(&made, &[], &mut |replay| {
+                    replay.tasks(cond, test)?;
+                    replay.reads_all(*flag)?;
+                    replay.tasks(body, steps)
+                })?;
+                self.tasks(cond, test)?;
+            }
+            (Task::If { flag, then, otherwise, .. }, Step::If { then: yes, otherwise: no, .. }) => {
+                self.reads_all(*flag)?;
+                self.diverge(*flag);
+                let here = self.shadow.memory.clone();
+                self.tasks(then, yes)?;
+                let there = std::mem::replace(&mut self.shadow.memory, here);
+                self.tasks(otherwise, no)?;
+                self.shadow.join(&there);
+            }
+            _ => return fault("a loop or branch became another step"),
+        }
+        self.diverged = diverged;
+        let after = self.shadow.memory.clone();
+        let most = (MOST_KEPT / after.len().max(1)).max(1);
+        let known = self.looked.entry(key).or_default();
+        // The latest are met again first.
+        known.truncate(most - 1);
+        known.insert(0, (before, after));
+        Ok(())
+    }
+
+    /// Trips of a loop, from what may lie in memory before any of them, until that does not change any more.
+    fn until_stable(
+        &mut self,
+        made: &BTreeSet<Value>,
+        kept: &[Value],
+        trip: &mut dyn FnMut(&mut Self) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let kept: Vec<Name> = kept.iter().map(|&value| self.name(value)).collect();
+        let names = made.iter().map(|&value| self.name(value)).filter(|name| !kept.contains(name));
+        let names: Vec<Name> = names.collect();
+        loop {
+            let before = self.shadow.memory.clone();
+            self.shadow.kill(&names);
+            trip(self)?;
+            self.shadow.join(&before);
+            if self.shadow.memory == before {
+                return Ok(());
+            }
+        }
+    }
+
+    fn diverge(&mut self, value: Value) {
+        self.diverged = self.diverged.union(self.plan.schedule.types[value.0 as usize].varying);
+    }
+
+    fn place(&self, value: Value) -> Place {
+        self.plan.storage.place(value)
+    }
+
+    /// How much room a value has.
+    fn bytes(&self, value: Value) -> u64 {
+        self.plan.storage.buffer(value).map_or(0, |buffer| buffer.bytes)
+    }
+
+    // What is read and written.
+
+    fn reads(&mut self, spot: &Spot, name: Name, value: Value) -> Result<(), Stop> {
+        if spot.at + spot.len > self.bytes(value) {
+            return fault(format!("{value} is read behind its end, at byte {}", spot.at));
+        }
+        self.count(spot.len >> 10)?;
+        if self.shadow.holds(spot, name) {
+            return Ok(());
+        }
+        let (at, found) = self.shadow.other(spot, name);
+        fault(format!("device {} reads byte {at} of {value}, where {found:?} lies and not {name}", spot.device))
+    }
+
+    fn writes(&mut self, spot: &Spot, value: Value) -> Result<(), Stop> {
+        if spot.at + spot.len > self.bytes(value) {
+            return fault(format!("{value} is written behind its end, at byte {}", spot.at));
+        }
+        let shared = self.mesh.axes().minus(self.plan.program.arenas[spot.place.arena as usize].axes);
+        if !shared.intersect(self.diverged).is_empty() {
+            return fault(format!("{value} is shared by devices of which not all may write it"));
+        }
+        Ok(())
+    }
+
+    /// A scalar, on all devices.
+    fn reads_all(&mut self, value: Value) -> Result<(), Stop> {
+        let (name, len) = (self.name(value), self.plan.schedule.types[value.0 as usize].dtype().size() as u64);
+        let place = self.place(value);
+        (0..self.mesh.devices()).try_for_each(|device| self.reads(&Spot { place, device, at: 0, len }, name, value))
+    }
+
+    /// A whole buffer, on all devices.
+    fn writes_all(&mut self, value: Value) -> Result<(), Stop> {
+        let (name, place, len) = (self.name(value), self.place(value), self.bytes(value));
+        for device in 0..self.mesh.devices() {
+            let spot = Spot { place, device, at: 0, len };
+            self.writes(&spot, value)?;
+            self.shadow.write(&spot, name);
+        }
+        Ok(())
+    }
+
+    /// The rows of each device's block.
+    fn each_row(
+        &mut self,
+        place: Place,
+        layout: &Layout,
+        mut row: impl FnMut(&mut Self, Spot) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let size = layout.dtype.size() as u64;
+        let stored = self.mesh.stored_shape(layout);
+        for device in 0..self.mesh.devices() {
+            let lens: Vec<u64> = self.mesh.blocks(layout, device).iter().map(|range| range.len() as u64).collect();
+            let (outer, last) = lens.split_at(lens.len().saturating_sub(1));
+            let len = size * last.first().copied().unwrap_or(1);
+            let strides = strides(&stored);
+            for index in points(outer.iter().map(|&len| 0..len as i64).collect()) {
+                self.count(1)?;
+                let at: i64 = index.iter().zip(&strides).map(|(&i, &stride)| i * stride).sum();
+                if len > 0 {
+                    row(self, Spot { place, device, at: at as u64 * size, len })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, runs: u64) -> Result<(), Stop> {
+        self.left = self.left.saturating_sub(runs);
+        if self.left == 0 { Err(Stop::Enough) } else { Ok(()) }
+    }
+
+    // Steps.
+
+    fn work(&mut self, work: &'a Work, step: Flat<'a>) -> Result<(), Stop> {
+        match (work, step) {
+            (Work::Kernel { buffers, .. }, Flat::Kernel(step) | Flat::Panels { kernel: step, .. }) => {
+                self.line = step.site.line;
+                self.accesses(buffers, step).replay(self)
+            }
+            (Work::Product { product, .. }, Flat::Other(Step::Gemm(step))) => {
+                self.line = step.site.line;
+                self.product([product.a, product.b, product.c], step)
+            }
+            (Work::Copy { from, to, .. }, Flat::Other(Step::Copy { from: source, to: target, bytes, .. })) => {
+                let devices = (0..self.mesh.devices()).map(|device| (device, Some(device))).collect();
+                self.moves((*from, *source), (*to, *target), *bytes, devices)
+            }
+            (Work::Permute { from, to, .. }, Flat::Other(Step::Permute(step))) => {
+                self.line = step.site.line;
+                let axes = || step.axes.iter().map(|&axis| axis as usize);
+                let devices = (0..self.mesh.devices()).map(|device| {
+                    let source = step.source[self.mesh.linear(device, axes())];
+                    (device, source.map(|source| self.mesh.at(device, axes(), source as usize)))
+                });
+                let devices = devices.collect();
+                self.moves((*from, step.from), (*to, step.to), step.bytes, devices)
+            }
+            (Work::Exchange { from, to, .. }, Flat::Other(Step::Exchange(step))) => {
+                self.line = step.site.line;
+                self.collective((from.value, &step.from), (to.value, &step.to))
+            }
+            (Work::Reduce { from, to, .. }, Flat::Other(Step::Reduce(step))) => {
+                self.line = step.site.line;
+                self.collective((from.value, &step.from), (to.value, &step.to))
+            }
+            (Work::Fetch { parts, .. }, Flat::Other(Step::Fetch(step))) => {
+                self.line = step.site.line;
+                for (part, step) in parts.iter().zip(&step.parts) {
+                    self.fetch((part.from, part.to), step)?;
+                }
+                Ok(())
+            }
+            (Work::CheckIndex { index, to, .. }, Flat::Other(Step::CheckIndex { site, .. })) => {
+                self.line = site.line;
+                self.reads_all(*index)?;
+                self.writes_all(*to)
+            }
+            (Work::Print { values, .. }, Flat::Other(Step::Print { values: places, site, .. })) => {
+                self.line = site.line;
+                for (&value, shown) in values.iter().zip(places) {
+                    let name = self.name(value);
+                    self.each_row(shown.place, &shown.layout, |replay, spot| replay.reads(&spot, name, value))?;
+                }
+                Ok(())
+            }
+            _ => fault("a task became another step"),
+        }
+    }
+
+    fn accesses(&self, values: &'a [Value], step: &'a KernelStep) -> Accesses<'a> {
+        Accesses { kernel: &self.plan.kernels[step.kernel as usize], values, step }
+    }
+
+    /// Whole buffers, from another device's or from nobody's, which is zeros.
+    fn moves(
+        &mut self,
+        (from, source): (Value, Place),
+        (to, target): (Value, Place),
+        bytes: u64,
+        devices: Vec<(usize, Option<usize>)>,
+    ) -> Result<(), Stop> {
+        if bytes > self.bytes(from) {
+            return fault(format!("{from} is copied beyond its end"));
+        }
+        let (name, other) = (self.name(from), self.name(to));
+        self.count((bytes >> 10) * devices.len() as u64)?;
+        let spot = |place, device| Spot { place, device, at: 0, len: bytes };
+        let known: Vec<Vec<bool>> = devices
+            .iter()
+            .map(|&(_, owner)| match owner {
+                Some(owner) => self.shadow.known(&spot(source, owner), name),
+                None => vec![true; self.shadow.units(bytes)],
+            })
+            .collect();
+        for (&(device, _), known) in devices.iter().zip(known) {
+            self.writes(&spot(target, device), to)?;
+            self.shadow.write_known(&spot(target, device), other, &known);
+        }
+        Ok(())
+    }
+
+    fn collective(&mut self, (from, source): (Value, &Shards), (to, target): (Value, &Shards)) -> Result<(), Stop> {
+        let (name, other) = (self.name(from), self.name(to));
+        self.each_row(source.place, &source.layout, |replay, spot| replay.reads(&spot, name, from))?;
+        self.each_row(target.place, &target.layout, |replay, spot| {
+            replay.writes(&spot, to)?;
+            replay.shadow.write(&spot, other);
+            Ok(())
+        })
+    }
+
+    fn fetch(&mut self, (from, to): (Value, Value), part: &FetchPart) -> Result<(), Stop> {
+        let (name, other) = (self.name(from), self.name(to));
+        let size = part.dtype.size() as u64;
+        let lens = |len: fn(&spmdc_abi::FetchDim) -> usize| part.dims.iter().map(len).collect::<Vec<_>>();
+        let (from_strides, to_strides) = (strides(&lens(|dim| dim.from_len)), strides(&lens(|dim| dim.to_len)));
+        for device in 0..self.mesh.devices() {
+            let runs: Vec<&Vec<FetchRun>> = part
+                .dims
+                .iter()
+                .map(|dim| &dim.runs[self.mesh.linear(device, dim.axes.iter().map(|&axis| axis as usize))])
+                .collect();
+            for choice in points(runs.iter().map(|runs| 0..runs.len() as i64).collect()) {
+                let boxes: Vec<&FetchRun> = choice.iter().zip(&runs).map(|(&at, runs)| &runs[at as usize]).collect();
+                let owner = boxes.iter().zip(&part.dims).fold(device, |owner, (run, dim)| {
+                    self.mesh.at(owner, dim.owners.iter().map(|&axis| axis as usize), run.owner as usize)
+                });
+                for index in points(boxes.iter().map(|run| 0..run.len as i64).collect()) {
+                    self.count(1)?;
+                    let at = |strides: &[i64], place: &dyn Fn(&FetchRun, i64) -> i64| -> u64 {
+                        let places = boxes.iter().zip(&index).map(|(run, &i)| place(run, i));
+                        places.zip(strides).map(|(place, stride)| place * stride).sum::<i64>() as u64 * size
+                    };
+                    let read = at(&from_strides, &|run, i| run.from as i64 + i * run.step);
+                    let write = at(&to_strides, &|run, i| run.to as i64 + i);
+                    self.reads(&Spot { place: part.from, device: owner, at: read, len: size }, name, from)?;
+                    let spot = Spot { place: part.to, device, at: write, len: size };
+                    self.writes(&spot, to)?;
+                    self.shadow.write(&spot, other);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn product(&mut self, [a, b, c]: [Value; 3], step: &GemmStep) -> Result<(), Stop> {
+        let size = step.dtype.size() as u64;
+        let names = [a, b, c].map(|value| self.name(value));
+        let mut written = Vec::new();
+        for device in 0..self.mesh.devices() {
+            let ring = step.ring.as_ref();
+            let owners = ring.map_or(vec![device], |ring| {
+                let axes = || ring.axes.iter().map(|&axis| axis as usize);
+                (0..self.mesh.count(axes())).map(|at| self.mesh.at(device, axes(), at)).collect()
+            });
+            for owner in owners {
+                let of_owner = |dim: &GemmDim| ring.is_some_and(|ring| if ring.is_b { dim.b != 0 } else { dim.a != 0 });
+                let extent = |dim: &GemmDim, device: usize| {
+                    self.mesh.resolve(&dim.extent, if of_owner(dim) { owner } else { device }).max(0)
+                };
+                let free: Vec<&GemmDim> = [&step.m, &step.n].into_iter().chain(&step.loops).collect();
+                let all: Vec<&GemmDim> = free.iter().copied().chain([&step.k]).chain(&step.contracted).collect();
+                for sharer in self.mesh.group(device, step.split) {
+                    if free.iter().any(|dim| extent(dim, sharer) != extent(dim, device)) {
+                        return fault(format!("devices that share {c} divide products of different sizes"));
+                    }
+                }
+                let start = ring.map_or(0, |ring| self.mesh.resolve(&ring.start, owner));
+                let is_b = ring.is_some_and(|ring| ring.is_b);
+                let other = ring.map_or(0, |ring| start * ring.other);
+                let first = [if is_b { other } else { 0 }, if is_b { 0 } else { other }];
+                let from = |operand: bool| if ring.is_some() && operand == is_b { owner } else { device };
+                let lens: Vec<i64> = all.iter().map(|dim| extent(dim, device)).collect();
+                let behind = ring.map_or(0, |ring| start * ring.c);
+                if lens.contains(&0) {
+                    // Sums of nothing are zeros.
+                    let strides: Vec<i64> = free.iter().map(|dim| dim.c).collect();
+                    let lens = free.iter().map(|dim| extent(dim, device)).collect();
+                    written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
+                    continue;
+                }
+                let sides = [(a, step.a, from(false)), (b, step.b, from(true))];
+                for (side, (value, place, device)) in sides.into_iter().enumerate() {
+                    let first = first[side];
+                    let strides: Vec<i64> = all.iter().map(|dim| if side == 0 { dim.a } else { dim.b }).collect();
+                    let offsets = offsets(lens.clone(), &strides);
+                    self.count(offsets.len() as u64)?;
+                    for (at, run) in offsets {
+                        let spot = Spot { place, device, at: (first + at) as u64 * size, len: run * size };
+                        self.reads(&spot, names[side], value)?;
+                    }
+                }
+                let strides: Vec<i64> = all.iter().map(|dim| dim.c).collect();
+                written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
+            }
+        }
+        for (device, at, run) in written {
+            let spot = Spot { place: step.c, device, at: at as u64 * size, len: run * size };
+            self.writes(&spot, c)?;
+            self.shadow.write(&spot, names[2]);
+        }
+        Ok(())
+    }
+}
+
+/// A step of a list, panels taken apart.
+#[derive(Clone, Copy)]
+enum Flat<'a> {
+    Kernel(&'a KernelStep),
+    /// A kernel that runs by panels with those next to it, of which so many are left.
+    Panels {
+        kernel: &'a KernelStep,
+        left: usize,
+    },
+    Other(&'a Step),
+}
+
+/// Row-major.
+fn strides(shape: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    for dim in (1..shape.len()).rev() {
+        strides[dim - 1] = strides[dim] * shape[dim] as i64;
+    }
+    strides
+}
+
+/// All combinations of numbers of these ranges, the last one counting fastest.
+fn points(ranges: Vec<Range<i64>>) -> impl Iterator<Item = Vec<i64>> {
+    let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
+    let mut next = ranges.iter().all(|range| !range.is_empty()).then_some(first);
+    std::iter::from_fn(move || {
+        let now = next.take()?;
+        let mut after = now.clone();
+        for dim in (0..ranges.len()).rev() {
+            after[dim] += 1;
+            if after[dim] < ranges[dim].end {
+                next = Some(after);
+                break;
+            }
+            after[dim] = ranges[dim].start;
+        }
+        Some(now)
+    })
+}
+
+/// The different sums of indices times strides, neighbours together: where each run begins, and how many it has.
+fn offsets(lens: Vec<i64>, strides: &[i64]) -> Vec<(i64, u64)> {
+    let mut ranges: Vec<Range<i64>> = lens.iter().map(|&len| 0..len).collect();
+    let run = collapse(&mut ranges, |dim| strides[dim]);
+    points(ranges).map(|index| (index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run)).collect()
+}
+
+/// Shortens ranges of indices so that each run of neighbouring elements is visited once: a dimension of stride 0 to its first index, and
+/// one of stride 1, too. Returns the length of a run in elements.
+fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
+    let mut run = 1;
+    for (dim, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
+        let len = (range.end - range.start) as u64;
+        match stride(dim) {
+            0 => range.end = range.start + 1,
+            1 if run == 1 => (run, range.end) = (len, range.start + 1),
+            _ => {}
+        }
+    }
+    run
+}
+
+/// The values that tasks make, but for what a loop carries from trip to trip.
+fn made_in(tasks: &[Task]) -> BTreeSet<Value> {
+    let mut made = BTreeSet::new();
+    for task in tasks {
+        match task {
+            Task::Work(Work::Copy { .. } | Work::Alias { .. }) => {}
+            Task::Work(work) => made.extend(work.writes()),
+            Task::For { body, stacked, .. } => {
+                made.extend(made_in(body));
+                made.extend(stacked);
+            }
+            Task::While { cond, body, .. } => {
+                made.extend(made_in(cond));
+                made.extend(made_in(body));
+            }
+            Task::If { then, otherwise, .. } => {
+                made.extend(made_in(then));
+                made.extend(made_in(otherwise));
+            }
+        }
+    }
+    made
+}

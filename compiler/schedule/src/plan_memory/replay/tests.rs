@@ -1,0 +1,142 @@
+//! Plans that are wrong in one place, as mistakes of a planner would make them.
+#![allow(clippy::unwrap_used)]
+
+use super::{Plan, replay};
+use crate::fuse::fuse;
+use crate::order::schedule;
+use crate::plan_memory::lifetimes::Lifetimes;
+use crate::plan_memory::plan_memory;
+use crate::plan_memory::storage::Storage;
+use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_ir::program::Stage;
+
+/// What the replay says of the program's plan after `change`.
+fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
+    replayed(source, u64::MAX, change).map(|whole| assert!(whole))
+}
+
+/// The same, and whether it came to the end.
+fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Result<bool, String> {
+    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let compilation = compile(&set, &Options::default()).unwrap();
+    let module = compilation.stage(Stage::Optimized).unwrap();
+    let schedule = schedule(module, &fuse(&module.func, &module.mesh)).unwrap();
+    let lifetimes = Lifetimes::new(&module.func, &schedule, &module.mesh);
+    let storage = Storage::new(&schedule, &lifetimes, &module.mesh);
+    let planned = plan_memory(module, &schedule, &|_| Site::default(), None).unwrap();
+    let (mut program, kernels) = (planned.program, planned.kernels);
+    change(&mut program);
+    let plan = Plan {
+        func: &module.func,
+        schedule: &schedule,
+        lifetimes: &lifetimes,
+        storage: &storage,
+        program: &program,
+        kernels: &kernels,
+    };
+    replay(&plan, most)
+}
+
+fn each_kernel(steps: &mut [Step], change: &mut dyn FnMut(&mut KernelStep)) {
+    for step in steps {
+        match step {
+            Step::Kernel(kernel) => change(kernel),
+            Step::For { body, .. } => each_kernel(body, change),
+            _ => {}
+        }
+    }
+}
+
+const WINDOW: &str = "mesh (X = 2); fn main(p: f32[400@X, 64]) { let q = reshard(p[3:], P()); (q, sum(q)) }";
+const LOOP: &str =
+    "fn main(x: f32[100]) { let mut u = x; for i in 0..3 { let v = u * 2; u = v + flip(u) + sum(v); } (u, x + 1) }";
+
+#[test]
+fn right_plans_are_right() {
+    assert_eq!(changed(WINDOW, |_| ()), Ok(()));
+    assert_eq!(changed(LOOP, |_| ()), Ok(()));
+}
+
+#[test]
+fn what_is_stored_once_counts_once() {
+    // An argument of 4 MiB, in one instance for all devices.
+    let whole = |most| replayed("mesh (X = 64); fn main(x: f32[1048576]) { x[5] }", most, |_| ());
+    assert_eq!(whole(8192), Ok(true));
+    assert_eq!(whole(2048), Ok(false));
+}
+
+#[test]
+fn shares_must_cover_what_is_stored_once() {
+    let divided_part_by_part = |program: &mut Program| {
+        each_kernel(&mut program.body, &mut |kernel| {
+            if let Some(part) = kernel.part.take() {
+                kernel.range = part.len;
+            }
+        });
+    };
+    let fault = changed(WINDOW, divided_part_by_part).unwrap_err();
+    assert!(fault.contains("two devices write") || fault.contains("where [] lies"), "{fault}");
+}
+
+#[test]
+fn shares_must_not_overlap() {
+    let all_write_all = |program: &mut Program| {
+        each_kernel(&mut program.body, &mut |kernel| kernel.split = AxisSet::EMPTY);
+    };
+    let fault = changed(WINDOW, all_write_all).unwrap_err();
+    assert!(fault.contains("two devices write"), "{fault}");
+}
+
+#[test]
+fn what_is_needed_must_not_be_overwritten() {
+    // Each kernel in turn writes where the one before did.
+    let count = |program: &mut Program| {
+        let mut count = 0;
+        each_kernel(&mut program.body, &mut |_| count += 1);
+        count
+    };
+    let mut kernels = 0;
+    changed(LOOP, |program| kernels = count(program)).unwrap();
+    assert!(kernels > 2);
+    for wrong in 0..kernels {
+        let mut at = 0;
+        let shifted = |program: &mut Program| {
+            each_kernel(&mut program.body, &mut |kernel| {
+                if at == wrong
+                    && let Some(last) = kernel.buffers.last_mut()
+                {
+                    last.offset = last.offset.checked_sub(64).unwrap_or(64);
+                }
+                at += 1;
+            });
+        };
+        assert!(changed(LOOP, shifted).is_err(), "kernel {wrong} uses memory of something else");
+    }
+}
+
+#[test]
+fn buffers_have_ends() {
+    let longer = |program: &mut Program| {
+        each_kernel(&mut program.body, &mut |kernel| {
+            kernel.range = spmdc_abi::Scalar::Const(101);
+        });
+    };
+    assert!(changed("fn main(x: f32[100]) { exp(x) }", longer).unwrap_err().contains("behind its end"));
+}
+
+#[test]
+fn panels_must_not_meet() {
+    let joined = |program: &mut Program| {
+        let mut kernels = Vec::new();
+        each_kernel(&mut program.body, &mut |kernel| kernels.push(kernel.clone()));
+        program.body.retain(|step| !matches!(step, Step::Kernel(_)));
+        program.body.push(Step::Panels { kernels, panel: 1 });
+    };
+    let by_rows = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); let t = s * s; (t[:, None] + x, t) }";
+    assert_eq!(changed(by_rows, joined), Ok(()));
+    let backwards = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); (s, flip(s)) }";
+    assert!(changed(backwards, joined).unwrap_err().contains("one panel reads byte"));
+}

@@ -1,0 +1,494 @@
+//! From tasks over values to the steps of the program, with meetings where devices use each other's memory.
+
+use super::cost;
+use super::storage::Storage;
+use super::sync::{Access, Needed, Pending};
+use crate::order::{Limit, Schedule, Task};
+use spmdc_abi::{
+    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
+    RangePart, ReduceStep, Scalar, Shards, Site, Step,
+};
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
+use spmdc_ir::program::Value;
+use spmdc_ir::reshard::operand;
+use spmdc_kernel::grain::grain;
+use spmdc_kernel::loops::{Extent, Kernel};
+use std::collections::BTreeMap;
+
+/// Emits steps and collects kernels, each once.
+pub struct Emitter<'a> {
+    pub schedule: &'a Schedule,
+    pub storage: &'a Storage,
+    pub mesh: &'a Mesh,
+    pub site: &'a dyn Fn(Span) -> Site,
+    pub kernels: Vec<Kernel>,
+    /// How many tasks have been looked at, those of loops that are looked at again as often, and how many may be.
+    visited: usize,
+    most: usize,
+    /// What has been found of lists of tasks, by where they are in memory.
+    known: BTreeMap<usize, Vec<Known>>,
+    /// Per arena, the axes along which devices share it.
+    shared: Vec<AxisSet>,
+    several: AxisSet,
+}
+
+/// The steps that a list of tasks becomes if these accesses are pending in front, and what is pending behind.
+struct Known {
+    begin: Pending,
+    end: Pending,
+    steps: Vec<Step>,
+}
+
+/// The steps of the program, of a loop's body, or of a branch.
+#[derive(Default)]
+struct List {
+    steps: Vec<Step>,
+    /// How many of them there were behind the last meeting, loop, branch or print. No meeting is posted before: devices are at one
+    /// group's meeting at a time, and meetings along several axes add up only if one comes after the other.
+    floor: usize,
+}
+
+impl List {
+    /// Meets, and says so as early as it may.
+    fn meet(&mut self, needed: Needed, (site, kind): (Site, Option<CollectiveKind>), pending: &mut Pending) {
+        let group = needed.group;
+        if group.is_empty() {
+            return;
+        }
+        let since = needed.since.max(self.floor);
+        if since < self.steps.len() {
+            pending.met(group, since);
+            pending.inserted(since);
+            self.steps.insert(since, Step::Post { group, site });
+            self.steps.push(Step::Await { group, kind, site });
+        } else {
+            self.steps.push(Step::Sync { group, kind, site });
+            pending.met(group, self.steps.len());
+        }
+        self.floor = self.steps.len();
+    }
+
+    /// A step behind which nothing is posted before it.
+    fn enclose(&mut self, step: Step, pending: &mut Pending) {
+        self.steps.push(step);
+        self.floor = self.steps.len();
+        *pending = pending.elsewhere();
+    }
+}
+
+impl<'a> Emitter<'a> {
+    pub fn new(
+        schedule: &'a Schedule,
+        storage: &'a Storage,
+        mesh: &'a Mesh,
+        site: &'a dyn Fn(Span) -> Site,
+    ) -> Emitter<'a> {
+        let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
+        let shared = storage.arenas.iter().map(|arena| several.minus(arena.axes)).collect();
+        Emitter {
+            schedule,
+            storage,
+            mesh,
+            site,
+            kernels: Vec::new(),
+            visited: 0,
+            most: most_visits(&schedule.tasks),
+            known: BTreeMap::new(),
+            shared,
+            several,
+        }
+    }
+
+    pub fn program(&mut self) -> Vec<Step> {
+        let mut pending = Pending::new(self.shared.len(), self.several);
+        let mut list = List::default();
+        self.tasks(&self.schedule.tasks, &mut pending, &mut list);
+        list.steps
+    }
+
+    fn tasks(&mut self, tasks: &[Task], pending: &mut Pending, list: &mut List) {
+        for (at, task) in tasks.iter().enumerate() {
+            self.task(task, &tasks[at + 1..], pending, list);
+        }
+    }
+
+    /// The steps of a loop's body or a branch.
+    fn inner(&mut self, tasks: &[Task], pending: &mut Pending) -> Vec<Step> {
+        let begin = pending.elsewhere();
+        // Loops in loops are looked at twice at every level, mostly from where they began before.
+        let key = tasks.as_ptr() as usize;
+        let known = self.known.get(&key).into_iter().flatten().find(|known| known.begin == begin);
+        if let Some(Known { end, steps, .. }) = known {
+            *pending = end.clone();
+            return steps.clone();
+        }
+        let mut list = List::default();
+        *pending = begin.clone();
+        self.tasks(tasks, pending, &mut list);
+        let has_loops = tasks.iter().any(|task| !matches!(task, Task::Work(_)));
+        if has_loops {
+            let known = Known { begin, end: pending.clone(), steps: list.steps.clone() };
+            self.known.entry(key).or_default().push(known);
+        }
+        list.steps
+    }
+
+    /// One task, and what comes behind it in its list.
+    fn task(&mut self, task: &Task, behind: &[Task], pending: &mut Pending, list: &mut List) {
+        self.visited += 1;
+        debug_assert!(self.visited <= self.most, "loops in loops are looked at again and again");
+        match task {
+            Task::Work(work) => self.work(work, behind, pending, list),
+            Task::For { counter, start, end, body, origin, .. } => {
+                let site = (self.site)(origin.span);
+                let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();
+                self.part(&limits, site, pending, list);
+                let reads = limits.iter().map(|&value| self.access(value, false));
+                let accesses: Vec<Access> = reads.chain([self.access(*counter, true)]).collect();
+                self.meet_before(&accesses, site, pending, list);
+                // What a trip leaves pending meets the beginning of the next.
+                let mut inside = pending.clone();
+                let mut trips = self.inner(body, &mut inside);
+                if pending.grows_by(&inside) {
+                    inside = pending.clone();
+                    trips = self.inner(body, &mut inside);
+                    pending.join(&inside);
+                }
+                let counter = self.storage.place(*counter);
+                let (start, end) = (self.bound(*start), self.bound(*end));
+                list.enclose(Step::For { counter, start, end, body: trips, site }, pending);
+            }
+            Task::While { cond, flag, body, origin, .. } => {
+                let site = (self.site)(origin.span);
+                self.part(&[*flag], site, pending, list);
+                let (mut test, mut after, mut trips, inside) = self.trip(cond, *flag, body, pending, site);
+                if pending.grows_by(&inside) {
+                    (test, after, trips, _) = self.trip(cond, *flag, body, pending, site);
+                }
+                *pending = after;
+                let flag = self.storage.place(*flag);
+                list.enclose(Step::While { cond: test, flag, body: trips, site }, pending);
+            }
+            Task::If { flag, then, otherwise, origin, .. } => {
+                let site = (self.site)(origin.span);
+                self.part(&[*flag], site, pending, list);
+                self.meet_before(&[self.access(*flag, false)], site, pending, list);
+                let mut other = pending.clone();
+                let yes = self.inner(then, pending);
+                let no = self.inner(otherwise, &mut other);
+                pending.join(&other);
+                let flag = self.storage.place(*flag);
+                list.enclose(Step::If { flag, then: yes, otherwise: no, site }, pending);
+            }
+        }
+    }
+
+    /// The condition and the body of a `while` that begins with these pending, what is pending between them, and what behind them.
+    fn trip(
+        &mut self,
+        cond: &[Task],
+        flag: Value,
+        body: &[Task],
+        pending: &Pending,
+        site: Site,
+    ) -> (Vec<Step>, Pending, Vec<Step>, Pending) {
+        let mut test = List::default();
+        let mut after = pending.elsewhere();
+        self.tasks(cond, &mut after, &mut test);
+        self.meet_before(&[self.access(flag, false)], site, &mut after, &mut test);
+        let mut inside = after.clone();
+        let trips = self.inner(body, &mut inside);
+        (test.steps, after, trips, inside)
+    }
+
+    /// Devices may go different ways from here on: all that would have to meet inside does so before.
+    fn part(&self, deciding: &[Value], site: Site, pending: &mut Pending, list: &mut List) {
+        let varying = deciding
+            .iter()
+            .fold(AxisSet::EMPTY, |set, value| set.union(self.schedule.types[value.0 as usize].varying))
+            .intersect(self.several);
+        if !varying.is_empty() {
+            let needed = Needed { group: pending.before_parting(varying), since: list.steps.len() };
+            list.meet(needed, (site, None), pending);
+        }
+    }
+
+    /// Meets if these accesses need it, and notes them.
+    fn meet_before(&self, accesses: &[Access], site: Site, pending: &mut Pending, list: &mut List) {
+        list.meet(pending.conflicts(accesses), (site, None), pending);
+        pending.add(accesses, list.steps.len() + 1);
+    }
+
+    fn access(&self, value: Value, written: bool) -> Access {
+        let place = self.storage.place(value);
+        let bytes = self.storage.buffer(value).map_or(0, |buffer| buffer.bytes);
+        let arena = place.arena as usize;
+        Access { arena, bytes: place.offset..place.offset + bytes, written, reach: self.shared[arena] }
+    }
+
+    fn bound(&self, limit: Limit) -> Bound {
+        match limit {
+            Limit::Const(value) => Bound::Const(value),
+            Limit::Value(value) => {
+                Bound::Memory(self.storage.place(value), self.schedule.types[value.0 as usize].dtype())
+            }
+        }
+    }
+
+    /// Who divides what is written to the value.
+    fn split(&self, value: Value) -> AxisSet {
+        self.shared[self.storage.place(value).arena as usize]
+    }
+
+    /// One unit of work, and what comes behind it in its list.
+    fn work(&mut self, work: &Work, behind: &[Task], pending: &mut Pending, list: &mut List) {
+        let Some(span) = span_of(work) else { return };
+        let site = (self.site)(span);
+        let Some(step) = self.step(work, site) else { return };
+        if let Step::Print { .. } = step {
+            // All devices meet before and after, wherever a program prints.
+            list.enclose(step, pending);
+            return pending.met(self.several, list.steps.len());
+        }
+        let accesses = self.accesses(work);
+        // What one part of a kernel needs, the part in front of it has waited for; and each device works on the same units of both.
+        let continues = matches!(work, Work::Kernel { cutout: Some(cutout), .. } if cutout.continues);
+        let none = Needed { group: AxisSet::EMPTY, since: 0 };
+        let mut needed = if continues { none } else { pending.conflicts(&accesses) };
+        if !needed.group.is_empty() {
+            // Collectives that follow each other have one meeting.
+            let next = behind.iter().map_while(|task| match task {
+                Task::Work(next) if next.is_collective() => Some(pending.conflicts(&self.accesses(next))),
+                _ => None,
+            });
+            let group = needed.group;
+            needed.since = next.filter(|next| next.group == group).fold(needed.since, |at, next| at.max(next.since));
+        }
+        list.meet(needed, (site, kind_of(&step)), pending);
+        pending.add(&accesses, list.steps.len() + 1);
+        list.steps.push(step);
+    }
+
+    /// What a unit of work reads and writes. A collective reads what other devices hold.
+    fn accesses(&self, work: &Work) -> Vec<Access> {
+        let group = self.group(work);
+        let read = |value| {
+            let access = self.access(value, false);
+            Access { reach: access.reach.union(group), ..access }
+        };
+        let reads = work.reads().into_iter().map(read);
+        reads.chain(work.writes().into_iter().map(|value| self.access(value, true))).collect()
+    }
+
+    /// The axes along which devices read each other's blocks: those of a collective, and those along which they share its target.
+    fn group(&self, work: &Work) -> AxisSet {
+        let axes = |axes: &[u8]| axes.iter().map(|&axis| axis as usize).collect::<AxisSet>();
+        let group = match work {
+            Work::Exchange { group, to, .. } | Work::Reduce { group, to, .. } => group.union(self.split(to.value)),
+            Work::Permute { axes: group, to, .. } => axes(group).union(self.split(*to)),
+            Work::Fetch { group, parts, .. } => {
+                parts.iter().fold(*group, |group, part| group.union(self.split(part.to)))
+            }
+            Work::Product { product, .. } => product.ring.as_ref().map_or(AxisSet::EMPTY, |ring| axes(&ring.axes)),
+            Work::Kernel { .. }
+            | Work::Alias { .. }
+            | Work::Copy { .. }
+            | Work::Constant { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => AxisSet::EMPTY,
+        };
+        group.intersect(self.several)
+    }
+
+    /// The step for a unit of work; None if nothing is to be done.
+    fn step(&mut self, work: &Work, site: Site) -> Option<Step> {
+        let step = match work {
+            Work::Alias { .. } | Work::Constant { .. } => return None,
+            Work::Kernel { kernel, buffers, cutout, .. } => {
+                let split = work.writes().first().map_or(AxisSet::EMPTY, |&value| self.split(value));
+                let step = KernelStep {
+                    kernel: self.kernel(kernel),
+                    buffers: buffers.iter().map(|&value| self.storage.place(value)).collect(),
+                    scalars: kernel.scalars.clone(),
+                    range: cutout.as_ref().map_or_else(|| range(kernel), |cutout| cutout.whole.clone()),
+                    part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
+                    split,
+                    grain: cutout.as_ref().map_or_else(|| grain(kernel, &self.mesh.machine), |cutout| cutout.grain),
+                    cost: cost::of_unit(kernel) as f32,
+                    site,
+                    divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
+                };
+                Step::Kernel(step)
+            }
+            Work::Product { product, .. } => Step::Gemm(self.product(product, site)),
+            Work::Copy { from, to, .. } => {
+                let (source, target) = (self.storage.place(*from), self.storage.place(*to));
+                if source == target {
+                    return None;
+                }
+                let bytes = self.schedule.types[to.0 as usize].block_bytes(self.mesh) as u64;
+                Step::Copy { from: source, to: target, bytes, split: self.split(*to) }
+            }
+            Work::Exchange { kind, group, from, to, counts, .. } => {
+                let bytes = self.bytes(*kind, *group, from, to);
+                let (from, to) = (self.shards(from), self.shards(to));
+                let step = ExchangeStep { kind: *kind, group: *group, from, to, bytes, counts: *counts, site };
+                Step::Exchange(step)
+            }
+            Work::Reduce { kind, op, group, reduce, from, to, counts, .. } => {
+                let bytes = self.bytes(*kind, *group, from, to);
+                let (from, to) = (self.shards(from), self.shards(to));
+                let (kind, op, group, reduce, counts) = (*kind, *op, *group, *reduce, *counts);
+                let step = ReduceStep { kind, op, group, reduce, from, to, bytes, counts, site };
+                Step::Reduce(step)
+            }
+            Work::Permute { axes, source, from, to, .. } => {
+                let step = PermuteStep {
+                    axes: axes.clone(),
+                    source: source.clone(),
+                    from: self.storage.place(*from),
+                    to: self.storage.place(*to),
+                    bytes: self.schedule.types[from.0 as usize].block_bytes(self.mesh) as u64,
+                    site,
+                };
+                Step::Permute(step)
+            }
+            Work::Fetch { kind, group, parts, bytes, .. } => {
+                let parts = parts.iter().map(|part| FetchPart {
+                    dtype: part.dtype,
+                    from: self.storage.place(part.from),
+                    to: self.storage.place(part.to),
+                    dims: part.dims.clone(),
+                });
+                let step = FetchStep { kind: *kind, group: *group, parts: parts.collect(), bytes: *bytes, site };
+                Step::Fetch(step)
+            }
+            Work::CheckIndex { index, extent, len, to, .. } => Step::CheckIndex {
+                index: self.storage.place(*index),
+                dtype: self.schedule.types[index.0 as usize].dtype(),
+                extent: *extent,
+                len: *len,
+                to: self.storage.place(*to),
+                site,
+            },
+            Work::Print { text, values, asserts, .. } => {
+                let values = values.iter().map(|&value| {
+                    let ty = &self.schedule.types[value.0 as usize];
+                    PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
+                });
+                Step::Print { text: text.clone(), values: values.collect(), asserts: *asserts, site }
+            }
+        };
+        Some(step)
+    }
+
+    fn kernel(&mut self, kernel: &Kernel) -> u32 {
+        // Scalars are arguments: kernels that differ in them only are one.
+        let known = self.kernels.iter().position(|known| known == kernel);
+        known.unwrap_or_else(|| {
+            self.kernels.push(kernel.clone());
+            self.kernels.len() - 1
+        }) as u32
+    }
+
+    fn product(&self, product: &Product, site: Site) -> GemmStep {
+        let dim = |dim: &ProductDim| GemmDim { extent: dim.extent.clone(), a: dim.a, b: dim.b, c: dim.c };
+        GemmStep {
+            dtype: product.dtype,
+            a: self.storage.place(product.a),
+            b: self.storage.place(product.b),
+            c: self.storage.place(product.c),
+            m: dim(&product.m),
+            n: dim(&product.n),
+            k: dim(&product.k),
+            loops: product.loops.iter().map(dim).collect(),
+            contracted: product.contracted.iter().map(dim).collect(),
+            split: self.split(product.c),
+            ring: product.ring.as_deref().cloned(),
+            site,
+        }
+    }
+
+    fn shards(&self, side: &Side) -> Shards {
+        Shards { place: self.storage.place(side.value), layout: side.layout.clone() }
+    }
+
+    /// Bytes of one device's operand.
+    fn bytes(&self, kind: CollectiveKind, group: AxisSet, from: &Side, to: &Side) -> u64 {
+        let dims = from.layout.dims.iter().zip(&to.layout.dims);
+        let dims = dims.map(|(from, to)| (from.size, from.axes.as_slice(), to.axes.as_slice()));
+        operand(kind, group, dims, self.mesh).iter().product::<usize>() as u64 * from.layout.dtype.size() as u64
+    }
+}
+
+impl Limit {
+    fn value(&self) -> Option<Value> {
+        match self {
+            Limit::Const(_) => None,
+            Limit::Value(value) => Some(*value),
+        }
+    }
+}
+
+/// A bound on the tasks looked at, far below what doubling at every level of loops would take.
+fn most_visits(tasks: &[Task]) -> usize {
+    /// Tasks, and loops and branches around the innermost.
+    fn size(tasks: &[Task]) -> (usize, usize) {
+        let inner = |lists: &[&[Task]]| {
+            let sizes = lists.iter().map(|list| size(list));
+            let (count, depth) = sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1.max(one.1)));
+            (count + 1, depth + 1)
+        };
+        let sizes = tasks.iter().map(|task| match task {
+            Task::Work(_) => (1, 0),
+            Task::For { body, .. } => inner(&[body]),
+            Task::While { cond, body, .. } => inner(&[cond, body]),
+            Task::If { then, otherwise, .. } => inner(&[then, otherwise]),
+        });
+        sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1.max(one.1)))
+    }
+    let (count, depth) = size(tasks);
+    4 * count * (depth + 1) * (depth + 1)
+}
+
+/// The collective that a step is, or stands for.
+fn kind_of(step: &Step) -> Option<CollectiveKind> {
+    match step {
+        Step::Exchange(step) => Some(step.kind),
+        Step::Reduce(step) => Some(step.kind),
+        Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
+        Step::Fetch(step) => Some(step.kind),
+        Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
+        _ => None,
+    }
+}
+
+/// Where a unit of work comes from; None for what is no work.
+fn span_of(work: &Work) -> Option<Span> {
+    match work {
+        Work::Alias { .. } | Work::Constant { .. } => None,
+        Work::Kernel { origin, .. }
+        | Work::Product { origin, .. }
+        | Work::Copy { origin, .. }
+        | Work::Exchange { origin, .. }
+        | Work::Reduce { origin, .. }
+        | Work::Permute { origin, .. }
+        | Work::Fetch { origin, .. }
+        | Work::CheckIndex { origin, .. }
+        | Work::Print { origin, .. } => Some(origin.span),
+    }
+}
+
+/// What `begin..end` counts.
+fn range(kernel: &Kernel) -> Scalar {
+    match kernel.dims.first() {
+        Some(dim) if kernel.range_dim => match dim.extent {
+            Extent::Static(extent) => Scalar::Const(extent as i64),
+            Extent::Scalar { slot, .. } => kernel.scalars[slot].clone(),
+        },
+        Some(_) | None => Scalar::Const(1),
+    }
+}

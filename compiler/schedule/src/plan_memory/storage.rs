@@ -1,0 +1,319 @@
+//! Buffers: which values lie in one place one after the other, in which arena, and at which offset.
+
+use super::cost;
+use super::lifetimes::{Lifetimes, Span, common, find, join, meet};
+use crate::order::Schedule;
+use spmdc_abi::{Arena, Place};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::lower::work::Work;
+use spmdc_ir::program::Value;
+use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
+
+/// Offsets are multiples of this many bytes.
+const ALIGNMENT: u64 = 64;
+
+/// One buffer, and all that lies in it at one time or another.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    pub values: Vec<Value>,
+    pub spans: Vec<Span>,
+    pub bytes: u64,
+    /// The axes along which each coordinate has its own.
+    pub axes: AxisSet,
+    pub fixed: bool,
+}
+
+/// Where everything lies.
+pub struct Storage {
+    pub buffers: Vec<Buffer>,
+    /// Per buffer.
+    pub places: Vec<Place>,
+    pub arenas: Vec<Arena>,
+    /// Per value; None for those that are nowhere in memory.
+    pub buffer_of: Vec<Option<usize>>,
+}
+
+impl Storage {
+    pub fn new(schedule: &Schedule, lifetimes: &Lifetimes<'_>, mesh: &Mesh) -> Storage {
+        let mut merger = Merger::new(schedule, lifetimes, mesh);
+        merger.merge_all();
+        merger.place()
+    }
+
+    pub fn place(&self, value: Value) -> Place {
+        let buffer = self.buffer_of[value.0 as usize].expect("work reads and writes values in memory only");
+        self.places[buffer]
+    }
+
+    pub fn buffer(&self, value: Value) -> Option<&Buffer> {
+        self.buffer_of[value.0 as usize].map(|buffer| &self.buffers[buffer])
+    }
+}
+
+struct Merger<'a> {
+    lifetimes: &'a Lifetimes<'a>,
+    mesh: &'a Mesh,
+    /// One for each class of names; the first of each group of merged ones counts.
+    buffers: Vec<Buffer>,
+    root: Vec<usize>,
+}
+
+impl<'a> Merger<'a> {
+    fn new(schedule: &Schedule, lifetimes: &'a Lifetimes<'a>, mesh: &'a Mesh) -> Merger<'a> {
+        let mut buffers: Vec<Buffer> = (0..lifetimes.spans.len())
+            .map(|class| Buffer {
+                values: Vec::new(),
+                spans: lifetimes.spans[class].clone(),
+                bytes: 0,
+                axes: lifetimes.control[class],
+                fixed: lifetimes.fixed[class],
+            })
+            .collect();
+        let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
+        for (index, ty) in schedule.types.iter().enumerate() {
+            let buffer = &mut buffers[lifetimes.class_of[index]];
+            if buffer.spans.is_empty() {
+                continue;
+            }
+            buffer.values.push(Value(index as u32));
+            buffer.bytes = buffer.bytes.max(ty.block_bytes(mesh) as u64);
+            buffer.axes = buffer.axes.union(ty.distinct_axes());
+        }
+        // In `manual` code a value that is the same everywhere may be taken for a block or for a part of a sum.
+        for work in lifetimes.work.iter().flatten() {
+            if let Work::Exchange { from, to, .. } | Work::Reduce { from, to, .. } = work {
+                for side in [from, to] {
+                    let split = side.layout.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect();
+                    let buffer = &mut buffers[lifetimes.class_of[side.value.0 as usize]];
+                    buffer.axes = buffer.axes.union(split);
+                }
+            }
+            if let Work::Reduce { from, reduce, .. } = work {
+                let buffer = &mut buffers[lifetimes.class_of[from.value.0 as usize]];
+                buffer.axes = buffer.axes.union(*reduce);
+            }
+        }
+        let mut divided = vec![false; buffers.len()];
+        for work in lifetimes.work.iter().flatten() {
+            let slow = cost::of_work(work, mesh) > mesh.machine.private_nanos as f64;
+            work.writes().iter().for_each(|value| divided[lifetimes.class_of[value.0 as usize]] |= slow);
+        }
+        for (buffer, divided) in buffers.iter_mut().zip(divided) {
+            buffer.axes = if buffer.bytes <= mesh.machine.private_bytes as u64 && !divided {
+                several
+            } else {
+                buffer.axes.intersect(several)
+            };
+        }
+        let root = (0..buffers.len()).collect();
+        let mut merger = Merger { lifetimes, mesh, buffers, root };
+        merger.equalize();
+        merger
+    }
+
+    /// What one kernel writes is shared by the same devices, as they divide its work.
+    fn equalize(&mut self) {
+        loop {
+            let mut changed = false;
+            for work in self.lifetimes.work.iter().flatten() {
+                let written: Vec<usize> = work.writes().into_iter().map(|value| self.class(value)).collect();
+                let axes = written.iter().fold(AxisSet::EMPTY, |set, &class| set.union(self.buffers[class].axes));
+                for class in written {
+                    changed |= self.buffers[class].axes != axes;
+                    self.buffers[class].axes = axes;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+
+    fn class(&mut self, value: Value) -> usize {
+        let class = self.lifetimes.class_of[value.0 as usize];
+        find(&mut self.root, class)
+    }
+
+    /// Copies first, those of loops and branches above all; then kernels that can write in place of an operand.
+    fn merge_all(&mut self) {
+        for work in self.lifetimes.work.iter().flatten() {
+            if let Work::Copy { from, to, .. } = work {
+                self.merge(*from, *to);
+            }
+        }
+        for work in self.lifetimes.work.iter().flatten() {
+            if let Work::Kernel { .. } = work {
+                let reads = work.reads();
+                for written in work.writes() {
+                    // Once is enough: after that nothing else can be there.
+                    let _ = reads
+                        .iter()
+                        .any(|&read| self.may_be_in_place(work, read, written) && self.merge(read, written));
+                }
+            }
+        }
+    }
+
+    /// Lets two values lie in one place, if they are never needed at the same time.
+    fn merge(&mut self, a: Value, b: Value) -> bool {
+        let (a, b) = (self.class(a), self.class(b));
+        if a == b {
+            return true;
+        }
+        let (x, y) = (&self.buffers[a], &self.buffers[b]);
+        if x.fixed || y.fixed || x.bytes != y.bytes || x.axes != y.axes {
+            return false;
+        }
+        let both = common(&x.spans, &y.spans);
+        // They may meet only where one is made from the other in place.
+        let allowed = |merger: &mut Self, &(start, end): &Span| start == end && merger.meet_at(start, a, b);
+        if !both.iter().all(|span| allowed(self, span)) {
+            return false;
+        }
+        let (keep, drop) = (a.min(b), a.max(b));
+        let dropped = std::mem::replace(
+            &mut self.buffers[drop],
+            Buffer { values: Vec::new(), spans: Vec::new(), bytes: 0, axes: AxisSet::EMPTY, fixed: false },
+        );
+        let kept = &mut self.buffers[keep];
+        kept.values.extend(dropped.values);
+        kept.spans = join(kept.spans.iter().copied().chain(dropped.spans).collect());
+        self.root[drop] = keep;
+        true
+    }
+
+    /// Whether the work at this time turns one of the two into the other in place.
+    fn meet_at(&mut self, time: u32, a: usize, b: usize) -> bool {
+        let Some(Some(work)) = self.lifetimes.work.get(time as usize / 2) else { return false };
+        if time % 2 == 1 {
+            return false;
+        }
+        let (reads, writes) = (work.reads(), work.writes());
+        let reads: Vec<(Value, usize)> = reads.into_iter().map(|value| (value, self.class(value))).collect();
+        let writes: Vec<(Value, usize)> = writes.into_iter().map(|value| (value, self.class(value))).collect();
+        let pairs = reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write)));
+        let mut found = false;
+        for (read, write) in pairs {
+            if (read.1, write.1) == (a, b) || (read.1, write.1) == (b, a) {
+                found = true;
+                if !self.may_be_in_place(work, read.0, write.0) {
+                    return false;
+                }
+            }
+        }
+        found
+    }
+
+    fn may_be_in_place(&self, work: &Work, read: Value, written: Value) -> bool {
+        match work {
+            Work::Copy { .. } => true,
+            Work::Kernel { kernel, buffers, .. } => {
+                let slot = |value| buffers.iter().position(|&known| known == value);
+                let (Some(read), Some(written)) = (slot(read), slot(written)) else { return false };
+                is_aligned(kernel, read, written)
+            }
+            Work::Product { .. }
+            | Work::Alias { .. }
+            | Work::Constant { .. }
+            | Work::Exchange { .. }
+            | Work::Reduce { .. }
+            | Work::Permute { .. }
+            | Work::Fetch { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => false,
+        }
+    }
+
+    /// Offsets for all buffers: the largest first, each where it leaves the smallest hole.
+    fn place(mut self) -> Storage {
+        let mut kept = Vec::new();
+        let mut number = vec![None; self.buffers.len()];
+        for (class, number) in number.iter_mut().enumerate() {
+            if self.root[class] == class && !self.buffers[class].spans.is_empty() {
+                *number = Some(kept.len());
+                kept.push(self.buffers[class].clone());
+            }
+        }
+        let classes = self.lifetimes.class_of.clone();
+        let buffer_of = classes.into_iter().map(|class| number[find(&mut self.root, class)]).collect();
+        let mut kinds: Vec<AxisSet> = kept.iter().map(|buffer| buffer.axes).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let mut arenas = Vec::new();
+        let mut places = vec![Place { arena: 0, offset: 0 }; kept.len()];
+        for (arena, &axes) in kinds.iter().enumerate() {
+            let mut members: Vec<usize> = (0..kept.len()).filter(|&buffer| kept[buffer].axes == axes).collect();
+            members.sort_by_key(|&buffer| (!kept[buffer].fixed, std::cmp::Reverse(kept[buffer].bytes), buffer));
+            let mut bytes = 0;
+            let mut placed: Vec<usize> = Vec::new();
+            // What nothing else may ever lie upon comes first, one behind the other.
+            let mut first = 0;
+            for &member in &members {
+                let size = kept[member].bytes.max(1).next_multiple_of(ALIGNMENT);
+                let offset = if kept[member].fixed {
+                    first += size;
+                    first - size
+                } else {
+                    let offset = best_fit(&kept, &places, &placed, (member, size), first);
+                    placed.push(member);
+                    offset
+                };
+                places[member] = Place { arena: arena as u16, offset };
+                bytes = bytes.max(offset + size);
+            }
+            arenas.push(Arena { axes, bytes });
+        }
+        debug_assert!(self.mesh.axes.len() <= 32);
+        Storage { buffers: kept, places, arenas, buffer_of }
+    }
+}
+
+/// The offset, at or behind `first`, of the smallest hole among the placed buffers into which the member fits.
+fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, size): (usize, u64), first: u64) -> u64 {
+    let mut taken: Vec<(u64, u64)> = placed
+        .iter()
+        .filter(|&&other| meet(&buffers[other].spans, &buffers[member].spans))
+        .map(|&other| {
+            let start = places[other].offset;
+            (start, start + buffers[other].bytes.max(1).next_multiple_of(ALIGNMENT))
+        })
+        .collect();
+    taken.sort_unstable();
+    let mut best: Option<(u64, u64)> = None;
+    let mut free = first;
+    for (start, end) in taken {
+        if start >= free + size && best.is_none_or(|(hole, _)| start - free < hole) {
+            best = Some((start - free, free));
+        }
+        free = free.max(end);
+    }
+    best.map_or(free, |(_, offset)| offset)
+}
+
+/// Whether the kernel writes each element only after it has read that very element, and nothing else of it.
+fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
+    let mut stores = kernel.stores.iter().filter(|store| store.access.buffer == written);
+    let (Some(store), None) = (stores.next(), stores.next()) else { return false };
+    let address = &store.access.address;
+    let same = |other: &Affine| other == address;
+    store.combine.is_none()
+        && kernel.buffers[read].dtype.size() == kernel.buffers[written].dtype.size()
+        && kernel
+            .dims
+            .iter()
+            .enumerate()
+            .all(|(dim, info)| info.extent == Extent::Static(1) || address.terms.iter().any(|&(known, _)| known == dim))
+        && kernel.insts.iter().all(|inst| match inst {
+            Inst::Load { access, .. } => access.buffer != read || same(&access.address),
+            Inst::LoopInvariant { buffer, .. } => *buffer != read,
+            Inst::Const { .. }
+            | Inst::Index { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. }
+            | Inst::InRange { .. } => true,
+        })
+}

@@ -1,0 +1,253 @@
+//! Programs whose memory and meetings are known.
+#![allow(clippy::unwrap_used)]
+
+use spmdc_abi::{AxisSet, Program, Step};
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_kernel::loops::BufferSlot;
+
+fn program(source: &str) -> Program {
+    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    compile(&set, &Options::default()).unwrap().program.unwrap()
+}
+
+/// The steps by kind, loops and branches in brackets.
+fn shape(steps: &[Step]) -> String {
+    let shapes = steps.iter().map(|step| match step {
+        Step::Kernel(_) => "kernel".to_string(),
+        Step::Panels { kernels, .. } => format!("panels[{}]", vec!["kernel"; kernels.len()].join(" ")),
+        Step::Gemm(_) => "product".to_string(),
+        Step::Exchange(_) => "exchange".to_string(),
+        Step::Reduce(_) => "reduce".to_string(),
+        Step::Permute(_) => "permute".to_string(),
+        Step::Fetch(_) => "fetch".to_string(),
+        Step::Sync { .. } => "sync".to_string(),
+        Step::Post { .. } => "post".to_string(),
+        Step::Await { .. } => "await".to_string(),
+        Step::Copy { .. } => "copy".to_string(),
+        Step::CheckIndex { .. } => "check".to_string(),
+        Step::For { body, .. } => format!("for[{}]", shape(body)),
+        Step::While { cond, body, .. } => format!("while[{}][{}]", shape(cond), shape(body)),
+        Step::If { then, otherwise, .. } => format!("if[{}][{}]", shape(then), shape(otherwise)),
+        Step::Print { .. } => "print".to_string(),
+    });
+    shapes.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_loop_computes_in_place() {
+    let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = 2 * u + 1; } u }");
+    // The parameter is kept for the next run; everything else happens in one buffer.
+    assert_eq!(shape(&program.body), "copy for[kernel]");
+    assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
+}
+
+/// Kernels say how much memory they use: what runs panel by panel beside them depends on that.
+#[test]
+fn the_parts_of_a_long_sum_use_memory_each() {
+    let (set, _) = SourceSet::load("test.spmd", "fn main(x: f32[1048576]) { sum(x) }", &NoSources);
+    let kernels = compile(&set, &Options::default()).unwrap().kernels;
+    let written = |slots: &[BufferSlot]| slots.iter().filter(|slot| slot.written).map(|slot| slot.len).sum::<usize>();
+    assert_eq!(kernels.iter().map(|kernel| written(&kernel.buffers)).collect::<Vec<_>>(), [64, 1]);
+}
+
+#[test]
+fn an_axis_of_one_device_divides_nothing() {
+    let source =
+        |size| format!("mesh (X = {size});\nfn main(x: f32[100@X, 16], y: f32[16@X, 8]) {{ (x @ y, sum(x)) }}");
+    assert_eq!(shape(&program(&source(1)).body), "product kernel");
+    assert!(shape(&program(&source(2)).body).contains("exchange product"));
+}
+
+#[test]
+fn neighbours_are_read_before_they_are_overwritten() {
+    let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = u + flip(u); } u }");
+    assert_eq!(shape(&program.body), "copy for[kernel copy]");
+}
+
+#[test]
+fn carried_values_change_places() {
+    let source = "fn main(x: f32[1000], y: f32[1000]) {
+        let mut a = x; let mut b = y;
+        for i in 0..3 { let t = a; a = b; b = t; }
+        (a, b)
+    }";
+    assert_eq!(shape(&program(source).body), "copy copy for[copy copy copy]");
+}
+
+#[test]
+fn a_dying_operand_gives_its_place() {
+    let program = program("fn main(x: f32[1000]) { let s = sort_free(x); s * sum(s) }\nfn sort_free(x) { exp(x) }");
+    // exp, its sum, and the product in the place of exp.
+    assert_eq!(shape(&program.body), "kernel kernel kernel");
+    assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
+}
+
+#[test]
+fn devices_meet_where_they_share_memory() {
+    let source = |size: usize| {
+        format!("mesh (X = 2);\nfn main(x: f32[{size}]) {{ let s = exp(x); s * sum(s, axis=0, keepdims=true) }}")
+    };
+    // Small values exist on every device.
+    let small = program(&source(1000));
+    assert_eq!(shape(&small.body), "kernel kernel kernel");
+    // Both devices fill halves of `s`, and then read all of it.
+    let large = program(&source(100_000));
+    assert_eq!(large.arenas[0].axes, AxisSet::EMPTY);
+    assert!(shape(&large.body).starts_with("kernel sync kernel"), "{}", shape(&large.body));
+}
+
+#[test]
+fn what_takes_long_is_computed_once() {
+    let source = |rows: usize| format!("mesh (X = 8);\nfn main(x: f32[{rows}, 64]) {{ sum(x, axis=0) }}");
+    let axes = |program: &Program| program.arenas[program.results[0].place.arena as usize].axes;
+    assert_eq!(axes(&program(&source(100))), AxisSet::of(0), "each device computes its own");
+    assert_eq!(axes(&program(&source(60_000))), AxisSet::EMPTY, "they divide the columns");
+    let product = program("mesh (X = 8);\nfn main(x: f32[32, 4096], y: f32[4096, 32]) { x @ y }");
+    assert_eq!(axes(&product), AxisSet::EMPTY);
+}
+
+#[test]
+fn what_a_trip_leaves_is_met_before_the_next() {
+    let source = "mesh (X = 2);
+        fn main(x: f32[200, 200]) { let mut u = x; for i in 0..3 { u = u @ u; } u }";
+    let program = program(source);
+    // Everyone has read the factors before the copy overwrites them, and the copy is done before they are read again.
+    assert_eq!(shape(&program.body), "copy for[sync product sync copy]");
+}
+
+#[test]
+fn what_varies_is_not_shared() {
+    let source = "mesh (X = 2, Y = 2);
+        manual(X) fn f(x: f32[20000@X]) -> f32[20000@X] { let mut u = x; while max(u) > 1.0 { u = u * 0.5; } u }
+        fn main(x: f32[20000]) { f(x) }";
+    let program = program(source);
+    let result = &program.results[0];
+    assert_eq!(program.arenas[result.place.arena as usize].axes, AxisSet::of(0));
+    // Devices along Y go the same way and divide the work.
+    assert!(shape(&program.body).contains("while["), "{}", shape(&program.body));
+}
+
+#[test]
+fn parts_of_a_sum_are_not_shared() {
+    let source = "mesh (X = 2);
+        manual(X) fn f(x: f32[20000]) -> f32[20000@X] { psum_scatter(x + 1, X, axis=0) }
+        fn main(x: f32[20000]) { f(x) }";
+    let program = program(source);
+    let Some(Step::Reduce(step)) = program.body.iter().find(|step| matches!(step, Step::Reduce(_))) else {
+        panic!("there is a sum")
+    };
+    assert_eq!(program.arenas[step.from.place.arena as usize].axes, AxisSet::of(0));
+}
+
+#[test]
+fn kernels_that_hand_on_rows_run_by_panels() {
+    let body = |source: &str| shape(&program(source).body);
+    assert_eq!(body("fn main(x: f32[500, 1000]) { softmax(x) }"), "panels[kernel kernel kernel kernel]");
+    let layer_norm = "fn main(x: f32[500, 1000], g: f32[1000]) {
+        let c = x - mean(x, axis=-1, keepdims=true);
+        c * rsqrt(mean(c * c, axis=-1, keepdims=true) + 1e-5) * g
+    }";
+    assert!(body(layer_norm).starts_with("panels[kernel kernel"), "{}", body(layer_norm));
+    // What stays in the cache anyway needs none.
+    assert_eq!(body("fn main(x: f32[5, 1000]) { softmax(x) }"), "kernel kernel kernel kernel");
+    // All rows are needed before the next kernel can begin, or other rows.
+    assert!(!body("fn main(x: f32[500, 1000]) { softmax(x, axis=0) }").contains("panels"));
+    assert_eq!(body("fn main(x: f32[500, 1000]) { let e = exp(x); e / sum(e) }").matches("panels").count(), 0);
+    let shifted = "fn main(x: f32[500, 1000]) { let s = sum(x, axis=1); flip(s, axis=0)[:, None] * x }";
+    assert_eq!(body(shifted), "kernel kernel");
+    // A division by zero is reported where it comes first in the program.
+    let divides = "fn main(x: i32[500, 1000]) { let s = sum(x, axis=1, keepdims=true); x // s }";
+    assert_eq!(body(divides), "kernel kernel");
+}
+
+#[test]
+fn devices_meet_once_for_a_collective() {
+    let body = |source: &str| shape(&program(source).body);
+    // Each sum is met for once, and nothing that the others take is overwritten soon.
+    let two = "mesh (X = 4);
+        fn main(x: f32[8@X], y: f32[8@X]) { let a = sum(exp(x)); let b = sum(exp(y * a)); sum(exp(x * b)) }";
+    assert_eq!(body(two), "kernel sync reduce kernel sync reduce kernel sync reduce");
+    // The neighbours' rows have been read before they are written again: a second meeting in each trip.
+    let stencil = "mesh (X = 4);
+        fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }";
+    let loops = body(stencil);
+    let inner = loops.split_once("for[").unwrap().1;
+    assert_eq!(inner.matches("sync").count() + inner.matches("await").count(), 2, "{loops}");
+}
+
+#[test]
+fn combined_collectives_share_their_meeting() {
+    let source = "mesh (X = 4);
+        fn main(x: f32[8@X], y: f32[8@X]) { let a = exp(x); let b = exp(y); (sum(a) / sum(b), sum(a * b)) }";
+    let program = program(source);
+    assert_eq!(shape(&program.body), "kernel kernel kernel kernel kernel sync reduce reduce reduce kernel");
+    let counts =
+        program.body.iter().filter_map(|step| if let Step::Reduce(step) = step { Some(step.counts) } else { None });
+    assert_eq!(counts.collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
+fn a_meeting_is_posted_before_work_that_nobody_waits_for() {
+    let source = "mesh (X = 4);
+        fn main(x: f32[64@X, 64], y: f32[64, 64]) { let s = sum(x, axis=0); let t = y @ y; t * s }";
+    let body = shape(&program(source).body);
+    assert!(body.contains("post product") && body.contains("await reduce"), "{body}");
+}
+
+#[test]
+fn a_loop_counter_lies_where_no_one_reads_any_more() {
+    // The inner counter takes the place of what is summed in front of it, which other devices may still be reading.
+    let source = "mesh (X = 4);
+        fn main(s: f32[6000@X], x: f32[100], n: i32) {
+          let mut h = 0.0; let mut u = x;
+          for i in 0..3 { let a = sum(s * i); for j in 0..n { h = h + a; u = u * j; } }
+          (h, u)
+        }";
+    let program = program(source);
+    let Some(Step::For { body, .. }) = program.body.iter().find(|step| matches!(step, Step::For { .. })) else {
+        panic!("there is a loop")
+    };
+    let reduced = body.iter().position(|step| matches!(step, Step::Reduce(_))).unwrap();
+    let Some(Step::Reduce(reduce)) = body.get(reduced) else { panic!("there is a sum") };
+    let inner = body.iter().find_map(|step| if let Step::For { counter, .. } = step { Some(counter) } else { None });
+    let counter = inner.unwrap();
+    let met = body[reduced..].iter().any(|step| matches!(step, Step::Sync { .. } | Step::Await { .. }));
+    assert!(*counter != reduce.from.place || met, "{}", shape(body));
+}
+
+#[test]
+fn products_take_blocks_from_where_they_lie() {
+    let body = |params: &str, product: &str| program(&format!("mesh (X = 4);\nfn main({params}) {{ {product} }}"));
+    let has_ring =
+        |program: &Program| program.body.iter().any(|step| matches!(step, Step::Gemm(gemm) if gemm.ring.is_some()));
+    let gathers = |program: &Program| shape(&program.body).contains("exchange");
+    // Weights that are split as a whole model is: nobody has room for all of them.
+    let large = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "x @ w");
+    assert!(has_ring(&large) && !gathers(&large), "{}", shape(&large.body));
+    let (x, w, y) = (500 * 512 * 4, 128 * 128 * 4, 500 * 128 * 4);
+    assert_eq!(large.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), x + w + y);
+    // Small ones cost no room, and a product of a few rows as much as one of many.
+    let small = body("x: f32[2000@X, 512], w: f32[512@X, 16]", "x @ w");
+    assert!(gathers(&small) && !has_ring(&small));
+    let short = body("x: f32[20000@X, 64], w: f32[64@X, 2048]", "x @ w");
+    assert!(gathers(&short) && !has_ring(&short));
+    // Two products take what one of them would have to gather.
+    let shared = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "(x @ w, tanh(x) @ w)");
+    assert!(gathers(&shared) && !has_ring(&shared));
+}
+
+#[test]
+fn loops_in_loops_are_planned_without_doubling() {
+    // A bound on the work is asserted where it is done.
+    let nested = |heads: [&str; 2], depth: usize| {
+        let mut source = "mesh (X = 2);\nfn main(x: f32[4@X], n: i32) { let mut u = x; let mut k = n;\n".to_string();
+        (0..depth).for_each(|level| source += &format!("{} {{ u = u + sum(u) / 9;\n", heads[level % 2]));
+        source += "u = flip(u); k = k + 1;";
+        source + &"}".repeat(depth) + " u }"
+    };
+    for heads in [["for i in 0..2"; 2], ["for i in 0..k"; 2], ["while k < 9"; 2], ["while k < 9", "for i in 0..2"]] {
+        program(&nested(heads, 40));
+    }
+}
