@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use spmdc_check::sources::NoSources;
     use spmdc_ir::ops::Op;
-    use spmdc_ir::ops::reshard::Step;
+    use spmdc_ir::reshard::step::Step;
 
     fn compiled(source: &str) -> Compilation {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);

@@ -99,6 +99,40 @@ fn dependencies_point_one_way() {
     assert_eq!(members.split(']').next().unwrap().matches('"').count() / 2, CRATES.len(), "not all crates are listed");
 }
 
+/// Inside `ir` a statement holds an op, and an op builds and lowers statements; all else points one way.
+#[test]
+fn folders_of_the_ir_point_one_way() {
+    // Each may use itself and what stands above it in this list.
+    const FOLDERS: [&[&str]; 6] =
+        [&["layout"], &["array"], &["reshard"], &["program", "ops", "lower"], &["print", "verify"], &["eval"]];
+    let source = root().join("compiler/ir/src");
+    let names = FOLDERS.concat();
+    let mut found: Vec<String> = fs::read_dir(&source)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .filter(|name| name != "lib")
+        .collect();
+    found.sort();
+    let mut listed = names.clone();
+    listed.sort_unstable();
+    assert_eq!(found, listed, "the folders of compiler/ir/src");
+    for (level, folders) in FOLDERS.iter().enumerate() {
+        let below = FOLDERS[..=level].concat();
+        for folder in *folders {
+            let single = source.join(format!("{folder}.rs"));
+            let files = if single.exists() { vec![single] } else { files(&source.join(folder), "rs") };
+            for file in files {
+                let text = fs::read_to_string(&file).unwrap();
+                for used in text.split("crate::").skip(1) {
+                    let used = used.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+                    let fine = below.contains(&used) || !names.contains(&used);
+                    assert!(fine, "{} uses `{used}`, which stands above `{folder}`", file.display());
+                }
+            }
+        }
+    }
+}
+
 /// Only the command and the runtime touch files, the environment, or the standard streams.
 #[test]
 fn the_compiler_does_no_io() {

@@ -10,12 +10,12 @@ use super::trees;
 use super::types::{SizeParams, Ty};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, Param, TypeExprKind};
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::call::args::{Arg, Args};
-use spmdc_ir::call::errors::{missing, only_in_dumps};
-use spmdc_ir::call::term::{Function, Term, TypeTerm};
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
-use spmdc_ir::ops::reshard::{Reshard, Step};
+use spmdc_ir::ops::call::args::{Arg, Args};
+use spmdc_ir::ops::call::errors::{missing, only_in_dumps};
+use spmdc_ir::ops::call::term::{Function, Term, TypeTerm};
+use spmdc_ir::reshard::step::{Reshard, Step};
 use std::rc::Rc;
 
 /// Functions within functions within functions.

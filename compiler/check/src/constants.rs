@@ -8,7 +8,7 @@ use super::sizes;
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
+use spmdc_ir::ops::call::term::Term;
 
 #[derive(Clone, Debug)]
 pub enum Constant {

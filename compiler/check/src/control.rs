@@ -6,8 +6,8 @@ use super::scopes::Binding;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{Block, Expr};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
 use spmdc_ir::layout::types::{ArrayType, DType, Type};
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::Value;
 
 /// A variable that a block assigns to.

@@ -9,8 +9,8 @@ use super::types::{SizeParams, Ty};
 use super::{Checker, trees};
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
-use spmdc_ir::program::build::Builder;
+use spmdc_ir::ops::call::build::Builder;
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 

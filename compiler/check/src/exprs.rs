@@ -7,9 +7,9 @@ use super::names::Entity;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, Ident};
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::call::term::whole_number;
-use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_ir::layout::types::ArrayType;
+use spmdc_ir::ops::call::term::whole_number;
+use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::program::Value;
 

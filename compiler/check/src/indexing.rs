@@ -10,10 +10,10 @@ use super::types::SizeParams;
 use super::windows::Bound;
 use spmdc_grammar::ast::{BinaryOp, Expr, Index};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::errors::too_large;
-use spmdc_ir::call::term::whole_number;
-use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::ops::call::errors::too_large;
+use spmdc_ir::ops::call::term::whole_number;
+use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::{index, shape, update};
 use spmdc_ir::program::Value;
 
@@ -147,7 +147,7 @@ impl Checker<'_> {
             (_, Term::Nothing) => Some(index::Item::NewAxis(expr.span)),
             (Some(place), _) => Some(index::Item::Place(Term::Int(place), expr.span)),
             (None, Term::Float(value)) => {
-                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
+                self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
                 None
             }
             (None, Term::List(items)) => {
@@ -194,7 +194,7 @@ impl Checker<'_> {
             (_, Term::Nothing) => Some(Bound::Absent),
             (Some(place), _) => Some(Bound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
             (None, Term::Float(value)) => {
-                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
+                self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
                 None
             }
             (None, Term::Array(value)) => {

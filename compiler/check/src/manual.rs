@@ -15,15 +15,15 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::control::ManualRegion;
-use spmdc_ir::ops::reshard::Reshard;
 use spmdc_ir::program::explicit::spaced;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stmt, Value, walk};
+use spmdc_ir::reshard::step::Reshard;
 
 /// A leaf of an argument or result, with its declared type if there is one.
 struct Leaf<'t> {

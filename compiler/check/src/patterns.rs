@@ -6,7 +6,7 @@ use super::trees;
 use super::types::Ty;
 use spmdc_grammar::ast::{Pattern, PatternKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::print::is_number_name;
 
 impl Checker<'_> {

@@ -6,8 +6,8 @@ use crate::calls::Callable;
 use spmdc_grammar::ast::ItemKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::call::term::Term;
 use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::is_builtin;
 use std::collections::HashMap;
 

@@ -12,12 +12,12 @@ use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Block, Stage, Value};
 
 /// The stage that a header names. `ast` is the source itself.

@@ -6,8 +6,8 @@ use super::types::SizeParams;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Block, Expr, ExprKind, Ident, Index, Stmt, StmtKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::term::Term;
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::Stmt as IrStmt;
 
 /// One step from a variable to the part of it that is assigned to.

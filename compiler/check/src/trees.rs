@@ -1,6 +1,6 @@
 //! Structs, tuples and lists as trees of leaves: what enters the IR are the leaves.
 
-use spmdc_ir::call::term::Term;
+use spmdc_ir::ops::call::term::Term;
 
 /// `the parameter \`p\`` and `w` give `field \`w\` of the parameter \`p\``.
 pub fn part_of(place: &str, field: &str) -> String {

@@ -15,16 +15,17 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
-use spmdc_ir::call::term::whole_number;
-use spmdc_ir::call::term::{ShardingTerm, Term, TypeTerm};
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
+use spmdc_ir::layout::types::MAX_RANK;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
-use spmdc_ir::ops::reshard::{Reshard, Step};
-use spmdc_ir::ops::shape::{self, MAX_RANK};
+use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
+use spmdc_ir::ops::call::term::whole_number;
+use spmdc_ir::ops::call::term::{ShardingTerm, Term, TypeTerm};
+use spmdc_ir::ops::shape;
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use spmdc_ir::reshard::step::{Reshard, Step};
 use std::collections::BTreeMap;
 
 /// A type whose names are resolved; its sizes may mention size parameters.

@@ -3,16 +3,17 @@
 //! | module | has |
 //! |---|---|
 //! | `layout` | meshes, shardings, types, blocks, windows and factors: values with an algebra, free of programs |
+//! | `array` | whole arrays, for the evaluator |
 //! | `reshard` | the cheapest steps from one layout to another |
-//! | `program` | functions, statements, their builder and the types of their results |
-//! | `call` | the arguments of a call, before they are operands and attributes |
-//! | `ops` | the operations, one file each |
+//! | `program` | functions and statements, and the types of their results |
+//! | `ops` | the operations, one file each, and how calls become operands and attributes (`ops::call`) |
 //! | `lower` | from operations to kernels |
-//! | `verify`, `eval`, `print` | what holds for a module, what it means, how it is written |
+//! | `print`, `verify`, `eval` | how a module is written, what holds for it, what it means |
 //!
-//! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` need each other. Nothing else does.
+//! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` need each other. Everything else
+//! uses what stands above it in this list only; a test holds that.
 
-pub mod call;
+pub mod array;
 pub mod eval;
 pub mod layout;
 pub mod lower;

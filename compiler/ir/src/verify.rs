@@ -19,11 +19,11 @@ use crate::layout::types::{AxisSet, Type};
 use crate::layout::window::{Reaches, WindowMap};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
-use crate::ops::reshard::Step;
 use crate::ops::window::Window;
 use crate::program::local::window_of;
 use crate::program::local::{frames_of, kept_sums, natural, needed};
 use crate::program::{Block, Func, Module, Stage, Stmt, Value};
+use crate::reshard::step::Step;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,8 @@
 use spmdc_abi::DType;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, check};
-use spmdc_ir::eval::{Array, EvalOutput, evaluate};
+use spmdc_ir::array::Array;
+use spmdc_ir::eval::{EvalOutput, evaluate};
 
 fn run(text: &str, args: &[Array]) -> EvalOutput {
     let (set, diagnostics) = SourceSet::load("test.spmd", text, &NoSources);

@@ -14,9 +14,9 @@
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
-use spmdc_ir::ops::reshard::Step;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::reshard::step::Step;
 use std::collections::BTreeMap;
 
 /// What waits for a combined collective holds at most this many bytes of other values of the block, which could be freed before.

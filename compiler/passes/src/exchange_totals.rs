@@ -14,9 +14,9 @@
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::reshard::Reshard;
 use spmdc_ir::ops::scan::BlockTotals;
 use spmdc_ir::program::{Block, Func, Module, Stmt};
+use spmdc_ir::reshard::step::Reshard;
 
 /// Hands the totals of blocks on.
 pub fn exchange_totals(mut module: Module) -> Module {

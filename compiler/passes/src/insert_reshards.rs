@@ -32,13 +32,13 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
 use spmdc_ir::ops::control::ManualRegion;
-use spmdc_ir::ops::reshard::Reshard;
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::reshard::step::Reshard;
 use spmdc_ir::reshard::{Planner, Plans, exchange};
 use std::collections::BTreeMap;
 

@@ -11,9 +11,9 @@
 
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::reshard::Step;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::reshard::step::Step;
 use spmdc_ir::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //!
 //! Only what is exact for every input is done: `x + 0` stays for floats, as it turns -0 into 0.
 
-use spmdc_ir::eval::Array;
+use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::constant::{Constant, float_bits};
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};

@@ -19,9 +19,9 @@
 use spmdc_abi::CollectiveKind;
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::ops::reshard::Step;
 use spmdc_ir::ops::{Op, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
+use spmdc_ir::reshard::step::Step;
 
 /// A loop nest of more operations than this spills more than it saves.
 const MAX_BODY: usize = 48;

@@ -4,7 +4,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::errors::nearest;
+use spmdc_ir::ops::call::errors::nearest;
 
 /// E0201
 pub fn too_many(function: &str, takes: usize, given: usize, span: Span) -> Diagnostic {

@@ -8,7 +8,16 @@
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::AxisSet;
+use spmdc_abi::Scalar;
 use std::ops::Range;
+
+/// A number for each position along some axes.
+pub fn table(axes: &[u8], values: Vec<i64>) -> Scalar {
+    match values.first() {
+        Some(first) if values.iter().all(|value| value == first) => Scalar::Const(*first),
+        _ => Scalar::Table { axes: axes.to_vec(), values },
+    }
+}
 
 /// All coordinates along these axes: each as a list indexed by axis, 0 along the others.
 fn coordinates(axes: AxisSet, mesh: &Mesh) -> impl Iterator<Item = Vec<usize>> {

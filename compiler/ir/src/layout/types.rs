@@ -4,6 +4,12 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 pub use spmdc_abi::{AxisSet, DType};
 
+/// How many dimensions an array may have. An einsum of two has a letter for each of theirs.
+pub const MAX_RANK: usize = 26;
+
+/// No array has more elements.
+pub const MAX_ELEMENTS: usize = 1 << 48;
+
 /// An element type and a shape: what an op computes from its operands, whatever their layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayType {

@@ -9,11 +9,11 @@
 //!
 //! All of this follows from the two layouts, so which elements move is known when the program is compiled.
 
+use crate::layout::blocks::table;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::lower::builder::table;
-use crate::ops::shape::MAX_ELEMENTS;
 use spmdc_abi::{FetchDim, FetchRun, Scalar};
 use std::ops::Range;
 

@@ -1,5 +1,6 @@
 //! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
 
+use crate::layout::blocks::table;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{DType, Type};
 use crate::lower::work::Temporaries;
@@ -70,14 +71,6 @@ impl<'a> KernelContext<'a> {
             strides[dim - 1] = strides[dim] * shape[dim] as i64;
         }
         strides
-    }
-}
-
-/// A number for each position along some axes.
-pub fn table(axes: &[u8], values: Vec<i64>) -> Scalar {
-    match values.first() {
-        Some(first) if values.iter().all(|value| value == first) => Scalar::Const(*first),
-        _ => Scalar::Table { axes: axes.to_vec(), values },
     }
 }
 

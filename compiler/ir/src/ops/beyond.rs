@@ -4,9 +4,10 @@
 //! each device knows. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of them.
 
 use super::window::{Window, from_runs};
+use crate::layout::blocks::table;
 use crate::layout::margin::{DimSpread, Spread, Stretch};
 use crate::layout::types::Type;
-use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::builder::KernelBuilder;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_kernel::loops::{Affine, Elem};

@@ -3,18 +3,18 @@
 //! Factors: as elementwise; a dimension that is stretched is new, so it splits freely. Nothing moves.
 
 use super::reshard::with_layout;
-use super::shape::MAX_ELEMENTS;
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::Args;
-use crate::call::errors::too_large;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
+use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::errors::too_large;
+use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
-use crate::program::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -50,7 +50,7 @@ impl Rules for Broadcast {
         let from = args[0].shape();
         let offset = self.shape.len() - from.len();
         let strides = shape::strides(from);
-        let bits = shape::indices(&self.shape).map(|index| {
+        let bits = indices(&self.shape).map(|index| {
             let dims = from.iter().zip(&strides).zip(&index[offset..]);
             args[0].bits[dims.map(|((&size, &stride), &at)| if size == 1 { 0 } else { at * stride }).sum::<usize>()]
         });

@@ -3,16 +3,16 @@
 //! Factors: each operand is a part of the joined dimension, and is needed where that part of the result lies; all other dimensions pass.
 
 use super::{Call, Mismatch, Rules, reshape, shape};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
+use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors, Part};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
-use crate::lower::builder::table;
 use crate::lower::work::Lowering;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::promote;
-use crate::program::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

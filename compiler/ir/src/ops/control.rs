@@ -1,7 +1,7 @@
 //! Control flow: statements that hold blocks. Passes match on them; as ops they only print their names.
 
 use super::{Mismatch, Rules};
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;

@@ -7,14 +7,14 @@
 use super::constant::Constant;
 use super::promote::{self, Operand};
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -131,7 +131,7 @@ impl Rules for Binary {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (lhs, rhs) = (args[0], args[1]);
         let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).unwrap_or_default();
-        let bits = shape::indices(&shape).map(|index| {
+        let bits = indices(&shape).map(|index| {
             let (x, y) = (lhs.get_broadcast(&index), rhs.get_broadcast(&index));
             // The type has the operation: what is missing is a quotient.
             number::eval_binary(self.0, lhs.dtype(), x, y).ok_or_else(Trap::division_by_zero)

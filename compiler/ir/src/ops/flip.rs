@@ -1,16 +1,16 @@
 //! `flip(x, axis)`: dimensions in reverse. A flipped dimension is a window: devices fetch the blocks opposite to theirs.
 
 use super::{Call, Mismatch, Rules, shape, window};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::Stmt;
-use crate::program::build::Builder;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
@@ -38,7 +38,7 @@ impl Rules for Flip {
         let place = |dim: usize, at: usize| if self.axes.contains(&dim) { sizes[dim] - 1 - at } else { at };
         let address =
             |index: Vec<usize>| index.iter().enumerate().map(|(dim, &at)| place(dim, at) * strides[dim]).sum::<usize>();
-        let bits = shape::indices(sizes).map(|index| args[0].bits[address(index)]).collect();
+        let bits = indices(sizes).map(|index| args[0].bits[address(index)]).collect();
         Ok(vec![Array::new(args[0].ty.clone(), bits)])
     }
 

@@ -10,16 +10,16 @@
 
 use super::window::{display, read};
 use super::{Call, Mismatch, Reads, Rules, reshard};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::{DimMap, Flow, Reaches, flow};
 use crate::lower::work::{Fetch, Lowering};
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};

@@ -2,15 +2,15 @@
 
 use super::reshard::with_layout;
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::Stmt;
-use crate::program::build::Builder;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -42,7 +42,7 @@ impl Rules for Iota {
     }
 
     fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
-        let bits = shape::indices(&self.ty.shape)
+        let bits = indices(&self.ty.shape)
             .map(|index| number::cast(DType::I64, self.ty.dtype, index[self.axis] as u64).unwrap_or(0));
         Ok(vec![Array::new(self.ty.clone(), bits.collect())])
     }

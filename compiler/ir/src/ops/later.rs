@@ -1,9 +1,9 @@
 //! Functions of the language that are not there yet: a call of one says so, instead of calling the name unknown.
 
 use super::Call;
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;

@@ -12,11 +12,11 @@ use super::reshard::with_layout;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 use super::{Call, promote, shape};
-use crate::call::args::{Arg, Args};
-use crate::call::term::{Term, TypeTerm};
 use crate::layout::types::{ArrayType, DType};
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::{Term, TypeTerm};
 use crate::program::Value;
-use crate::program::build::Builder;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;

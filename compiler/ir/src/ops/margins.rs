@@ -9,17 +9,17 @@
 //! and each position along the axes that split it, from which place to which. There is a result for each.
 
 use super::{Call, Mismatch, Reads, Rules};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::margin::Margin;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::{Flow, flow};
 use crate::lower::work::{Fetch, Lowering};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::Stmt;
-use crate::program::build::Builder;
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;

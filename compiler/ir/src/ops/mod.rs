@@ -6,6 +6,7 @@
 
 mod beyond;
 pub mod broadcast;
+pub mod call;
 pub mod cast;
 pub mod collective;
 pub mod combined;
@@ -42,9 +43,7 @@ pub mod transpose;
 pub mod update;
 pub mod window;
 
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;
@@ -53,7 +52,9 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::WindowMap;
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::explicit::Choice;
 use crate::program::{Func, Stmt};
 use crate::reshard::Traffic;
@@ -325,7 +326,7 @@ ops! {
     /// Shows a layout while running.
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// Gives a value another layout.
-    Reshard(reshard::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    Reshard(crate::reshard::step::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
     Combined(combined::Combined),
     /// `psum` and its kin.
@@ -405,6 +406,11 @@ pub fn instead_of(name: &str) -> Option<&'static str> {
     IN_DUMPS.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
 }
 
+/// Whether a shipped function has this name.
+pub fn is_builtin(name: &str) -> bool {
+    builtin(name).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,9 +428,4 @@ mod tests {
     fn what_only_dumps_may_call_stands_in_the_table() {
         assert!(IN_DUMPS.iter().all(|(name, _)| builtin(name).is_some()));
     }
-}
-
-/// Whether a shipped function has this name.
-pub fn is_builtin(name: &str) -> bool {
-    builtin(name).is_some()
 }

@@ -8,11 +8,11 @@ use super::promote::{cast, inexact};
 use super::reduce::reduce;
 use super::statistics::computed;
 use super::{Call, shape};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
 use crate::layout::types::DType;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::Value;
-use crate::program::build::Builder;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
@@ -150,7 +150,7 @@ impl Formula<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::eval::Array;
+    use crate::array::Array;
     use crate::ops::testing::{self, floats, integers};
 
     fn run(name: &'static str, array: Array, named: &[(&str, Term)]) -> Vec<f64> {

@@ -3,21 +3,21 @@
 
 use super::broadcast::broadcast;
 use super::concatenate::concatenate;
-use super::shape::MAX_ELEMENTS;
 use super::slice::{Range, slice_dim};
 use super::{Call, Mismatch, Rules, shape, window};
-use crate::call::args::{Arg, Args};
-use crate::call::errors::too_large;
-use crate::call::term::Term;
-use crate::call::term::whole_number;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
+use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::errors::too_large;
+use crate::ops::call::term::Term;
+use crate::ops::call::term::whole_number;
 use crate::ops::constant::filling_bits;
-use crate::program::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -50,7 +50,7 @@ impl Rules for Pad {
             self.infer(&[&args[0].ty]).map(|mut types| types.swap_remove(0)).unwrap_or_else(|_| args[0].ty.clone());
         let mut result = Array::filled(ty, self.value);
         let strides = shape::strides(result.shape());
-        for (index, &bits) in shape::indices(args[0].shape()).zip(&args[0].bits) {
+        for (index, &bits) in indices(args[0].shape()).zip(&args[0].bits) {
             let places = index.iter().zip(&self.widths).zip(&strides);
             let address: usize = places.map(|((at, (before, _)), stride)| (at + before) * stride).sum();
             result.bits[address] = bits;

@@ -3,15 +3,15 @@
 //! A value prints once, whole; the devices that hold it only lend their blocks, so no collective is needed.
 
 use super::{Call, Mismatch, Rules};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::draw::{Style, draw};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
-use crate::program::build::Builder;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::{Form, Piece, Spec, pieces};
 use spmdc_grammar::codes::Code;

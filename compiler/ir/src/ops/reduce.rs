@@ -10,14 +10,14 @@ use super::elementwise::{self, Select};
 use super::promote;
 use super::reshape::reshape;
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
-use crate::program::build::Builder;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -187,7 +187,7 @@ impl Rules for Reduce {
         let result = ArrayType::new(array.dtype(), &reduced_shape(array.shape(), &self.axes, self.keepdims));
         let mut groups: Vec<Vec<u64>> = vec![Vec::new(); result.len()];
         let strides = shape::strides(&reduced_shape(array.shape(), &self.axes, true));
-        for (index, &bits) in shape::indices(array.shape()).zip(&array.bits) {
+        for (index, &bits) in indices(array.shape()).zip(&array.bits) {
             let kept = (0..index.len()).filter(|dim| !self.axes.contains(dim));
             groups[kept.map(|dim| index[dim] * strides[dim]).sum::<usize>()].push(bits);
         }
@@ -244,7 +244,7 @@ impl Rules for ArgReduce {
         let winners = Array::from_fn(kept, |index| {
             let mut index = index.to_vec();
             let mut best: Option<(usize, u64)> = None;
-            for (number, place) in shape::indices(&places).enumerate() {
+            for (number, place) in indices(&places).enumerate() {
                 self.axes.iter().zip(&place).for_each(|(&axis, &at)| index[axis] = at);
                 let bits = array.get(&index);
                 if best.is_none_or(|(_, held)| beats(bits, held)) {

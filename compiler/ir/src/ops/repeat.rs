@@ -4,12 +4,12 @@ use super::concatenate::concatenate;
 use super::pad::Pad;
 use super::slice::{Range, slice_dim};
 use super::{Call, broadcast, reshape, shape};
-use crate::call::args::Args;
-use crate::call::errors::too_large;
-use crate::call::term::Term;
 use crate::layout::mesh::AxisKind;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::errors::too_large;
+use crate::ops::call::term::Term;
 use crate::program::Value;
-use crate::program::build::Builder;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 

@@ -5,17 +5,17 @@
 
 use super::reshard::{complete, made_with_layout};
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::Args;
-use crate::call::errors::too_large;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::{DimFactors, FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::errors::too_large;
+use crate::ops::call::term::Term;
 use crate::program::explicit;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;

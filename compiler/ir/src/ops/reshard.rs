@@ -4,10 +4,7 @@
 //! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
 use super::{Call, Mismatch, Reads, Rules, combined};
-use crate::call::args::Args;
-use crate::call::errors::only_in_dumps;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;
@@ -15,54 +12,18 @@ use crate::layout::sharding::{DimSharding, Frame, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::{Lowering, Side, layout_of};
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::errors::only_in_dumps;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
+use crate::reshard::step::{Reshard, Step};
 use crate::reshard::{self, Traffic};
 use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Any layout to any other; not yet a plan.
-    Request,
-    /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
-    Pin,
-    /// Every device takes a part of what it has: no communication.
-    Slice,
-    Collective(CollectiveKind),
-}
-
-impl Step {
-    /// The step that a dump names so; `reshard` is what users write.
-    fn named(name: &str) -> Step {
-        match name {
-            "pin" => Step::Pin,
-            "shard" => Step::Slice,
-            _ => {
-                CollectiveKind::ALL.into_iter().find(|kind| kind.name() == name).map_or(Step::Request, Step::Collective)
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reshard {
-    pub to: Sharding,
-    pub step: Step,
-}
-
-impl Reshard {
-    pub fn request(to: Sharding) -> Reshard {
-        Reshard { to, step: Step::Request }
-    }
-
-    pub fn pin(to: Sharding) -> Reshard {
-        Reshard { to, step: Step::Pin }
-    }
-}
 
 impl Rules for Reshard {
     fn name(&self) -> &'static str {

@@ -3,15 +3,15 @@
 use super::concatenate::concatenate;
 use super::slice::{Range, slice_dim};
 use super::{Call, Mismatch, Rules, reshape, shape, window};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -40,7 +40,7 @@ impl Rules for Roll {
         let sizes = args[0].shape();
         let strides = shape::strides(sizes);
         let mut bits = args[0].bits.clone();
-        for (index, &from) in shape::indices(sizes).zip(&args[0].bits) {
+        for (index, &from) in indices(sizes).zip(&args[0].bits) {
             let dims = index.iter().zip(&self.shifts).zip(sizes.iter().zip(&strides));
             bits[dims.map(|((at, shift), (size, stride))| (at + shift) % size * stride).sum::<usize>()] = from;
         }

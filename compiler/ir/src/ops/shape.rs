@@ -1,6 +1,7 @@
 //! Shapes and axes, as all ops check them and speak of them.
 
 use super::Mismatch;
+use crate::layout::types::MAX_ELEMENTS;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -28,12 +29,6 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
     }
     Ok(result)
 }
-
-/// How many dimensions an array may have. An einsum of two has a letter for each of theirs.
-pub const MAX_RANK: usize = 26;
-
-/// No array has more elements.
-pub const MAX_ELEMENTS: usize = 1 << 48;
 
 /// How many elements an array of this shape has; None if too many.
 pub fn elements(shape: &[usize]) -> Option<usize> {
@@ -91,20 +86,6 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Every index of a shape, row-major.
-pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let shape = shape.to_vec();
-    let len: usize = shape.iter().product();
-    (0..len).map(move |mut rest| {
-        let mut index = vec![0; shape.len()];
-        for (at, &size) in index.iter_mut().zip(&shape).rev() {
-            *at = rest % size;
-            rest /= size;
-        }
-        index
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -125,13 +106,5 @@ mod tests {
         assert_eq!(axes(&[0, -1], 3, span).unwrap(), [0, 2]);
         assert_eq!(axes(&[1, -1], 2, span).unwrap_err().code, Code::E0206);
         assert!(axis(2, 2, span).unwrap_err().message.contains("axis 2 of an array with 2 dimensions"));
-    }
-
-    #[test]
-    fn indices_are_row_major() {
-        let all: Vec<_> = indices(&[2, 2]).collect();
-        assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
-        assert_eq!(indices(&[]).count(), 1);
-        assert_eq!(indices(&[3, 0]).count(), 0);
     }
 }

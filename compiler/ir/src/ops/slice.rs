@@ -4,13 +4,13 @@
 //! device fetches what it lacks of its block of the result.
 
 use super::{Mismatch, Rules, shape, window};
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
-use crate::program::build::Builder;
+use crate::ops::call::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -2,10 +2,10 @@
 
 use super::slice::{Range, slice_dim};
 use super::{Call, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::call::term::whole_number;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
+use crate::ops::call::term::whole_number;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 

@@ -8,12 +8,12 @@ use super::elementwise::{Binary, Compare, Select, Unary, unary};
 use super::promote::{cast, inexact};
 use super::reduce::{axes_of, dtype_of, mask_of, reduce};
 use super::{Call, later};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
 use crate::layout::types::DType;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
 use crate::program::Value;
-use crate::program::build::Builder;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -240,7 +240,7 @@ fn dropped(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, D
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::eval::Array;
+    use crate::array::Array;
     use crate::ops::testing::{self, floats, int, integers};
 
     fn run(name: &'static str, array: Array, named: &[(&str, Term)]) -> Array {

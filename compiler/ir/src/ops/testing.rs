@@ -1,12 +1,12 @@
 //! What the ops' unit tests have in common.
 
 use super::{Op, builtin};
-use crate::call::args::{Arg, Args};
-use crate::call::term::Term;
-use crate::eval::Array;
+use crate::array::Array;
 use crate::layout::mesh::{Axis, AxisKind, Mesh};
 use crate::layout::types::{ArrayType, DType, Type};
-use crate::program::build::Builder;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::origin::Origin;
 use crate::program::{Func, Value};
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -3,14 +3,14 @@
 //! Factors: each dimension passes to its new place. Nothing moves between devices.
 
 use super::{Call, Mismatch, Rules, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -53,7 +53,7 @@ impl Rules for Transpose {
         let to: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape()[axis]).collect();
         let address =
             |index: Vec<usize>| index.iter().zip(&self.axes).map(|(&at, &axis)| at * strides[axis]).sum::<usize>();
-        let bits = shape::indices(&to).map(|index| args[0].bits[address(index)]).collect();
+        let bits = indices(&to).map(|index| args[0].bits[address(index)]).collect();
         Ok(vec![Array::new(ArrayType::new(args[0].dtype(), &to), bits)])
     }
 

@@ -8,15 +8,16 @@ use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::Range;
 use super::{Call, Mismatch, Reads, Rules, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
+use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors, Part};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType, Type};
-use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
@@ -108,7 +109,7 @@ impl Rules for Update {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let mut result = args[0].clone();
         let strides = shape::strides(result.shape());
-        for index in shape::indices(&self.region()) {
+        for index in indices(&self.region()) {
             let mut dynamic = args[2..].iter();
             let places = self.at.iter().zip(&index).zip(args[0].shape()).map(|((places, &i), &size)| match places {
                 Places::Range(range) => range.at(i),

@@ -9,9 +9,7 @@
 //! over its own size, and devices fetch what they lack.
 
 use super::{Call, Mismatch, Rules, beyond, shape};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::margin::Margin;
 use crate::layout::mesh::Mesh;
@@ -19,7 +17,9 @@ use crate::layout::types::{ArrayType, DType, Type};
 use crate::layout::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -12,11 +12,11 @@ use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::reshape::Reshape;
-use crate::ops::reshard::Step;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passes_sums};
 use crate::program::typing::explicit_part;
 use crate::reshard;
+use crate::reshard::step::Step;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 

@@ -6,7 +6,6 @@
 //!
 //! Every value is defined once. Blocks see the values of the blocks around them.
 
-pub mod build;
 pub mod explicit;
 pub mod local;
 pub mod origin;

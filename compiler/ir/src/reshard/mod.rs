@@ -14,12 +14,13 @@
 
 pub mod flow;
 mod search;
+pub mod step;
 
 use crate::layout::blocks::exchange_axes;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
-use crate::ops::reshard::{Reshard, Step};
+use crate::reshard::step::{Reshard, Step};
 pub use search::STEP;
 use search::Search;
 use spmdc_abi::CollectiveKind;

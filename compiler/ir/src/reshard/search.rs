@@ -25,7 +25,7 @@ use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet};
-use crate::ops::reshard::{Reshard, Step};
+use crate::reshard::step::{Reshard, Step};
 use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -40,12 +40,12 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
-use spmdc_ir::ops::reshard::Reshard;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::local::{frames_of, natural};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::partial_sums::{Factor, passes_sums};
 use spmdc_ir::program::{Block, Stmt, Value};
+use spmdc_ir::reshard::step::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Partial layouts of a value that are looked at.

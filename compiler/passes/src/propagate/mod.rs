@@ -28,8 +28,8 @@ use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::reshard::Step;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::reshard::step::Step;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
 

@@ -3,19 +3,19 @@
 //! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
 
 use super::{Collective, axis_set, factors, manual_axes, sides};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::constant::{Constant, float_bits};
 use crate::ops::elementwise::Binary;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
-use crate::program::build::Builder;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

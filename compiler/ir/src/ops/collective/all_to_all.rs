@@ -3,18 +3,19 @@
 
 use super::reduce_scatter::divided;
 use super::{Collective, axis_set, cut, dimension, factors, join, manual_axes, sides};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
-use crate::ops::reshard::{Reshard, is_step};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
+use crate::ops::reshard::is_step;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
-use crate::program::build::Builder;
+use crate::reshard::step::Reshard;
 use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
 use spmdc_grammar::diagnostic::Diagnostic;
 

@@ -11,12 +11,12 @@ pub mod permute;
 pub mod reduce_scatter;
 pub mod vary;
 
-use crate::call::args::Args;
-use crate::eval::Array;
+use crate::array::Array;
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::types::AxisSet;
 use crate::lower::work::{Lowering, Side, layout_of};
-use crate::program::build::Builder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -1,17 +1,17 @@
 //! `pvary(x, X)`: marks a value as varying along the axes, although the devices still agree. Nothing moves.
 
 use super::{axis_set, factors, manual_axes};
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
-use crate::program::build::Builder;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 

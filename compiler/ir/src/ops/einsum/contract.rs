@@ -6,19 +6,20 @@
 
 use super::diagonal::{Diagonal, take};
 use super::{Einsum, spec};
-use crate::call::args::Args;
-use crate::call::term::Term;
 use crate::layout::mesh::AxisKind;
 use crate::layout::sharding::{DimSharding, Sharding};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::elementwise::Binary;
 use crate::ops::promote::{self, Operand};
 use crate::ops::reduce::{reduce, summed_in};
 use crate::ops::reshape::reshape;
-use crate::ops::reshard::{Reshard, complete};
+use crate::ops::reshard::complete;
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, shape};
 use crate::program::Value;
-use crate::program::build::Builder;
+use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -389,7 +390,7 @@ fn einsum(args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> 
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::eval::Array;
+    use crate::array::Array;
     use crate::layout::types::DType;
     use crate::ops::testing::{self, floats, int, integers, ints};
 

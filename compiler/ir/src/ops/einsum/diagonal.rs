@@ -4,15 +4,17 @@
 //! device has the part of the diagonal that lies in its block, and what adds nothing elsewhere, so that a sum over devices completes it. If
 //! the diagonal is summed itself, as in `trace`, each device sums what it has. All other dimensions pass through.
 
-use crate::call::args::Args;
-use crate::call::term::Term;
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap};
+use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType, Type};
-use crate::lower::builder::{KernelBuilder, table};
+use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::broadcast::broadcast;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, Compare, Select};
@@ -21,7 +23,6 @@ use crate::ops::reduce::{Reduce, accumulated, summed_in};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, Mismatch, Rules, promote, shape};
-use crate::program::build::Builder;
 use crate::program::{Stmt, Value};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;

@@ -13,9 +13,8 @@ pub mod diagonal;
 mod ring;
 pub mod spec;
 
-use super::reshard::{Reshard, Step};
 use super::{Mismatch, Op, Reads, Rules};
-use crate::eval::{Array, Trap};
+use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::parts;
@@ -23,6 +22,7 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
 use crate::program::{Func, Stmt};
+use crate::reshard::step::{Reshard, Step};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -157,8 +157,8 @@ impl Rules for Einsum {
             array.get(&index)
         };
         let array = Array::from_fn(ArrayType::new(dtype, &shape), |kept| {
-            let pairs = super::shape::indices(&summed)
-                .map(|inner| (get(args[0], &lhs, kept, &inner), get(args[1], &rhs, kept, &inner)));
+            let pairs =
+                indices(&summed).map(|inner| (get(args[0], &lhs, kept, &inner), get(args[1], &rhs, kept, &inner)));
             if dtype.is_float() {
                 let sum: f64 = pairs.map(|(a, b)| number::to_float(dtype, a) * number::to_float(dtype, b)).sum();
                 // An empty sum is +0.

@@ -4,10 +4,10 @@
 //! when it returns is reported by the caller.
 
 use super::term::{ShardingTerm, Term, TypeTerm};
-use crate::call::term::whole_number;
 use crate::layout::types::DType;
+use crate::ops::call::build::Builder;
+use crate::ops::call::term::whole_number;
 use crate::program::Value;
-use crate::program::build::Builder;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -65,7 +65,7 @@ impl<'a> Args<'a> {
             return Ok(self.take_named(name));
         }
         match self.rest.iter().find(|arg| arg.name.as_deref() == Some(name)) {
-            Some(arg) => Err(crate::call::errors::only_in_dumps(
+            Some(arg) => Err(crate::ops::call::errors::only_in_dumps(
                 &format!("`{}` with `{name}=`", self.function),
                 instead,
                 arg.span,
@@ -76,7 +76,7 @@ impl<'a> Args<'a> {
 
     pub fn required(&mut self, name: &str) -> Result<Arg, Diagnostic> {
         self.take(name).ok_or_else(|| {
-            let error = crate::call::errors::missing(self.function, name, self.span);
+            let error = crate::ops::call::errors::missing(self.function, name, self.span);
             let keywords = self.rest.iter().filter_map(|arg| arg.name.as_deref());
             match super::errors::nearest(name, keywords) {
                 Some(near) => error.help(format!("did you mean `{name}` by `{near}`?")),
@@ -185,7 +185,7 @@ fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     match (whole_number(&arg.term), &arg.term) {
         (Some(value), _) => i64::try_from(value)
             .map_err(|_| Diagnostic::error(Code::E0218, arg.span, format!("`{name}` does not fit into 64 bits"))),
-        (None, Term::Float(value)) => Err(crate::call::errors::not_whole(*value, arg.span)),
+        (None, Term::Float(value)) => Err(crate::ops::call::errors::not_whole(*value, arg.span)),
         (None, other) => Err(kind_error(name, "an integer known at compile time", other, arg.span)),
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! The checker and the ops' calls use it, and so do passes: give operands, get values with types.
 
-use crate::call::args::{Arg, Args};
-use crate::call::errors::{rank_too_large, too_large};
-use crate::call::term::Term;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
+use crate::layout::types::MAX_RANK;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::errors::{rank_too_large, too_large};
+use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
 use crate::ops::promote;
-use crate::ops::shape::{self, MAX_RANK};
+use crate::ops::shape;
 use crate::ops::{self, Mismatch, Op};
 use crate::program::explicit::Choice;
 use crate::program::origin::Origin;

@@ -1,5 +1,6 @@
 //! Calls of shipped functions: their arguments, what these are while checking, and what is wrong with them.
 
 pub mod args;
+pub mod build;
 pub mod errors;
 pub mod term;

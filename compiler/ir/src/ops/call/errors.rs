@@ -1,6 +1,6 @@
 //! What calls of shipped functions have to say, whoever reads the arguments.
 
-use crate::ops::shape::{MAX_ELEMENTS, MAX_RANK};
+use crate::layout::types::{MAX_ELEMENTS, MAX_RANK};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;

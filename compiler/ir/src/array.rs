@@ -1,0 +1,116 @@
+//! Whole arrays, as the evaluator computes with them, and what stops it.
+
+use crate::layout::types::{ArrayType, DType};
+use spmdc_grammar::codes::Code;
+use spmdc_kernel::number;
+
+/// What stops a running program: E0801 or E0802, and what happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    pub code: Code,
+    pub message: String,
+}
+
+impl Trap {
+    pub fn division_by_zero() -> Trap {
+        Trap { code: Code::E0802, message: "integer division by zero".to_string() }
+    }
+}
+
+/// A whole array; each element's bits in the low bytes of a word (sign bits are not extended), in row-major order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Array {
+    pub ty: ArrayType,
+    pub bits: Vec<u64>,
+}
+
+impl Array {
+    pub fn new(ty: ArrayType, bits: Vec<u64>) -> Array {
+        debug_assert_eq!(ty.len(), bits.len());
+        Array { ty, bits }
+    }
+
+    pub fn scalar(dtype: DType, bits: u64) -> Array {
+        Array { ty: ArrayType::scalar(dtype), bits: vec![bits] }
+    }
+
+    pub fn filled(ty: ArrayType, bits: u64) -> Array {
+        let len = ty.len();
+        Array { ty, bits: vec![bits; len] }
+    }
+
+    /// Floats rounded to the element type.
+    pub fn from_floats(dtype: DType, shape: &[usize], values: &[f64]) -> Array {
+        let bits = values.iter().map(|&value| number::from_float(dtype, value)).collect();
+        Array::new(ArrayType::new(dtype, shape), bits)
+    }
+
+    /// Integers cut to the width of the element type.
+    pub fn from_ints(dtype: DType, shape: &[usize], values: &[i128]) -> Array {
+        let bits = values.iter().map(|&value| number::from_int(dtype, value)).collect();
+        Array::new(ArrayType::new(dtype, shape), bits)
+    }
+
+    /// An element for each index.
+    pub fn from_fn(ty: ArrayType, mut element: impl FnMut(&[usize]) -> u64) -> Array {
+        let bits = indices(&ty.shape).map(|index| element(&index)).collect();
+        Array::new(ty, bits)
+    }
+
+    pub fn get(&self, index: &[usize]) -> u64 {
+        let position = index.iter().zip(&self.ty.shape).fold(0, |position, (&i, &size)| position * size + i);
+        self.bits[position]
+    }
+
+    /// The element that NumPy's broadcasting puts at an index of a larger shape.
+    pub fn get_broadcast(&self, index: &[usize]) -> u64 {
+        let aligned = index[index.len() - self.ty.rank()..].iter();
+        let own: Vec<usize> = aligned.zip(&self.ty.shape).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
+        self.get(&own)
+    }
+
+    /// The elements of a float array.
+    pub fn floats(&self) -> Vec<f64> {
+        self.bits.iter().map(|&bits| number::to_float(self.ty.dtype, bits)).collect()
+    }
+
+    /// The elements of a bool or integer array.
+    pub fn ints(&self) -> Vec<i128> {
+        self.bits.iter().map(|&bits| number::to_int(self.ty.dtype, bits)).collect()
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.ty.dtype
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.ty.shape
+    }
+}
+
+/// Every index of a shape, row-major.
+pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let shape = shape.to_vec();
+    let len: usize = shape.iter().product();
+    (0..len).map(move |mut rest| {
+        let mut index = vec![0; shape.len()];
+        for (at, &size) in index.iter_mut().zip(&shape).rev() {
+            *at = rest % size;
+            rest /= size;
+        }
+        index
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_row_major() {
+        let all: Vec<_> = indices(&[2, 2]).collect();
+        assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!(indices(&[]).count(), 1);
+        assert_eq!(indices(&[3, 0]).count(), 0);
+    }
+}
