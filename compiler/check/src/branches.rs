@@ -123,7 +123,7 @@ impl Checker<'_> {
         let has_effect = |block: &IrBlock| !block.stmts.is_empty();
         if !results.is_empty() || self.exact.is_some() || has_effect(&first.block) || has_effect(&second.block) {
             let blocks = vec![std::mem::take(&mut first.block), std::mem::take(&mut second.block)];
-            let stmt = IrStmt { op: Branch.into(), args: vec![flag], results: results.clone(), blocks, origin };
+            let stmt = IrStmt::with_blocks(Branch.into(), vec![flag], results.clone(), blocks, origin);
             self.build.innermost().stmts.push(stmt);
         }
         let fill = |term: Joined| term.into_term(&results);

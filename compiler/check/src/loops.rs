@@ -528,7 +528,7 @@ impl Checker<'_> {
                 (ForLoop { range: *range, collected: extra.len() }.into(), args)
             }
         };
-        let stmt = IrStmt { op, args, results: results.clone(), blocks, origin };
+        let stmt = IrStmt::with_blocks(op, args, results.clone(), blocks, origin);
         self.build.innermost().stmts.push(stmt);
         self.set_leaves(state, &results[..types.len()]);
         for variable in &state.carried {

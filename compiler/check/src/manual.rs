@@ -105,8 +105,7 @@ impl Checker<'_> {
         let origin = Origin::at(span);
         let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
         let op = ManualRegion { name: function.name.name.clone(), axes, inputs: region.inputs, outputs };
-        let stmt =
-            Stmt { op: op.into(), args: region.operands, results: results.clone(), blocks: vec![region.block], origin };
+        let stmt = Stmt::with_blocks(op.into(), region.operands, results.clone(), vec![region.block], origin);
         self.build.innermost().stmts.push(stmt);
         Some(trees::rebuild(&result, &mut results.into_iter().map(Term::Array)))
     }

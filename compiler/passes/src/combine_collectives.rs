@@ -14,6 +14,7 @@
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
+use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
@@ -184,7 +185,7 @@ impl Combiner<'_> {
             match ends.get(&at) {
                 Some(group) => {
                     let members = group.members.iter().filter_map(|&member| before[member].take()).collect();
-                    stmts.push(combined(group.common, members));
+                    stmts.push(self.combined(group.common, members));
                 }
                 None => stmts.extend(before[at].take()),
             }
@@ -192,27 +193,27 @@ impl Combiner<'_> {
             stmts.extend(late.filter_map(|&late| before[late].take()));
         }
     }
-}
 
-/// One statement for all of them. It has their reasons, each once, and the place of the first.
-fn combined(common: Common, members: Vec<Stmt>) -> Stmt {
-    let mut reasons: Vec<&str> = Vec::new();
-    for member in &members {
-        if !reasons.contains(&member.origin.reason.as_str()) {
-            reasons.push(&member.origin.reason);
+    /// One statement for all of them. It has their reasons, each once, and the place of the first.
+    fn combined(&self, common: Common, members: Vec<Stmt>) -> Stmt {
+        let mut reasons: Vec<&str> = Vec::new();
+        for member in &members {
+            if !reasons.contains(&member.origin.reason.as_str()) {
+                reasons.push(&member.origin.reason);
+            }
         }
-    }
-    let span = members.first().map(|member| member.origin.span).unwrap_or_default();
-    let origin = Origin { span, reason: reasons.join("; ") };
-    let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
-    for member in members {
-        if let Op::Reshard(op) = member.op {
-            to.push(op.to);
+        let span = members.first().map(|member| member.origin.span).unwrap_or_default();
+        let origin = Origin { span, reason: reasons.join("; ") };
+        let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        for member in members {
+            if let Op::Reshard(op) = member.op {
+                to.push(op.to);
+            }
+            args.extend(member.args);
+            results.extend(member.results);
         }
-        args.extend(member.args);
-        results.extend(member.results);
+        statement(self.func, self.mesh, (Combined { kind: common.kind, to }, &args), &results, &origin)
     }
-    Stmt { op: Combined { kind: common.kind, to }.into(), args, results, blocks: Vec::new(), origin }
 }
 
 #[cfg(test)]

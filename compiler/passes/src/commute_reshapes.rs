@@ -23,6 +23,7 @@
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::result_types;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
@@ -206,9 +207,9 @@ impl Detour {
     fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Option<Vec<Stmt>> {
         let mut made = Vec::new();
         for (other, origin) in std::mem::take(&mut self.others) {
-            let op = Reshape::new(func.ty(other).shape(), shape).into();
+            let reshape = Reshape::new(func.ty(other).shape(), shape);
             let reshaped = in_shape(func, other, shape, mesh)?;
-            made.push(Stmt { op, args: vec![other], results: vec![reshaped], blocks: Vec::new(), origin });
+            made.push(statement(func, mesh, (reshape, &[other]), &[reshaped], &origin));
             self.around.insert(other, reshaped);
         }
         let count = self.stmts.len();

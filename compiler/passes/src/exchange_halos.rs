@@ -18,6 +18,7 @@ use spmdc_ir::layout::window::{DimMap, WindowMap};
 use spmdc_ir::ops::halo::{Halo, HaloPart};
 use spmdc_ir::ops::window::Window;
 use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use std::collections::BTreeMap;
@@ -135,6 +136,5 @@ fn placed(
         true => stmt.origin.because(format!("{name} needs elements that lie on other devices")),
         false => stmt.origin.clone(),
     };
-    let op = Halo { parts: vec![part] }.into();
-    Some(Some(Stmt { op, args: vec![operand], results, blocks: Vec::new(), origin }))
+    Some(Some(statement(func, mesh, (Halo { parts: vec![part] }, &[operand]), &results, &origin)))
 }

@@ -15,7 +15,8 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::scan::BlockTotals;
-use spmdc_ir::program::{Block, Func, Module, Stmt};
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::{Block, Func, Module};
 use spmdc_ir::reshard::step::Reshard;
 
 /// Hands the totals of blocks on.
@@ -43,19 +44,11 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
                 ));
                 let totals = BlockTotals { op: scan.op, axis, parts };
                 ty.array.shape[axis] = parts;
-                let own = func.new_value(ty.clone(), origin.clone());
+                let mut build = Builder::new(func, mesh);
+                let own = build.emit(totals, &[x], ty.clone(), &origin);
                 ty.sharding.dims[axis] = DimSharding::default();
-                let gather = Reshard::request(ty.sharding.clone());
-                let all = func.new_value(ty, origin.clone());
-                let stmt_of = |op: Op, arg, result| Stmt {
-                    op,
-                    args: vec![arg],
-                    results: vec![result],
-                    blocks: Vec::new(),
-                    origin: origin.clone(),
-                };
-                stmts.push(stmt_of(totals.into(), x, own));
-                stmts.push(stmt_of(gather.into(), own, all));
+                let all = build.emit(Reshard::request(ty.sharding.clone()), &[own], ty, &origin);
+                stmts.extend(build.finish());
                 stmt.args.push(all);
             }
         }

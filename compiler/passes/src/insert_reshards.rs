@@ -34,6 +34,7 @@ use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
 use spmdc_ir::ops::control::ManualRegion;
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
@@ -203,7 +204,7 @@ impl Inserter<'_> {
         let wanted = Sharding::closed(rule.operands[0].iter().map(axes_of).collect());
         let moved = self.laid_out(small, &wanted, origin.clone());
         let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.frames.len() - 1);
-        self.push(Stmt { op, args: vec![moved], results: vec![made], blocks: Vec::new(), origin: origin.clone() });
+        self.push(statement(&self.func, self.mesh, (op, &[moved]), &[made], origin));
         Some(made)
     }
 
@@ -233,12 +234,12 @@ impl Inserter<'_> {
                 false => self.new_value(Type { sharding: way.clone(), ..self.func.ty(from).clone() }, origin, depth),
             };
             let has_frames = self.func.ty(at).sharding.has_frames() || way.has_frames();
-            let op = if has_frames {
+            let op: Op = if has_frames {
                 Slice::identity(&self.func.ty(from).array).into()
             } else {
                 Reshard::request(way.clone()).into()
             };
-            stmts.push(Stmt { op, args: vec![at], results: vec![next], blocks: Vec::new(), origin: origin.clone() });
+            stmts.push(statement(&self.func, self.mesh, (op, &[at]), &[next], origin));
             at = next;
         }
         stmts

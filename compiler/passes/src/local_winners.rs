@@ -22,6 +22,7 @@ use spmdc_ir::ops::elementwise::{Binary, Compare, Select};
 use spmdc_ir::ops::iota::Iota;
 use spmdc_ir::ops::reduce::{ArgReduce, Reduce};
 use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
@@ -68,7 +69,7 @@ impl Winners<'_> {
         if !pays || ty.dtype() == DType::Bool || !ty.varying.is_empty() || !ty.sharding.unreduced.is_empty() {
             return Vec::new();
         }
-        let mut steps = Steps { func: self.func, stmt, found: Vec::new() };
+        let mut steps = Steps { build: Builder::new(self.func, self.mesh), stmt };
         let extreme = if find.largest { ReduceOp::Max } else { ReduceOp::Min };
         let mut kept = ty.clone();
         for &axis in axes {
@@ -111,7 +112,7 @@ impl Winners<'_> {
         let line = whole(ArrayType::new(ty.dtype(), &[ty.array.len()]));
         let place = whole(ArrayType::scalar(DType::I32));
         let kept = self.func.ty(stmt.results[0]).shape().to_vec();
-        let mut steps = Steps { func: self.func, stmt, found: Vec::new() };
+        let mut steps = Steps { build: Builder::new(self.func, self.mesh), stmt };
         let line = steps.add(Reshape::new(ty.shape(), line.shape()).into(), &[stmt.args[0]], line.clone());
         let winner = ArgReduce { axes: vec![0], keepdims: false, ..find.clone() };
         if kept.is_empty() {
@@ -137,23 +138,19 @@ fn with_dtype(ty: &Type, dtype: DType) -> Type {
 
 /// The statements that one becomes.
 struct Steps<'a> {
-    func: &'a mut Func,
+    build: Builder<'a>,
     stmt: &'a Stmt,
-    found: Vec<Stmt>,
 }
 
 impl Steps<'_> {
     fn add(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
-        let origin = self.stmt.origin.clone();
-        let result = self.func.new_value(ty, origin.clone());
-        self.found.push(Stmt { op, args: args.to_vec(), results: vec![result], blocks: Vec::new(), origin });
-        result
+        self.build.emit(op, args, ty, &self.stmt.origin)
     }
 
     /// All of them, the last one giving what the one gave.
     fn end(mut self, op: Op, arg: Value) -> Vec<Stmt> {
-        self.found.push(Stmt { op, args: vec![arg], ..self.stmt.clone() });
-        self.found
+        self.build.define(op, &[arg], &self.stmt.results, &self.stmt.origin);
+        self.build.finish()
     }
 
     fn number(&mut self, number: usize) -> Value {

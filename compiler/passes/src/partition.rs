@@ -9,8 +9,10 @@
 //! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
 //! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
+use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
+use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
@@ -30,7 +32,7 @@ pub fn partition(module: Module, plans: &Plans) -> Module {
 
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
     let planner = Planner::new(&mesh, plans);
-    expand(&mut body, &mut func, &planner, &sums, &mut replaced);
+    expand(&mut body, &mut func, &mesh, &planner, &sums, &mut replaced);
     func.body = body;
     Module { stage: Stage::Partitioned, mesh, func }
 }
@@ -74,6 +76,7 @@ fn join_requests(
 fn expand(
     block: &mut Block,
     func: &mut Func,
+    mesh: &Mesh,
     planner: &Planner<'_>,
     sums: &BTreeMap<Value, Origin>,
     replaced: &mut [Value],
@@ -82,7 +85,7 @@ fn expand(
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
         if !is_request(&stmt) {
-            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, planner, sums, replaced));
+            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, planner, sums, replaced));
             stmts.push(stmt);
             continue;
         }
@@ -93,7 +96,7 @@ fn expand(
         let goal = func.ty(to).clone();
         let plan = planner.plan(&goal.array, &func.ty(from).sharding, &goal.sharding);
         let steps = &plan.steps;
-        if steps.is_empty() {
+        let Some((last, before)) = steps.split_last() else {
             replaced[to.0 as usize] = from;
             let (name, named) = (func.info(to).name.clone(), func.info(to).named);
             let info = func.info_mut(from);
@@ -101,16 +104,15 @@ fn expand(
                 (info.name, info.named) = (name, named);
             }
             continue;
-        }
-        let last = steps.len() - 1;
+        };
+        let mut build = Builder::new(func, mesh);
         let mut at = from;
-        for (i, step) in steps.iter().cloned().enumerate() {
+        for step in before {
             let ty = Type { sharding: step.to.clone(), ..goal.clone() };
-            let next = if i == last { to } else { func.new_value(ty, stmt.origin.clone()) };
-            let origin = stmt.origin.clone();
-            stmts.push(Stmt { op: step.into(), args: vec![at], results: vec![next], blocks: Vec::new(), origin });
-            at = next;
+            at = build.emit(step.clone(), &[at], ty, &stmt.origin);
         }
+        build.define(last.clone(), &[at], &[to], &stmt.origin);
+        stmts.extend(build.finish());
     }
     block.results.iter_mut().for_each(|result| *result = replaced[result.0 as usize]);
     block.stmts = stmts;

@@ -6,6 +6,7 @@
 //!
 //! Every value is defined once. Blocks see the values of the blocks around them.
 
+pub mod build;
 pub mod explicit;
 pub mod local;
 pub mod origin;
@@ -120,6 +121,23 @@ pub struct Stmt {
     /// What control flow holds, in the order that the op documents; empty for all other ops.
     pub blocks: Vec<Block>,
     pub origin: Origin,
+}
+
+impl Stmt {
+    /// A statement without blocks.
+    pub fn new(op: Op, args: Vec<Value>, results: Vec<Value>, origin: Origin) -> Stmt {
+        Stmt::with_blocks(op, args, results, Vec::new(), origin)
+    }
+
+    /// The same, with other results of the same types.
+    pub fn making(&self, results: Vec<Value>) -> Stmt {
+        Stmt { results, ..self.clone() }
+    }
+
+    /// Control flow.
+    pub fn with_blocks(op: Op, args: Vec<Value>, results: Vec<Value>, blocks: Vec<Block>, origin: Origin) -> Stmt {
+        Stmt { op, args, results, blocks, origin }
+    }
 }
 
 impl Func {

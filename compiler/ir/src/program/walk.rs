@@ -36,13 +36,8 @@ mod tests {
     fn values_from_outside_are_found_through_inner_blocks() {
         let [a, b, c] = [Value(0), Value(1), Value(2)];
         let inner = Block { results: vec![b], ..Block::default() };
-        let stmt = Stmt {
-            op: Branch.into(),
-            args: vec![a],
-            results: vec![c],
-            blocks: vec![inner.clone(), inner],
-            origin: Origin::default(),
-        };
+        let blocks = vec![inner.clone(), inner];
+        let stmt = Stmt::with_blocks(Branch.into(), vec![a], vec![c], blocks, Origin::default());
         let block = Block { params: vec![a], stmts: vec![stmt], results: vec![c] };
         assert_eq!(free_values(&block), [b]);
     }

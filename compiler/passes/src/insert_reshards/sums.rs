@@ -41,6 +41,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::{Op, called};
+use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::{frames_of, natural};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::partial_sums::{Factor, passes_sums};
@@ -621,13 +622,13 @@ impl Rewriter<'_, '_> {
             && ty.sharding != whole
         {
             let copy = self.inserter.new_value(Type { sharding: whole, ..ty.clone() }, &maker.origin, 0);
-            stmts.push(Stmt { results: vec![copy], ..maker.clone() });
+            stmts.push(maker.making(vec![copy]));
             return self.operand(copy, layout, origin, stmts);
         }
         let origin = origin.because("this is added to partial sums");
         let made = self.inserter.new_value(Type { sharding: layout.clone(), ..ty }, &origin, 0);
-        let op = Reshard::request(layout.clone()).into();
-        stmts.push(Stmt { op, args: vec![value], results: vec![made], blocks: Vec::new(), origin });
+        let request = Reshard::request(layout.clone());
+        stmts.push(statement(&self.inserter.func, self.inserter.mesh, (request, &[value]), &[made], &origin));
         made
     }
 
@@ -649,8 +650,8 @@ impl Rewriter<'_, '_> {
         let ty = Type { sharding: layout, ..self.inserter.func.ty(wanted).clone() };
         let made = self.inserter.new_value(ty, &stmt.origin, 0);
         stmt.results[i] = made;
-        let op = Reshard::request(self.inserter.sharding(wanted)).into();
-        after.push(Stmt { op, args: vec![made], results: vec![wanted], blocks: Vec::new(), origin });
+        let request = Reshard::request(self.inserter.sharding(wanted));
+        after.push(statement(&self.inserter.func, self.inserter.mesh, (request, &[made]), &[wanted], &origin));
     }
 }
 

@@ -465,7 +465,7 @@ fn copy_per_use(func: &mut Func) {
         if std::mem::replace(&mut used[index], true) {
             let (ty, origin) = (func.ty(*value).clone(), func.info(*value).origin.clone());
             let copy = func.new_value(ty, origin);
-            copies[index].push(Stmt { results: vec![copy], ..maker.clone() });
+            copies[index].push(maker.making(vec![copy]));
             *value = copy;
         }
     });

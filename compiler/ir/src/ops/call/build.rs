@@ -95,7 +95,7 @@ impl Builder {
         if known != Factor::default() {
             self.factors.extend(results.iter().map(|&result| (result, known)));
         }
-        let stmt = Stmt { op, args: args.to_vec(), results: results.clone(), blocks: Vec::new(), origin };
+        let stmt = Stmt::new(op, args.to_vec(), results.clone(), origin);
         self.innermost().stmts.push(stmt);
         Ok(results)
     }

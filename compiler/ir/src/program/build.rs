@@ -1,0 +1,66 @@
+//! Builds statements for passes, which know the type of every result before they make it.
+//!
+//! Nothing is inferred and nothing can fail: a statement that does not fit its op is a mistake of the pass, which an assertion finds
+//! at once. Where the user may be wrong, types are inferred instead: see [`ops::call::build`](crate::ops::call::build).
+
+use super::typing;
+use super::{Func, Stmt, Value};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::Type;
+use crate::ops::Op;
+use crate::program::origin::Origin;
+
+/// Makes statements one after the other; [`Builder::finish`] gives them.
+pub struct Builder<'a> {
+    pub func: &'a mut Func,
+    mesh: &'a Mesh,
+    stmts: Vec<Stmt>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(func: &'a mut Func, mesh: &'a Mesh) -> Builder<'a> {
+        Builder { func, mesh, stmts: Vec::new() }
+    }
+
+    /// Adds a statement whose result is a new value of this type.
+    pub fn emit(&mut self, op: impl Into<Op>, args: &[Value], ty: Type, origin: &Origin) -> Value {
+        let result = self.func.new_value(ty, origin.clone());
+        self.define(op, args, &[result], origin);
+        result
+    }
+
+    /// Adds a statement that makes these values, which have their types already.
+    pub fn define(&mut self, op: impl Into<Op>, args: &[Value], results: &[Value], origin: &Origin) {
+        self.stmts.push(statement(self.func, self.mesh, (op, args), results, origin));
+    }
+
+    pub fn finish(self) -> Vec<Stmt> {
+        self.stmts
+    }
+}
+
+/// A statement that makes these values, which have their types already, out of operands.
+pub fn statement(
+    func: &Func,
+    mesh: &Mesh,
+    (op, args): (impl Into<Op>, &[Value]),
+    results: &[Value],
+    origin: &Origin,
+) -> Stmt {
+    let stmt = Stmt::new(op.into(), args.to_vec(), results.to_vec(), origin.clone());
+    debug_assert_eq!(misfit(func, mesh, &stmt), None);
+    stmt
+}
+
+/// Why the op does not make such results of such operands.
+fn misfit(func: &Func, mesh: &Mesh, stmt: &Stmt) -> Option<String> {
+    let name = stmt.op.rules().name();
+    match typing::shapes(&stmt.op, &func.types(&stmt.args), mesh) {
+        Ok(types) => {
+            let results = func.types(&stmt.results);
+            let fits = types.len() == results.len() && types.iter().zip(results).all(|(a, b)| a.array == b.array);
+            (!fits).then(|| format!("`{name}` makes {types:?} of its operands"))
+        }
+        Err(mismatch) => Some(format!("`{name}`: {}", mismatch.message)),
+    }
+}
