@@ -28,8 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         {
             println!("cargo:rerun-if-changed={}", changed.display());
         }
-        let build =
-            ArchiveBuild { runtime: &runtime, folder: &out, cargo: &cargo, target: &target, whole_program: true };
+        // `target/dist/build/spmdc-1234/out`
+        let whole_program = out.ancestors().nth(3).is_some_and(|folder| folder.ends_with("dist"));
+        let build = ArchiveBuild { runtime: &runtime, folder: &out, cargo: &cargo, target: &target, whole_program };
         println!("cargo:rustc-cfg=embedded_runtime");
         println!("cargo:rustc-env=SPMDC_RUNTIME_ARCHIVE={}", build.run()?.display());
     } else {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use ::gemm::Parallelism;
+use gemm_common::Parallelism;
 
 use crate::memory::Memory;
 use crate::team::{Team, WORTH_SHARING};
@@ -15,6 +15,30 @@ use spmdc_abi::{DType, GemmDim, GemmStep};
 
 /// Nanoseconds that a multiplication and an addition take in f32, on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;
+
+/// A product of matrices: sizes; the result, its strides and whether it is added to; both operands, each with its strides along the
+/// contraction and along the other dimension; two factors; what is conjugated; and how many threads may take part.
+type Multiply<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
 
 /// A dimension of the product on one device; strides are in elements.
 #[derive(Clone, Copy, Debug)]
@@ -218,8 +242,11 @@ impl Product {
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
         unsafe {
             match self.dtype {
-                DType::F64 => self.contract::<f64>(m, n, a, b, c, 1.0),
-                _ => self.contract::<f32>(m, n, a, b, c, 1.0),
+                DType::F64 => self.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, [a, b, c], 1.0),
+                dtype => {
+                    assert_eq!(dtype, DType::F32, "products are made of f32 and f64");
+                    self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0);
+                }
             }
         }
     }
@@ -228,7 +255,7 @@ impl Product {
     ///
     /// # Safety
     /// As for `run`.
-    unsafe fn contract<T: Copy + 'static>(&self, m: Extent, n: Extent, a: isize, b: isize, c: isize, one: T) {
+    unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, m: Extent, n: Extent, [a, b, c]: [isize; 3], one: T) {
         let to = self.c.cast::<T>().wrapping_offset(c);
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
         // With nothing to add up, one pass over no elements writes the zeros.
@@ -236,6 +263,14 @@ impl Product {
         if depth == 0 && self.adds {
             return;
         }
+        // The kernels write columns: a result whose rows lie side by side is made as the transposed product.
+        let swapped = n.c.abs() < m.c.abs();
+        let (left, right) = (self.a.cast::<T>(), self.b.cast::<T>());
+        let (rows, columns, left, right, left_k, right_k) = match swapped {
+            true => (n, m, right, left, self.k.b, self.k.a),
+            false => (m, n, left, right, self.k.a, self.k.b),
+        };
+        debug_assert!(rows.c >= 0 && columns.c >= 0 && left_k >= 0, "strides of products count forward");
         for pass in 0..passes.max(1) {
             let (mut a, mut b) = (a, b);
             let mut index = pass;
@@ -247,20 +282,20 @@ impl Product {
             // SAFETY: as promised by the caller. With `read_dst` false the old contents are not read, so that a NaN among them
             // does no harm.
             unsafe {
-                ::gemm::gemm(
-                    m.len,
-                    n.len,
+                multiply(
+                    rows.len,
+                    columns.len,
                     depth,
                     to,
-                    n.c,
-                    m.c,
+                    columns.c,
+                    rows.c,
                     pass > 0 || self.adds,
-                    self.a.cast::<T>().wrapping_offset(a),
-                    self.k.a,
-                    m.a,
-                    self.b.cast::<T>().wrapping_offset(b),
-                    n.b,
-                    self.k.b,
+                    left.wrapping_offset(if swapped { b } else { a }),
+                    left_k,
+                    if swapped { rows.b } else { rows.a },
+                    right.wrapping_offset(if swapped { a } else { b }),
+                    if swapped { columns.a } else { columns.b },
+                    right_k,
                     one,
                     one,
                     false,

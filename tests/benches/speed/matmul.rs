@@ -2,30 +2,30 @@
 
 use crate::measure::{Clock, Loaded, fastest, line, title};
 
-/// One call, row-major: `c = a @ b`.
+/// One call, row-major: `c = a @ b`, as the product of the transposed matrices, which lie by columns.
 fn gemm_alone([m, k, n]: [usize; 3], a: &[f32], b: &[f32], c: &mut [f32]) {
     // SAFETY: the slices are as long as the sizes say.
     unsafe {
-        gemm::gemm(
-            m,
+        gemm_f32::gemm::f32::get_gemm_fn()(
             n,
+            m,
             k,
             c.as_mut_ptr(),
-            1,
             n as isize,
+            1,
             false,
-            a.as_ptr(),
-            1,
-            k as isize,
             b.as_ptr(),
-            1,
             n as isize,
+            1,
+            a.as_ptr(),
+            k as isize,
+            1,
             0.0,
             1.0,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
     }
 }
