@@ -86,7 +86,7 @@ impl Checker<'_> {
         self.build.conditions.push((varies, cond));
         self.build.blocks.push(IrBlock::default());
         let value = expand(self);
-        let block = self.build.blocks.pop().unwrap_or_default();
+        let block = self.build.blocks.pop().expect("the block that was opened above");
         self.build.conditions.pop();
         let finals = variables
             .iter()
@@ -242,7 +242,7 @@ impl Checker<'_> {
         }
         self.build.blocks.push(std::mem::take(block));
         let value = self.build.vary(value, axes);
-        *block = self.build.blocks.pop().unwrap_or_default();
+        *block = self.build.blocks.pop().expect("the block that was opened above");
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
@@ -273,7 +273,7 @@ impl Checker<'_> {
         self.build.blocks.push(std::mem::take(block));
         self.build.span = span;
         let value = self.build.materialize(term, dtype, span);
-        *block = self.build.blocks.pop().unwrap_or_default();
+        *block = self.build.blocks.pop().expect("the block that was opened above");
         match value {
             Ok(value) => Some(value),
             Err(diagnostic) => {

@@ -284,8 +284,7 @@ impl Checker<'_> {
         let set = self.set;
         let ItemKind::Fn(function) = &set.file(id.file).program.items[id.index].kind else { return Term::Poison };
         self.expanded.insert(id);
-        if self.frames.iter().any(|frame| frame.item == Some(id)) {
-            let from = self.frames.iter().position(|frame| frame.item == Some(id)).unwrap_or(0);
+        if let Some(from) = self.frames.iter().position(|frame| frame.item == Some(id)) {
             let mut calls: Vec<String> = self.frames[from..].iter().map(|frame| format!("`{}`", frame.name)).collect();
             calls.push(format!("`{}`", function.name.name));
             return self.report(items::recursion(&function.name.name, span, &calls));

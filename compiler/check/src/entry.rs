@@ -200,7 +200,7 @@ fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::Param, position: 
 
 fn tree_of(ty: &Ty, leaves: &mut impl Iterator<Item = Term>) -> Term {
     match ty {
-        Ty::Array(_) => leaves.next().unwrap_or(Term::Poison),
+        Ty::Array(_) => leaves.next().expect("each array of a parameter has its value"),
         Ty::Tuple(parts) => Term::Tuple(parts.iter().map(|part| tree_of(part, leaves)).collect()),
         Ty::Struct(fields) => {
             Term::Struct(fields.iter().map(|(name, field)| (name.clone(), tree_of(field, leaves))).collect())

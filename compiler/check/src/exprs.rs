@@ -27,7 +27,7 @@ impl Checker<'_> {
     fn any_expr(&mut self, expr: &Expr) -> Term {
         match &expr.kind {
             ExprKind::Int(number) => Term::Int(i128::from(*number)),
-            ExprKind::Float(digits) => Term::Float(digits.parse().unwrap_or(f64::NAN)),
+            ExprKind::Float(digits) => Term::Float(digits.parse().expect("the lexer lets numbers through only")),
             ExprKind::Bool(value) => Term::Bool(*value),
             ExprKind::Str(text) => Term::Str(text.clone()),
             ExprKind::Name(name) => self.name(name, expr.span),

@@ -517,8 +517,8 @@ impl Checker<'_> {
         let (op, args): (Op, Vec<Value>) = match &state.kind {
             Kind::While { .. } => (WhileLoop.into(), inits),
             Kind::For { range, bounds, .. } => {
-                let last = blocks.last();
-                let extra = last.map(|block| block.results[types.len()..].to_vec()).unwrap_or_default();
+                let body = blocks.last().expect("a loop has a body");
+                let extra = body.results[types.len()..].to_vec();
                 let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
                 for value in &extra {
                     let ty = self.build.stacked_type(*value, trips);
@@ -620,7 +620,7 @@ impl Checker<'_> {
     }
 
     fn close_block(&mut self, params: Vec<Value>, results: Vec<Value>) -> IrBlock {
-        let stmts = self.build.blocks.pop().map(|block| block.stmts).unwrap_or_default();
+        let stmts = self.build.blocks.pop().expect("a block is open").stmts;
         IrBlock { params, stmts, results }
     }
 

@@ -279,7 +279,7 @@ impl Resolver<'_> {
     }
 
     fn pop(&mut self) {
-        for name in self.scopes.pop().unwrap_or_default() {
+        for name in self.scopes.pop().expect("a scope is open") {
             if let Some(count) = self.locals.get_mut(&name) {
                 *count -= 1;
             }

@@ -48,7 +48,7 @@ pub fn rebuild(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -> Term {
         Term::Struct(fields) => {
             Term::Struct(fields.iter().map(|(name, field)| (name.clone(), rebuild(field, leaves))).collect())
         }
-        _ => leaves.next().unwrap_or(Term::Poison),
+        _ => leaves.next().expect("there is a leaf for each place of the tree"),
     }
 }
 

@@ -107,11 +107,7 @@ impl Evaluator<'_> {
     fn get(&self, value: Value, lane: usize) -> Rc<Array> {
         let held = &self.values[value.0 as usize];
         let found = held.get(lane).or_else(|| held.first()).and_then(Option::as_ref);
-        match found {
-            Some(array) => Rc::clone(array),
-            // Only a module that does not verify comes here.
-            None => Rc::new(Array::filled(self.func.ty(value).array.clone(), 0)),
-        }
+        Rc::clone(found.unwrap_or_else(|| panic!("{value} is used on lane {lane}, where it is not defined")))
     }
 
     fn set(&mut self, value: Value, lane: usize, array: Rc<Array>) {
@@ -128,7 +124,7 @@ impl Evaluator<'_> {
     }
 
     fn flag(&self, value: Value, lane: usize) -> bool {
-        self.get(value, lane).bits.first().is_some_and(|&bits| bits != 0)
+        self.get(value, lane).bits[0] != 0
     }
 
     fn block(&mut self, block: &Block, active: &[usize]) -> Result<(), Stopped> {
@@ -349,7 +345,7 @@ impl Evaluator<'_> {
                     }
                 } else if is_filled[position] {
                     let sum = number::eval_binary(BinaryOp::Add, whole.dtype(), whole.bits[position], bits);
-                    whole.bits[position] = sum.unwrap_or(bits);
+                    whole.bits[position] = sum.expect("partial values can be added");
                 } else {
                     whole.bits[position] = bits;
                     is_filled[position] = true;

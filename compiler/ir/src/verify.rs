@@ -204,7 +204,10 @@ impl<'a> Verifier<'a> {
                 let varies = bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.func.ty(bound).varying));
                 self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
                 for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
-                    let mut shape = vec![op.trips().unwrap_or(0) as usize];
+                    let Some(trips) = op.trips() else {
+                        return self.violation("collects values of an unknown number of trips");
+                    };
+                    let mut shape = vec![trips as usize];
                     shape.extend(self.func.ty(value).shape());
                     let stacked = self.func.ty(stack).shape() == shape;
                     self.expect(stacked, |_| format!("{stack} is no stack of {value}"));

@@ -57,7 +57,8 @@ fn to_f32(dtype: DType, bits: u64) -> f32 {
     match dtype {
         DType::F16 => f16::from_bits(bits as u16).to_f32(),
         DType::Bf16 => bf16::from_bits(bits as u16).to_f32(),
-        _ => f32::from_bits(bits as u32),
+        DType::F32 => f32::from_bits(bits as u32),
+        other => unreachable!("{} does not compute in f32", other.name()),
     }
 }
 
@@ -65,7 +66,8 @@ fn from_f32(dtype: DType, value: f32) -> u64 {
     match dtype {
         DType::F16 => u64::from(f16::from_f32(value).to_bits()),
         DType::Bf16 => u64::from(bf16::from_f32(value).to_bits()),
-        _ => u64::from(value.to_bits()),
+        DType::F32 => u64::from(value.to_bits()),
+        other => unreachable!("{} does not compute in f32", other.name()),
     }
 }
 

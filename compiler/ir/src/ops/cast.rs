@@ -45,7 +45,11 @@ impl Rules for Cast {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let from = args[0].dtype();
-        let bits = args[0].bits.iter().map(|&bits| number::cast(from, self.to, bits).unwrap_or(0)).collect();
+        let bits = args[0]
+            .bits
+            .iter()
+            .map(|&bits| number::cast(from, self.to, bits).expect("typing refuses to cast keys"))
+            .collect();
         Ok(vec![Array::new(args[0].ty.with_dtype(self.to), bits)])
     }
 
@@ -89,7 +93,7 @@ fn convert_literal(term: &Term, to: DType) -> Term {
     match term {
         Term::List(items) => Term::List(items.iter().map(|item| convert_literal(item, to)).collect()),
         Term::Float(value) if to.is_integer() => {
-            let bits = number::cast(DType::F64, to, value.to_bits()).unwrap_or(0);
+            let bits = number::cast(DType::F64, to, value.to_bits()).expect("a float converts to every integer type");
             Term::Int(number::to_int(to, bits))
         }
         Term::Float(value) if to == DType::Bool => Term::Bool(*value != 0.0),

@@ -81,7 +81,7 @@ impl Rules for DynamicSlice {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
-        let ty = self.infer(&types).unwrap_or_default().pop().unwrap_or_else(|| args[0].ty.clone());
+        let ty = self.infer(&types).expect("the checker has typed the slice").swap_remove(0);
         Ok(vec![Array::from_fn(ty, |index| {
             let start = |dim: usize| {
                 self.cut(dim).map_or(0, |at| checked(args[1 + at], beginnings(args[0].shape()[dim], self.dims[at].1)))

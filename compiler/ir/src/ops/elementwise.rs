@@ -22,6 +22,9 @@ use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
+const DEFINED: &str = "typing refuses what the element type has not";
+const BROADCAST: &str = "typing refuses shapes that do not broadcast";
+
 /// `sin(x)`, `-x`, `isnan(x)`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unary(pub UnaryOp);
@@ -89,7 +92,7 @@ impl Rules for Unary {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let dtype = args[0].dtype();
         let ty = args[0].ty.with_dtype(self.0.result_dtype(dtype));
-        let bits = args[0].bits.iter().map(|&bits| number::eval_unary(self.0, dtype, bits).unwrap_or(0)).collect();
+        let bits = args[0].bits.iter().map(|&bits| number::eval_unary(self.0, dtype, bits).expect(DEFINED)).collect();
         Ok(vec![Array::new(ty, bits)])
     }
 
@@ -130,7 +133,7 @@ impl Rules for Binary {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (lhs, rhs) = (args[0], args[1]);
-        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).unwrap_or_default();
+        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).expect(BROADCAST);
         let bits = indices(&shape).map(|index| {
             let (x, y) = (lhs.get_broadcast(&index), rhs.get_broadcast(&index));
             // The type has the operation: what is missing is a quotient.
@@ -178,10 +181,10 @@ impl Rules for Compare {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (lhs, rhs) = (args[0], args[1]);
-        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).unwrap_or_default();
+        let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).expect(BROADCAST);
         let array = Array::from_fn(ArrayType { dtype: DType::Bool, shape }, |index| {
             let (x, y) = (lhs.get_broadcast(index), rhs.get_broadcast(index));
-            u64::from(number::eval_compare(self.0, lhs.dtype(), x, y) == Some(true))
+            u64::from(number::eval_compare(self.0, lhs.dtype(), x, y).expect(DEFINED))
         });
         Ok(vec![array])
     }
@@ -223,7 +226,7 @@ impl Rules for Select {
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
-        let shape = shape::broadcast(&[args[0].shape(), args[1].shape(), args[2].shape()]).unwrap_or_default();
+        let shape = shape::broadcast(&[args[0].shape(), args[1].shape(), args[2].shape()]).expect(BROADCAST);
         let array = Array::from_fn(ArrayType { dtype: args[1].dtype(), shape }, |index| {
             let chosen = if args[0].get_broadcast(index) != 0 { args[1] } else { args[2] };
             chosen.get_broadcast(index)

@@ -336,8 +336,7 @@ impl Rules for Index {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
-        let mut result = self.infer(&types).unwrap_or_default();
-        let ty = result.pop().unwrap_or_else(|| args[0].ty.clone());
+        let ty = self.infer(&types).expect("the checker has typed the index").swap_remove(0);
         if self.has_no_place(args[0].shape()) {
             return Ok(vec![Array::from_fn(ty, |_| 0)]);
         }
@@ -345,7 +344,7 @@ impl Rules for Index {
             let mut kept = index.iter().copied();
             let own = (0..args[0].ty.rank()).map(|dim| match self.dims.iter().position(|&indexed| indexed == dim) {
                 Some(at) => checked(args[1 + at], args[0].shape()[dim]),
-                None => kept.next().unwrap_or(0),
+                None => kept.next().expect("the result has every dimension that is not indexed"),
             });
             let own: Vec<usize> = own.collect();
             args[0].get(&own)
@@ -382,7 +381,7 @@ impl Rules for Index {
                     let place = kernel.dynamic_index(stmt.args[1 + at], ty.shape()[dim]);
                     kernel.index_in_block(ty, dim, &place, &mut tests)
                 }
-                None => kept.next().unwrap_or_default(),
+                None => kept.next().expect("the result has every dimension that is not indexed"),
             });
         }
         kernel.operand_if(stmt.args[0], &own, &tests)

@@ -150,8 +150,10 @@ fn combine(op: ReduceOp, dtype: DType, mut bits: impl Iterator<Item = u64>) -> u
         let total: f64 = if op == ReduceOp::Sum { values.fold(0.0, |a, b| a + b) } else { values.product() };
         return number::from_float(dtype, total);
     }
-    let first = identity(op, dtype).or_else(|| bits.next()).unwrap_or(0);
-    bits.fold(first, |a, b| number::eval_binary(by, dtype, a, b).unwrap_or(0))
+    let first = identity(op, dtype).or_else(|| bits.next()).expect("typing refuses an extreme of nothing");
+    bits.fold(first, |a, b| {
+        number::eval_binary(by, dtype, a, b).expect("typing refuses reductions without an operation")
+    })
 }
 
 impl Rules for Reduce {

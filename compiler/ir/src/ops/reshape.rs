@@ -167,8 +167,15 @@ impl Rules for Reshape {
         let from = kernel.context.ty(stmt.args[0]);
         let mut proper = index.iter().zip(&self.shape).filter(|(_, size)| **size != 1).map(|(index, _)| index.clone());
         let dims = from.shape().iter();
-        let index: Vec<Affine> =
-            dims.map(|&size| if size == 1 { Affine::constant(0) } else { proper.next().unwrap_or_default() }).collect();
+        let index: Vec<Affine> = dims
+            .map(|&size| {
+                if size == 1 {
+                    Affine::constant(0)
+                } else {
+                    proper.next().expect("both shapes have the same sizes other than 1")
+                }
+            })
+            .collect();
         kernel.operand(stmt.args[0], &index)
     }
 
@@ -227,7 +234,9 @@ impl Call for Reshape {
                 let rank = from.len() + dims.len();
                 let dims = shape::axes(&dims, rank, args.span)?;
                 let mut rest = from.iter().copied();
-                (0..rank).map(|dim| if dims.contains(&dim) { 1 } else { rest.next().unwrap_or(1) }).collect()
+                (0..rank)
+                    .map(|dim| if dims.contains(&dim) { 1 } else { rest.next().expect("each new axis is given once") })
+                    .collect()
             }
             _ => {
                 // `x.reshape(2, 3)` as well as `reshape(x, (2, 3))`.

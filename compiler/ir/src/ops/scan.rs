@@ -54,7 +54,11 @@ const NAMES: [(&str, ReduceOp); 4] =
     [("cumsum", ReduceOp::Sum), ("cumprod", ReduceOp::Product), ("cummax", ReduceOp::Max), ("cummin", ReduceOp::Min)];
 
 fn scan_name(op: ReduceOp) -> &'static str {
-    NAMES.iter().find(|(_, known)| *known == op).map_or("cumsum", |(name, _)| name)
+    NAMES
+        .iter()
+        .find(|(_, known)| *known == op)
+        .map(|(name, _)| *name)
+        .expect("a scan adds, multiplies or takes an extreme")
 }
 
 fn scan_op(name: &str) -> Option<ReduceOp> {
@@ -95,15 +99,19 @@ impl Running {
 
     fn take(&mut self, op: ReduceOp, dtype: DType, bits: u64) {
         let by = match op {
+            ReduceOp::Sum => BinaryOp::Add,
             ReduceOp::Product => BinaryOp::Mul,
             ReduceOp::Max => BinaryOp::Maximum,
             ReduceOp::Min => BinaryOp::Minimum,
-            _ => BinaryOp::Add,
+            ReduceOp::And | ReduceOp::Or => unreachable!("{op:?} is no scan"),
         };
         match self {
             Running::Float(value) if by == BinaryOp::Add => *value += number::to_float(dtype, bits),
             Running::Float(value) => *value *= number::to_float(dtype, bits),
-            Running::Bits(value) => *value = number::eval_binary(by, dtype, *value, bits).unwrap_or(0),
+            Running::Bits(value) => {
+                *value =
+                    number::eval_binary(by, dtype, *value, bits).expect("typing refuses scans without an operation")
+            }
         }
     }
 
@@ -340,7 +348,7 @@ impl Rules for BlockTotals {
 
 impl Call for Scan {
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let op = scan_op(name).unwrap_or(ReduceOp::Sum);
+        let op = scan_op(name).expect("the table gives this op the names of scans only");
         let mut value = args.array(build, "x")?;
         let axis = args.optional_int("axis")?;
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);

@@ -162,10 +162,8 @@ impl Rules for Update {
             // The number of the place among those of this device, and its index in the device's block.
             let (number, place) = match places {
                 Places::Dynamic(len) => {
-                    let place = dynamic
-                        .next()
-                        .map(|&at| kernel.dynamic_index(at, beginnings(ty.shape()[dim], *len)))
-                        .unwrap_or_default();
+                    let &at = dynamic.next().expect("each dynamic place has its operand");
+                    let place = kernel.dynamic_index(at, beginnings(ty.shape()[dim], *len));
                     if ty.sharding.dims[dim].axes.is_empty() {
                         let number = kernel.dim(Scalar::Const(*len as i64), *len, false);
                         let place = place.plus(&number);

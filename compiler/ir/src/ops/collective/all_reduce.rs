@@ -38,7 +38,7 @@ pub(super) fn combine(op: ReduceOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
         ReduceOp::And => BinaryOp::And,
         ReduceOp::Or => BinaryOp::Or,
     };
-    number::eval_binary(op, dtype, lhs, rhs).unwrap_or(0)
+    number::eval_binary(op, dtype, lhs, rhs).expect("typing refuses reductions without an operation")
 }
 
 /// All members' values combined, in order. Half-precision sums are kept in f32 until the end.
@@ -46,12 +46,12 @@ pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     let first = members[0][0];
     let dtype = first.dtype();
     let wide = if matches!(dtype, DType::F16 | DType::Bf16) { DType::F32 } else { dtype };
-    let widened = |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).unwrap_or(0) };
+    let widened = |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).expect("halves widen") };
     let element = |index: usize| {
         let start = widened(first.bits[index]);
         let total =
             members[1..].iter().fold(start, |total, member| combine(op, wide, total, widened(member[0].bits[index])));
-        if wide == dtype { total } else { number::cast(wide, dtype, total).unwrap_or(0) }
+        if wide == dtype { total } else { number::cast(wide, dtype, total).expect("f32 rounds to halves") }
     };
     Array::new(first.ty.clone(), (0..first.bits.len()).map(element).collect())
 }

@@ -201,7 +201,7 @@ fn elementwise(build: &mut Builder, lhs: Labelled, rhs: Labelled, result: Vec<ch
         let mut sizes = build.ty(value).shape().iter().copied();
         let stretched: Vec<usize> = result
             .iter()
-            .map(|label| if part.labels.contains(label) { sizes.next().unwrap_or(1) } else { 1 })
+            .map(|label| if part.labels.contains(label) { sizes.next().expect("each label is a dimension") } else { 1 })
             .collect();
         // Leading dimensions of size 1 are there by broadcasting.
         let leading = result.iter().take_while(|label| !part.labels.contains(label)).count();

@@ -93,7 +93,10 @@ impl Diagonal {
                 own.push(place.clone());
                 continue;
             }
-            let at = kept.iter().position(|&known| known == self.dims[dim]).unwrap_or(0);
+            let at = kept
+                .iter()
+                .position(|&known| known == self.dims[dim])
+                .expect("every dimension has its place in the result");
             if self.leads(dim) {
                 own.push(index[at].clone());
                 continue;

@@ -31,6 +31,9 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use std::collections::BTreeMap;
 
+const SIZES: &str = "typing refuses operands that disagree on a size";
+const LABEL: &str = "every letter is one of an operand's";
+
 /// Each operand has each of its letters once; letters that are not in the result are in both operands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Einsum {
@@ -84,7 +87,7 @@ impl Einsum {
 
     /// Whether the library computes it: a matrix product whose result is more than a vector.
     fn is_library_product(&self, args: &[&ArrayType]) -> bool {
-        let sizes = self.sizes(args).unwrap_or_default();
+        let sizes = self.sizes(args).expect(SIZES);
         let total = |labels: &[char]| labels.iter().map(|label| sizes[label]).product::<usize>();
         let parts = self.parts();
         matches!(args[0].dtype, DType::F32 | DType::F64) && total(&parts.rows) > 1 && total(&parts.columns) > 1
@@ -139,7 +142,7 @@ impl Rules for Einsum {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let dtype = args[0].dtype();
-        let sizes = self.sizes(&[&args[0].ty, &args[1].ty]).unwrap_or_default();
+        let sizes = self.sizes(&[&args[0].ty, &args[1].ty]).expect(SIZES);
         let contracted = self.parts().contracted;
         let summed: Vec<usize> = contracted.iter().map(|label| sizes[label]).collect();
         let shape: Vec<usize> = self.result.chars().map(|label| sizes[&label]).collect();
@@ -147,7 +150,7 @@ impl Rules for Einsum {
         let place = |labels: &str| -> Vec<(bool, usize)> {
             let find = |label| match position(&self.result, label) {
                 Some(at) => (true, at),
-                None => (false, contracted.iter().position(|&other| other == label).unwrap_or(0)),
+                None => (false, contracted.iter().position(|&other| other == label).expect(LABEL)),
             };
             labels.chars().map(find).collect()
         };
@@ -177,7 +180,7 @@ impl Rules for Einsum {
     }
 
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
-        2 * self.sizes(args).unwrap_or_default().values().map(|&size| size as u64).product::<u64>()
+        2 * self.sizes(args).expect(SIZES).values().map(|&size| size as u64).product::<u64>()
     }
 
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
@@ -273,7 +276,7 @@ impl Einsum {
             // A contracted letter is split alike in both operands, and a kept one in the result, too.
             let first = gathered.map_or(0, |(at, _)| at);
             let place = |array: usize| Some((array, position(labels[array], label)?));
-            let (array, at) = place(first).or_else(|| place(1 - first)).unwrap_or((2, 0));
+            let (array, at) = place(first).or_else(|| place(1 - first)).expect(LABEL);
             let extent = context.block_len(types[array], at);
             let max = types[array].block_shape(context.mesh)[at];
             let [a, b, c] = [0, 1, 2].map(|array| stride(array, label));
@@ -321,7 +324,7 @@ impl Einsum {
         {
             let (operand, at) = match position(&self.lhs, label) {
                 Some(at) => (0, at),
-                None => (1, position(&self.rhs, label).unwrap_or(0)),
+                None => (1, position(&self.rhs, label).expect(LABEL)),
             };
             let ty = kernel.context.ty(stmt.args[operand]);
             let (extent, max) = (kernel.context.block_len(ty, at), ty.block_shape(kernel.context.mesh)[at]);
