@@ -88,7 +88,15 @@ impl Checker<'_> {
                     "a meeting is posted in front of a loop or branch, and awaited behind".into()
                 })?;
             }
-            _ => {}
+            Step::Kernel(_)
+            | Step::Panels { .. }
+            | Step::Gemm(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. } => {}
         }
         Ok(())
     }

@@ -220,7 +220,21 @@ impl Device {
             Op::Kernel(call) => call.chunk > 0,
             Op::Panels(panels) => panels.chunk > 0,
             Op::Products(products) => products.iter().any(Product::wants_team),
-            _ => false,
+            Op::Move(_)
+            | Op::Combine(_)
+            | Op::Receive(_)
+            | Op::Copy { .. }
+            | Op::Meet { .. }
+            | Op::Post { .. }
+            | Op::Await { .. }
+            | Op::Count { .. }
+            | Op::CheckIndex(_)
+            | Op::For { .. }
+            | Op::Next { .. }
+            | Op::Unless { .. }
+            | Op::Jump { .. }
+            | Op::Print { .. }
+            | Op::End => false,
         })
     }
 

@@ -243,10 +243,8 @@ impl Product {
         unsafe {
             match self.dtype {
                 DType::F64 => self.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, [a, b, c], 1.0),
-                dtype => {
-                    assert_eq!(dtype, DType::F32, "products are made of f32 and f64");
-                    self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0);
-                }
+                DType::F32 => self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0),
+                other => unreachable!("a product of {}", other.name()),
             }
         }
     }

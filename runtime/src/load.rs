@@ -264,7 +264,7 @@ impl<'a> Loader<'a> {
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
         if let Some(work) = work {
             let mut work = work.into_iter();
-            self.emit(site, kind.name(), |_, _| work.next().unwrap_or(Op::End));
+            self.emit(site, kind.name(), |_, _| work.next().expect("there is work for each device"));
         }
     }
 

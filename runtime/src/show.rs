@@ -21,6 +21,8 @@ use half::{bf16, f16};
 use crate::array::HostArray;
 use spmdc_abi::{DType, Form, Spec};
 
+/// Why there is an exponent to read.
+const EXPONENT: &str = "a finite number written so has an exponent";
 const LINE_WIDTH: usize = 75;
 /// Arrays of more elements show only the edges of each dimension.
 const THRESHOLD: usize = 1000;
@@ -311,9 +313,9 @@ fn shortest_digits(x: f64, dtype: DType) -> (String, i32) {
         DType::F32 => format!("{:e}", x as f32),
         _ => format!("{x:e}"),
     };
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (mantissa, exponent) = text.split_once('e').expect(EXPONENT);
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    (digits, exponent.parse().unwrap_or(0))
+    (digits, exponent.parse().expect(EXPONENT))
 }
 
 /// `x` without an exponent: the shortest digits, but at most `precision` after the point (rounded from the exact value);
@@ -348,9 +350,9 @@ fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, expon
     let (mut digits, mut exponent) = shortest_digits(x, dtype);
     if digits.len() > precision + 1 || exact {
         let rounded = format!("{x:.precision$e}");
-        let (mantissa, rounded_exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+        let (mantissa, rounded_exponent) = rounded.split_once('e').expect(EXPONENT);
         digits = mantissa.chars().filter(char::is_ascii_digit).collect();
-        exponent = rounded_exponent.parse().unwrap_or(0);
+        exponent = rounded_exponent.parse().expect(EXPONENT);
     }
     let (first, mut rest) = digits.split_at(1);
     if !exact {
@@ -433,8 +435,8 @@ fn brief_text(x: f64) -> String {
         return if x.is_sign_negative() { "-0" } else { "0" }.to_string();
     }
     let rounded = format!("{x:.5e}");
-    let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (mantissa, exponent) = rounded.split_once('e').expect(EXPONENT);
+    let exponent: i32 = exponent.parse().expect(EXPONENT);
     if (-4..6).contains(&exponent) {
         let text = format!("{x:.digits$}", digits = (5 - exponent) as usize);
         return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text };

@@ -98,7 +98,7 @@ pub struct JsonMessage<'a> {
 
 impl JsonMessage<'_> {
     pub fn to_line(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
+        serde_json::to_string(self).expect("numbers and texts are JSON") + "\n"
     }
 }
 

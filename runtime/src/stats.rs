@@ -43,7 +43,7 @@ impl Stats {
     }
 
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(self).expect("numbers and texts are JSON")
     }
 
     /// `10 runs: min 1.204 ms, median 1.22 ms, mean 1.25 ms, max 1.602 ms`

@@ -45,7 +45,17 @@ impl Vector<'_, '_> {
                 let bits = self.widen(raw, false);
                 self.decode_half(dtype, bits)
             }
-            _ => raw,
+            DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key
+            | DType::F32
+            | DType::F64 => raw,
         }
     }
 
@@ -57,7 +67,17 @@ impl Vector<'_, '_> {
                 let bits = self.encode_half(dtype, value);
                 self.narrow(bits)
             }
-            _ => value,
+            DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key
+            | DType::F32
+            | DType::F64 => value,
         }
     }
 

@@ -432,7 +432,18 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let bits = match dtype {
             DType::F16 => u64::from(half::f16::from_bits(bits as u16).to_f32().to_bits()),
             DType::Bf16 => u64::from(half::bf16::from_bits(bits as u16).to_f32().to_bits()),
-            _ => bits,
+            DType::Bool
+            | DType::I8
+            | DType::I16
+            | DType::I32
+            | DType::I64
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::Key
+            | DType::F32
+            | DType::F64 => bits,
         };
         self.vector(1).constant(register_type(dtype), bits)
     }
@@ -505,7 +516,14 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 }
             }
             Inst::Load { .. } => I8,
-            _ => I32,
+            Inst::Const { .. }
+            | Inst::Index { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. }
+            | Inst::InRange { .. } => I32,
         }
     }
 

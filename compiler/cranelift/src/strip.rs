@@ -101,7 +101,7 @@ impl Emitter<'_, '_> {
     /// A loop over the columns of the strip; `body` gets the number of the first lane within the strip.
     fn along(&mut self, strip: Strip, body: impl FnOnce(&mut Self, Value) + Clone) {
         let column = self.nest.dims.len() - 1;
-        let sizes = self.nest.cut.as_ref().map(|Cut { lanes, .. }| lanes.clone()).unwrap_or_default();
+        let Cut { lanes: sizes, .. } = self.nest.cut.clone().expect("strips are made of bundles");
         let mut from = strip.first;
         for &lanes in &sizes {
             let is_last = sizes.last() == Some(&lanes);

@@ -9,7 +9,7 @@ use super::kernel::Emitter;
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
-use spmdc_kernel::loops::{Access, Inst};
+use spmdc_kernel::loops::Access;
 use spmdc_kernel::nest::{Nest, SIDE};
 
 /// Bytes of a cache line.
@@ -68,11 +68,9 @@ impl Emitter<'_, '_> {
     /// Which way a block is walked: the accesses that go the other way use a part of many lines at a time, so they should be the
     /// fewer ones. If they are as many, they should be the writes, which nobody waits for.
     fn along_rows(&self, row: usize, column: usize) -> bool {
-        let loads = self.nest.order.iter().filter_map(|elem| match &self.nest.insts[elem.0 as usize] {
-            Inst::Load { access, .. } => Some(access),
-            _ => None,
-        });
-        let accesses: Vec<&Access> = loads.chain(self.nest.stores.iter().map(|store| &store.access)).collect();
+        let loads = self.nest.order.iter().filter_map(|elem| self.nest.insts[elem.0 as usize].load());
+        let accesses: Vec<&Access> =
+            loads.map(|(access, _)| access).chain(self.nest.stores.iter().map(|store| &store.access)).collect();
         let along = |dim| accesses.iter().filter(|access| Nest::stride(&access.address, dim) == 1).count();
         along(row) >= along(column)
     }

@@ -62,10 +62,8 @@ fn is_tile(nest: &Nest, rows: usize, columns: usize) -> bool {
     }
     let strides = |access: &Access| (Nest::stride(&access.address, rows), Nest::stride(&access.address, columns));
     let stores: Vec<(i64, i64)> = nest.stores.iter().map(|store| strides(&store.access)).collect();
-    let loads = nest.order.iter().filter_map(|elem| match &nest.insts[elem.0 as usize] {
-        Inst::Load { access, .. } => Some(strides(access)),
-        _ => None,
-    });
+    let loads = nest.order.iter().filter_map(|elem| nest.insts[elem.0 as usize].load());
+    let loads = loads.map(|(access, _)| strides(access));
     let all: Vec<(i64, i64)> = loads.chain(stores.iter().copied()).collect();
     stores.iter().all(|&(row, column)| row != 0 && column != 0)
         && all.iter().any(|&(row, column)| row == 1 && column != 0)
@@ -157,9 +155,9 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
         let inst = &nest.insts[elem.0 as usize];
         let work = work(inst);
         let each = match &varies {
-            Some(varies) if varies[elem.0 as usize] => match inst {
-                Inst::Load { access, dtype } => share(1.0, access_cost(access, *dtype, cut)),
-                _ => share(work, bundle_work(inst, work)),
+            Some(varies) if varies[elem.0 as usize] => match inst.load() {
+                Some((access, dtype)) => share(1.0, access_cost(access, dtype, cut)),
+                None => share(work, bundle_work(inst, work)),
             },
             _ => work,
         };

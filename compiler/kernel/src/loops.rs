@@ -254,6 +254,22 @@ impl Inst {
         matches!(self, Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer())
     }
 
+    /// The access by index that this loads from, and the type of its elements.
+    pub fn load(&self) -> Option<(&Access, DType)> {
+        match self {
+            Inst::Load { access, dtype } => Some((access, *dtype)),
+            Inst::Const { .. }
+            | Inst::Index { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. }
+            | Inst::InRange { .. } => None,
+        }
+    }
+
     fn site(&self) -> Option<Span> {
         if let Inst::Binary { site, .. } = self { *site } else { None }
     }
@@ -261,17 +277,15 @@ impl Inst {
     /// What the kernel returns where this division fails, given its [`Kernel::sites`].
     pub fn trap(&self, sites: &[Option<Span>]) -> i64 {
         let own = self.site();
-        trap::DIVISION_BY_ZERO + sites.iter().position(|site| *site == own).unwrap_or(0) as i64
+        let at = sites.iter().position(|site| *site == own).expect("the sites are those of the kernel's divisions");
+        trap::DIVISION_BY_ZERO + at as i64
     }
 }
 
 impl Kernel {
     /// What it loads and stores by index, and of which types.
     pub fn accesses(&self) -> impl Iterator<Item = (&Access, DType)> {
-        let loads = self.insts.iter().filter_map(|inst| {
-            let Inst::Load { access, dtype } = inst else { return None };
-            Some((access, *dtype))
-        });
+        let loads = self.insts.iter().filter_map(Inst::load);
         loads.chain(self.stores.iter().map(|store| (&store.access, store.dtype)))
     }
 

@@ -271,13 +271,12 @@ impl Nest {
         }
         self.guards = vec![None; self.insts.len()];
         for (at, need) in needs.into_iter().enumerate() {
-            let matters = match &self.insts[at] {
-                Inst::Load { access, .. } => {
+            let matters = match self.insts[at].load() {
+                Some((access, _)) => {
                     let len = kernel.buffers[access.buffer].len as i64;
                     !self.bounds(&access.address).is_some_and(|(first, last)| first >= 0 && last < len)
                 }
-                Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } => dtype.is_integer(),
-                _ => false,
+                None => self.insts[at].divides_integers(),
             };
             if let (true, Need::When(condition)) = (matters, need) {
                 self.guards[at] = Some(condition);

@@ -1,6 +1,6 @@
 //! Which nests run by strips, and how large these are.
 
-use super::loops::{Combine, Inst, Store};
+use super::loops::{Combine, Store};
 use super::nest::Nest;
 use spmdc_abi::DType;
 
@@ -31,15 +31,13 @@ impl Strips {
         if nest.dims[columns].reduced || !nest.stores.iter().all(|store| store.combine.is_some_and(begins_anew)) {
             return None;
         }
-        let is_far = nest.order.iter().any(|elem| match &nest.insts[elem.0 as usize] {
-            Inst::Load { access, dtype } => {
-                let stride = |dim: usize| Nest::stride(&access.address, dim).unsigned_abs();
-                let size = dtype.size() as u64;
-                let moves = |dim: &usize| stride(*dim) != 0;
-                let elements: u64 = (0..nest.dims.len()).filter(moves).map(|dim| nest.dims[dim].length.max).product();
-                stride(columns) == 1 && stride(row) * size >= FAR_APART && elements * size > NEAR
-            }
-            _ => false,
+        let mut loads = nest.order.iter().filter_map(|elem| nest.insts[elem.0 as usize].load());
+        let is_far = loads.any(|(access, dtype)| {
+            let stride = |dim: usize| Nest::stride(&access.address, dim).unsigned_abs();
+            let size = dtype.size() as u64;
+            let moves = |dim: &usize| stride(*dim) != 0;
+            let elements: u64 = (0..nest.dims.len()).filter(moves).map(|dim| nest.dims[dim].length.max).product();
+            stride(columns) == 1 && stride(row) * size >= FAR_APART && elements * size > NEAR
         });
         let (long, wide) = (nest.dims[row].length.max >= 16, nest.dims[columns].length.max >= 128);
         let room: u32 = nest.stores.iter().map(|store| value_bytes(store) + position_bytes(store)).sum();

@@ -202,7 +202,7 @@ impl Combiner<'_> {
                 reasons.push(&member.origin.reason);
             }
         }
-        let span = members.first().map(|member| member.origin.span).unwrap_or_default();
+        let span = members.first().expect("several are combined").origin.span;
         let origin = Origin { span, reason: reasons.join("; ") };
         let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for member in members {

@@ -89,7 +89,7 @@ impl Group {
         let first = |margin: &Margin| {
             self.members.iter().position(|single| single.needs.iter().any(|need| need.is_beside(margin)))
         };
-        self.margins.iter().map(|margin| first(margin).unwrap_or(0)).collect()
+        self.margins.iter().map(|margin| first(margin).expect("a member of the group needs each margin")).collect()
     }
 
     /// Whether fewer bytes move than by each halo on its own, or as many in fewer exchanges.

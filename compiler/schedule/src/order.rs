@@ -286,7 +286,8 @@ impl<'a> Scheduler<'a> {
             }
             side
         });
-        let (then, otherwise) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
+        let mut side = || sides.next().expect("a branch has two sides");
+        let (then, otherwise) = (side(), side());
         let results = stmt.results.clone();
         tasks.push(Task::If { flag: stmt.args[0], results, then, otherwise, origin: stmt.origin.clone() });
     }

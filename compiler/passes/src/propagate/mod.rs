@@ -429,7 +429,7 @@ fn even_borders(module: &mut Module) {
                 let axes = &func.ty(*changed).sharding.dims[dim].axes;
                 // Seen from outside, the manual axes come first.
                 let kept = if inside == changed { 0 } else { manual.axes.len() };
-                let more = axes.get(kept..).unwrap_or_default();
+                let more = axes.get(kept..).expect("a result's axes begin with those of the region");
                 if !manual.axes.is_empty() && !func.ty(*inside).shape()[dim].is_multiple_of(mesh.size_of(more)) {
                     uneven.push((*changed, dim, kept));
                 }

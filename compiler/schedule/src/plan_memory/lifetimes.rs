@@ -220,8 +220,8 @@ impl<'a> Walker<'a> {
         for task in tasks {
             self.task(task);
             let collective = match task {
-                Task::Work(work) if work.is_collective() => Some(work),
-                _ => None,
+                Task::Work(work) => work.is_collective().then_some(work),
+                Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
             };
             if let Some(work) = collective {
                 // Those that follow each other have one meeting.
@@ -334,7 +334,7 @@ impl<'a> Walker<'a> {
         // What has no elements may never be written, and has a place all the same.
         let events = || record.writes.iter().chain(&record.reads);
         let Some(home) = events().next().map(|event| event.scope) else { return Vec::new() };
-        let first = events().map(|event| 2 * event.position).min().unwrap_or(0);
+        let first = events().map(|event| 2 * event.position).min().expect("there are events");
         let spans = match record.role.unwrap_or(Role::Plain) {
             Role::Param => vec![(0, FOREVER)],
             Role::Plain => {

@@ -10,7 +10,6 @@
 
 use spmdc_abi::{KernelStep, Step};
 use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
-use spmdc_kernel::scalar::BinaryOp;
 use std::ops::Range;
 
 /// Puts neighbouring kernels into panels of so many bytes, in loops and branches too.
@@ -139,10 +138,7 @@ impl Use {
 
 /// Whether the kernel can stop the program. Errors are reported in the order of the program, which panels would change.
 fn may_stop(kernel: &Kernel) -> bool {
-    kernel.insts.iter().any(|inst| match inst {
-        Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } => dtype.is_integer(),
-        _ => false,
-    })
+    kernel.insts.iter().any(Inst::divides_integers)
 }
 
 fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {

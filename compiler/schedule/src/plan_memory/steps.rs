@@ -261,8 +261,8 @@ impl<'a> Emitter<'a> {
         if !needed.group.is_empty() {
             // Collectives that follow each other have one meeting.
             let next = behind.iter().map_while(|task| match task {
-                Task::Work(next) if next.is_collective() => Some(pending.conflicts(&self.accesses(next))),
-                _ => None,
+                Task::Work(next) => next.is_collective().then(|| pending.conflicts(&self.accesses(next))),
+                Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
             });
             let group = needed.group;
             needed.since = next.filter(|next| next.group == group).fold(needed.since, |at, next| at.max(next.since));
@@ -462,7 +462,17 @@ fn kind_of(step: &Step) -> Option<CollectiveKind> {
         Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
         Step::Fetch(step) => Some(step.kind),
         Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
-        _ => None,
+        Step::Kernel(_)
+        | Step::Panels { .. }
+        | Step::Sync { .. }
+        | Step::Post { .. }
+        | Step::Await { .. }
+        | Step::Copy { .. }
+        | Step::CheckIndex { .. }
+        | Step::For { .. }
+        | Step::While { .. }
+        | Step::If { .. }
+        | Step::Print { .. } => None,
     }
 }
 

@@ -292,8 +292,14 @@ impl Accesses<'_> {
         let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
         let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
         let dynamic = affine.dynamic.iter().map(|&(elem, stride)| match self.kernel.insts[elem.0 as usize] {
-            Inst::LoopInvariant { last, .. } if call.last => last as i64 * stride,
-            _ => 0,
+            Inst::LoopInvariant { last, .. } => {
+                if call.last {
+                    last as i64 * stride
+                } else {
+                    0
+                }
+            }
+            ref other => unreachable!("{other:?} is no dynamic index"),
         });
         affine.constant + dims.sum::<i64>() + known.sum::<i64>() + dynamic.sum::<i64>()
     }
