@@ -17,6 +17,7 @@
 //! that are cut out to be put in again: they stay on the device where they are needed, if the axes are free that split what they are
 //! put into.
 
+use crate::contract;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
@@ -39,12 +40,14 @@ const LOOP: f64 = 16.0;
 
 /// Gives dimensions frames.
 pub fn align_frames(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut graph = Graph::new(&module.func, &module.mesh);
     graph.settle();
     let chosen = graph.layouts();
     for (value, dim, layout) in chosen {
         module.func.info_mut(value).ty.sharding.dims[dim] = layout;
     }
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -124,6 +127,7 @@ impl<'a> Graph<'a> {
     }
 
     fn join(&mut self, a: Node, b: Node) {
+        debug_assert!(self.root.is_empty(), "groups are joined before they are numbered");
         let (a, b) = (self.group(a), self.group(b));
         let (keep, drop) = (a.min(b), a.max(b));
         self.parent[drop] = keep;
@@ -140,7 +144,8 @@ impl<'a> Graph<'a> {
     }
 
     fn join_all(&mut self, a: Value, b: Value) {
-        let rank = self.func.ty(a).rank().min(self.func.ty(b).rank());
+        let rank = self.func.ty(a).rank();
+        debug_assert_eq!(rank, self.func.ty(b).rank(), "{a} and {b} are one value in turn");
         (0..rank).for_each(|dim| self.join(self.node(a, dim), self.node(b, dim)));
     }
 
@@ -216,6 +221,12 @@ impl<'a> Graph<'a> {
         }
         let projection = Projection::new(self.func.factors(stmt));
         let rule = &projection.rule;
+        debug_assert_eq!(
+            (rule.operands.len(), rule.results.len()),
+            (stmt.args.len(), stmt.results.len()),
+            "the factor rule of `{}` speaks of every operand and result",
+            rules.name()
+        );
         let mut of_factor: Vec<Option<Node>> = vec![None; rule.factors.len()];
         let tensors = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
         let operands = rule.operands.iter().zip(&stmt.args).enumerate().map(|(i, tensor)| (Some(i), tensor));
@@ -255,6 +266,7 @@ impl<'a> Graph<'a> {
     /// Bytes of one place of a dimension in a block.
     fn cross_section(&self, value: Value, dim: usize) -> f64 {
         let ty = self.func.ty(value);
+        debug_assert!(dim < ty.rank(), "{value} has no dimension {dim}");
         let others = ty.block_shape(self.mesh).into_iter().enumerate().filter(|(other, _)| *other != dim);
         others.map(|(_, len)| len).product::<usize>() as f64 * ty.dtype().size() as f64
     }
@@ -283,6 +295,7 @@ impl<'a> Graph<'a> {
             let (from, to) = (self.group(self.edges[at].from), self.group(self.edges[at].to));
             (self.edges[at].from, self.edges[at].to) = (from, to);
         }
+        debug_assert_eq!(self.root.len(), self.nodes.len(), "every dimension has a group");
         let groups: Vec<Node> = self.members.keys().copied().collect();
         for group in groups {
             if self.size(group) == 1 && !self.can_take(group, &self.layout(group).axes) {
@@ -342,6 +355,7 @@ impl<'a> Graph<'a> {
 
     /// The best layout for a group, as things are around it; whether that is another one.
     fn choose(&mut self, group: Node, edges: &[usize]) -> bool {
+        debug_assert!(!self.fixed[group], "a group that is fixed chooses nothing");
         let size = self.size(group);
         let now = self.layout(group).clone();
         let single = size == 1 && edges.iter().any(|&at| self.edges[at].is_part);
@@ -371,6 +385,7 @@ impl<'a> Graph<'a> {
                 (best, least) = (at, cost);
             }
         }
+        debug_assert!(least.0.is_finite() && least.0 >= 0.0, "a layout costs {}", least.0);
         let best = suggestions.swap_remove(best);
         let changed = best != now;
         self.layouts.insert(group, best);

@@ -11,6 +11,7 @@
 //! effect, control flow nor another collective is moved: with one of these, nothing more joins. So effects keep their order, and
 //! chains of collectives their length. It comes after all that moves, shares or drops statements.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
@@ -25,13 +26,16 @@ const MAX_HELD: usize = 1 << 20;
 
 /// Combines them, block by block. The module stays at its stage.
 pub fn combine_collectives(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let values = module.func.values.len();
     let (func, mesh) = (&module.func, &module.mesh);
     let mut combiner =
         Combiner { func, mesh, groups: Vec::new(), waits: vec![Vec::new(); values], made: vec![false; values] };
     combiner.block(&mut body);
+    debug_assert!(!combiner.made.contains(&true), "a value outlives its block");
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -133,6 +137,7 @@ impl Combiner<'_> {
             let number = open[position];
             let group = &mut self.groups[number];
             if group.bytes + bytes <= self.mesh.machine.combined_bytes {
+                debug_assert!(group.members.is_sorted() && group.members.last() < Some(&at), "members come in order");
                 group.members.push(at);
                 group.bytes += bytes;
                 return number;
@@ -192,10 +197,12 @@ impl Combiner<'_> {
             let late = behind.get(&at).into_iter().flatten();
             stmts.extend(late.filter_map(|&late| before[late].take()));
         }
+        debug_assert!(before.iter().all(Option::is_none), "a statement is lost");
     }
 
     /// One statement for all of them. It has their reasons, each once, and the place of the first.
     fn combined(&self, common: Common, members: Vec<Stmt>) -> Stmt {
+        debug_assert!(members.len() > 1, "one collective alone is combined");
         let mut reasons: Vec<&str> = Vec::new();
         for member in &members {
             if !reasons.contains(&member.origin.reason.as_str()) {
@@ -212,6 +219,7 @@ impl Combiner<'_> {
             args.extend(member.args);
             results.extend(member.results);
         }
+        debug_assert_eq!(to.len(), results.len(), "each result has its layout");
         statement(self.func, self.mesh, (Combined { kind: common.kind, to }, &args), &results, &origin)
     }
 }

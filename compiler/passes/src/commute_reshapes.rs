@@ -20,6 +20,7 @@
 //! explicit axes types are decided already, so there shapes differ in dimensions of size 1 only: these are on all devices, and all other
 //! dimensions keep their axes.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
@@ -37,11 +38,13 @@ pub fn commute_reshapes(mut module: Module) -> Module {
     if module.mesh.device_count() == 1 {
         return module;
     }
+    let signature = contract::signature(&module);
     let mut uses = vec![0; module.func.values.len()];
     module.func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
     let mut body = std::mem::take(&mut module.func.body);
     straighten(&mut body, &mut module.func, &uses, &module.mesh);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -101,6 +104,8 @@ fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Val
         return None;
     }
     let found = search.found;
+    debug_assert!(found.stmts.len() <= MAX_DETOUR, "a detour of {} statements", found.stmts.len());
+    debug_assert!(found.stmts.iter().all(is_elementwise), "only element-by-element statements change their shape");
     // The reshape back is a use of the last value.
     let mut inside = BTreeMap::from([(last, 1)]);
     found.stmts.iter().flat_map(|stmt| &stmt.args).for_each(|&arg| *inside.entry(arg).or_insert(0) += 1);
@@ -220,6 +225,7 @@ impl Detour {
             self.around.insert(between, stmt.results[0]);
             made.push(stmt);
         }
+        debug_assert!(made.last().is_some_and(|stmt| stmt.results[0] == last), "a detour ends in what it makes");
         Some(made)
     }
 }

@@ -8,6 +8,7 @@
 //! first one's. Statements with an effect or with blocks are left alone. Of two reductions that differ in `keepdims` only, the second
 //! becomes a reshape of the first.
 
+use crate::contract;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
@@ -17,11 +18,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Replaces later equals by the first.
 pub fn cse(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let replaced = (0..module.func.values.len() as u32).map(Value).collect();
     let mut finder = Finder { func: &module.func, replaced, known: HashMap::new() };
     finder.block(&mut body);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -64,7 +67,12 @@ impl Finder<'_> {
             let known = self.known.get(&key).map(Vec::as_slice).unwrap_or_default();
             let equal = known.iter().find(|other| self.are_equal(other, stmt));
             if let Some(first) = equal {
+                debug_assert_eq!(first.results.len(), stmt.results.len(), "equal statements give as many values");
                 for (result, same) in stmt.results.iter().zip(&first.results) {
+                    debug_assert_eq!(
+                        self.replaced[same.0 as usize], *same,
+                        "a value is replaced by one that is replaced itself"
+                    );
                     self.replaced[result.0 as usize] = *same;
                 }
                 return false;
@@ -84,7 +92,8 @@ impl Finder<'_> {
         // What is defined here is not visible outside.
         for key in added.into_iter().rev() {
             if let Some(known) = self.known.get_mut(&key) {
-                known.pop();
+                let last = known.pop();
+                debug_assert!(last.is_some(), "what a block adds stays until it ends");
             }
         }
     }

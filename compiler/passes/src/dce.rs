@@ -6,12 +6,21 @@
 //!
 //! Statements with an effect stay, and so does control flow around one.
 
+use crate::contract;
 use spmdc_ir::program::{Block, Module, Stmt};
 
 /// Removes what has neither a use nor an effect.
 pub fn dce(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut needed = vec![false; module.func.values.len()];
     sweep(&mut module.func.body, &mut needed);
+    debug_assert_eq!(
+        contract::count(&module.func.body, |stmt| !has_effect(stmt)
+            && !stmt.results.iter().any(|result| needed[result.0 as usize])),
+        0,
+        "a statement stays that nobody needs"
+    );
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

@@ -12,6 +12,7 @@
 //! halos become one later, by `cse`. A window on a window of the same block is one on the other's operand, where that moves no more:
 //! `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
+use crate::contract;
 use spmdc_ir::layout::margin::Spread;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::window::{DimMap, WindowMap};
@@ -25,9 +26,11 @@ use std::collections::BTreeMap;
 
 /// Fetches what windows lack.
 pub fn exchange_halos(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     rewrite(&mut body, &mut module.func, &module.mesh, &mut BTreeMap::new());
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -61,15 +64,28 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
         }
         stmts.push(stmt);
     }
+    debug_assert!(halos_are_read(&stmts), "a halo is read by no window behind it");
     block.stmts = stmts;
+}
+
+/// Whether each halo is an operand of a window that stands behind it in the block.
+fn halos_are_read(stmts: &[Stmt]) -> bool {
+    let halos = stmts.iter().enumerate().filter(|(_, stmt)| matches!(stmt.op, Op::Halo(_)));
+    let mut results = halos.flat_map(|(at, stmt)| stmt.results.iter().map(move |result| (at, result)));
+    results.all(|(at, result)| {
+        stmts[at + 1..].iter().any(|stmt| matches!(stmt.op, Op::Window(_)) && stmt.args[1..].contains(result))
+    })
 }
 
 /// Two halos become one statement.
 fn join(first: &mut Stmt, second: Stmt) {
-    let (Op::Halo(known), Op::Halo(more)) = (&mut first.op, second.op) else { return };
+    let (Op::Halo(known), Op::Halo(more)) = (&mut first.op, second.op) else {
+        unreachable!("a halo joins a halo only")
+    };
     known.parts.extend(more.parts);
     first.args.extend(second.args);
     first.results.extend(second.results);
+    debug_assert_eq!(known.parts.len(), first.args.len(), "each operand has its part");
 }
 
 /// Turns a statement into a window whose halos come from the statement that is given, if there are any; None if it is local as it is.
@@ -128,6 +144,7 @@ fn placed(
     stmt.args = vec![operand];
     stmt.args.extend(&results);
     stmt.op = Window { map, halos, margins: Vec::new() }.into();
+    debug_assert_eq!(stmt.args.len() - 1, results.len(), "a window has its halos behind its operand");
     if results.is_empty() {
         return Some(None);
     }

@@ -11,6 +11,7 @@
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `partition`, which makes the
 //! request an `all_gather`.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::Op;
@@ -21,9 +22,11 @@ use spmdc_ir::reshard::step::Reshard;
 
 /// Hands the totals of blocks on.
 pub fn exchange_totals(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     rewrite(&mut body, &mut module.func, &module.mesh);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -51,6 +54,11 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
                 stmts.extend(build.finish());
                 stmt.args.push(all);
             }
+            debug_assert_eq!(
+                stmt.args.len(),
+                if parts > 1 { 2 } else { 1 },
+                "a scan has totals where its dimension is split"
+            );
         }
         stmts.push(stmt);
     }

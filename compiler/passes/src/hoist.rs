@@ -11,17 +11,24 @@
 //! Only what a collective needs moves: all else may be fused into its user, and would take memory in front of the loop. Nothing
 //! leaves a branch, which may not be taken, nor a loop that is known never to run; and nothing with an effect moves.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
-use spmdc_ir::program::{Block, Func, Module, Stmt};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt};
 
 /// Does so from the innermost loop outwards. The module stays at its stage.
 pub fn hoist(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
+    debug_assert_eq!(module.stage, Stage::Partitioned, "only what communicates leaves loops");
     let mut body = std::mem::take(&mut module.func.body);
+    let before = body.stmts.len();
     let mut varies = vec![false; module.func.values.len()];
     let mut hoister = Hoister { func: &module.func, mesh: &module.mesh, varies: &mut varies };
     hoister.block(&mut body);
+    debug_assert!(body.stmts.len() >= before, "a statement is lost on the way out of a loop");
+    debug_assert!(!varies.contains(&true), "a loop that has been left still counts");
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

@@ -23,6 +23,7 @@
 mod costs;
 mod sums;
 
+use crate::contract;
 use costs::Costs;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::layout::factors::FactorKind;
@@ -38,7 +39,7 @@ use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_ir::reshard::step::Reshard;
 use spmdc_ir::reshard::{Planner, Plans, exchange};
 use std::collections::BTreeMap;
@@ -54,6 +55,8 @@ const MAX_COMBINATIONS: usize = 4096;
 
 /// Inserts requests where layouts disagree.
 pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
+    debug_assert_eq!(module.stage, Stage::Propagated, "no dimension is open any more");
+    let signature = contract::signature(&module);
     let Module { stage, mesh, mut func } = module;
     let body = std::mem::take(&mut func.body);
     let depth = vec![0; func.values.len()];
@@ -71,9 +74,13 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
     inserter.begin(&body, true);
     inserter.take_whole(&mut body.params);
     let body = inserter.end(body, results, "a result is whole where it leaves the program");
+    debug_assert!(inserter.frames.is_empty(), "a block was begun and not ended");
+    debug_assert_eq!(inserter.depth.len(), inserter.func.values.len(), "every value stands in a block");
     let mut func = inserter.func;
     func.body = body;
-    Module { stage, mesh, func }
+    let module = Module { stage, mesh, func };
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
 }
 
 fn without_sums(sharding: &Sharding) -> Sharding {
@@ -125,6 +132,7 @@ impl Inserter<'_> {
         for stmt in block.stmts {
             self.stmt(stmt);
         }
+        debug_assert_eq!(block.results.len(), wanted.len(), "every result of a block has its wish");
         let results = block.results.iter().zip(wanted);
         let results = results.map(|(&result, wanted)| match wanted {
             Some(wanted) => {
@@ -140,6 +148,7 @@ impl Inserter<'_> {
 
     /// Makes the parameters of the program, which has begun, whole, and partial sums of them where the body wants such.
     fn take_whole(&mut self, params: &mut [Value]) {
+        debug_assert_eq!(self.frames.len(), 1, "parameters are those of the program");
         for param in params {
             let (partial, wanted) = (*param, self.sharding(*param));
             let whole = without_sums(&wanted);
@@ -177,6 +186,7 @@ impl Inserter<'_> {
     /// The outermost block in which a value can be brought to another layout.
     fn reach(&self, value: Value) -> usize {
         let mut at = self.frames.len() - 1;
+        debug_assert!(self.depth[value.0 as usize] <= at, "{value} is used outside of its block");
         while at > self.depth[value.0 as usize] && !self.frames[at].closed {
             at -= 1;
         }
@@ -185,6 +195,7 @@ impl Inserter<'_> {
 
     /// How often what stands in a block runs.
     fn weight(&self, depth: usize) -> f64 {
+        debug_assert!(depth < self.frames.len(), "block {depth} has been left");
         self.frames[..=depth].iter().map(|frame| frame.trips).product()
     }
 
@@ -242,10 +253,12 @@ impl Inserter<'_> {
             stmts.push(statement(&self.func, self.mesh, (op, &[at]), &[next], origin));
             at = next;
         }
+        debug_assert_eq!(at, to, "the last way leads to what was asked for");
         stmts
     }
 
     fn new_value(&mut self, ty: Type, origin: &Origin, depth: usize) -> Value {
+        debug_assert_eq!(self.depth.len(), self.func.values.len(), "every value stands in a block");
         self.depth.push(depth);
         self.func.new_value(ty, origin.clone())
     }
@@ -271,6 +284,11 @@ impl Inserter<'_> {
                 let carried = "the loop carries this value in another layout";
                 self.whole_scalars(&mut stmt, bounds);
                 let mut body = std::mem::take(&mut stmt.blocks[0]);
+                debug_assert_eq!(
+                    stmt.args.len(),
+                    bounds + body.params.len() - 1,
+                    "each carried value has its beginning"
+                );
                 for (i, param) in body.params[1..].iter().enumerate() {
                     let wanted = self.sharding(*param);
                     let origin = stmt.origin.because(carried);
@@ -320,6 +338,8 @@ impl Inserter<'_> {
             Op::Manual(op) => {
                 let op = op.clone();
                 let mut body = std::mem::take(&mut stmt.blocks[0]);
+                debug_assert_eq!(op.inputs.len(), stmt.args.len(), "each argument of `{}` has its layout", op.name);
+                debug_assert_eq!(op.outputs.len(), stmt.results.len(), "each result of `{}` has its layout", op.name);
                 for (i, (&param, input)) in body.params.iter().zip(&op.inputs).enumerate() {
                     let wanted = outside(&op, input, &self.sharding(param));
                     let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));

@@ -16,6 +16,7 @@
 pub mod align_frames;
 pub mod combine_collectives;
 pub mod commute_reshapes;
+mod contract;
 pub mod cse;
 pub mod dce;
 pub mod exchange_halos;

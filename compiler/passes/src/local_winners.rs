@@ -12,6 +12,7 @@
 //! more, the dimension is gathered as usual. The winner of a whole array is found so, too, by its place in row-major order; where the
 //! array is on one device, it is the winner of the flattened array.
 
+use crate::contract;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::DimSharding;
@@ -28,10 +29,12 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
 pub fn local_winners(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let mut winners = Winners { func: &mut module.func, mesh: &module.mesh };
     winners.block(&mut body);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -51,6 +54,10 @@ impl Winners<'_> {
                     found = self.flat(find, &stmt);
                 }
                 if !found.is_empty() {
+                    debug_assert!(
+                        found.last().is_some_and(|last| last.results == stmt.results),
+                        "the last statement gives the place"
+                    );
                     stmts.extend(found);
                     continue;
                 }
@@ -69,6 +76,7 @@ impl Winners<'_> {
         if !pays || ty.dtype() == DType::Bool || !ty.varying.is_empty() || !ty.sharding.unreduced.is_empty() {
             return Vec::new();
         }
+        debug_assert!(axes.is_sorted(), "places are numbered row-major");
         let mut steps = Steps { build: Builder::new(self.func, self.mesh), stmt };
         let extreme = if find.largest { ReduceOp::Max } else { ReduceOp::Min };
         let mut kept = ty.clone();

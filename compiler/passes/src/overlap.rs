@@ -14,6 +14,7 @@
 //!
 //! Statements with an effect stay in order; nothing moves that may stop the program, nor into a loop or branch or out of one.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 
@@ -25,10 +26,12 @@ const WINDOW: usize = 32;
 
 /// Reorders the statements of every block. The module stays at its stage.
 pub fn overlap(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let mut maker = vec![usize::MAX; module.func.values.len()];
     reorder(&mut body, &module.func, &module.mesh, &mut maker);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -40,8 +43,10 @@ fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
         return;
     }
     let order = Order::new(block, func, mesh, maker).run();
+    debug_assert_eq!(order.len(), block.stmts.len(), "every statement is placed");
     let mut stmts: Vec<Option<Stmt>> = std::mem::take(&mut block.stmts).into_iter().map(Some).collect();
     block.stmts = order.into_iter().filter_map(|at| stmts[at].take()).collect();
+    debug_assert_eq!(block.stmts.len(), stmts.len(), "a statement is placed twice");
 }
 
 /// The new order of a block's statements, by their old positions.
@@ -100,7 +105,17 @@ impl<'a> Order<'a> {
             self.place(at);
         }
         waiting.into_iter().for_each(|at| self.place(at));
+        debug_assert!(self.is_sound(), "a statement stands before what it needs");
         self.order
+    }
+
+    /// Whether each statement comes behind those that it needs.
+    fn is_sound(&self) -> bool {
+        let mut seen = vec![false; self.stmts.len()];
+        self.order.iter().all(|&at| {
+            seen[at] = true;
+            self.needs[at].iter().all(|&need| seen[need])
+        })
     }
 
     fn place(&mut self, at: usize) {
@@ -167,6 +182,7 @@ impl<'a> Order<'a> {
             }
         }
         found.sort_unstable();
+        debug_assert!(found.iter().all(|&at| at > user && !self.placed[at]), "only later work moves before {user}");
         let held: usize = found.iter().map(|&at| self.bytes(&self.stmts[at].results)).sum();
         (held <= HELD).then_some(found)
     }

@@ -9,6 +9,7 @@
 //! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
 //! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
+use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
@@ -21,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
 pub fn partition(module: Module, plans: &Plans) -> Module {
+    debug_assert_eq!(module.stage, Stage::Propagated, "no dimension is open any more");
+    let signature = contract::signature(&module);
     let Module { mesh, mut func, .. } = module;
     let mut body = std::mem::take(&mut func.body);
     let mut uses = vec![0; func.values.len()];
@@ -34,7 +37,10 @@ pub fn partition(module: Module, plans: &Plans) -> Module {
     let planner = Planner::new(&mesh, plans);
     expand(&mut body, &mut func, &mesh, &planner, &sums, &mut replaced);
     func.body = body;
-    Module { stage: Stage::Partitioned, mesh, func }
+    let module = Module { stage: Stage::Partitioned, mesh, func };
+    debug_assert_eq!(contract::count(&module.func.body, is_request), 0, "a request is left");
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
 }
 
 fn is_request(stmt: &Stmt) -> bool {
@@ -64,6 +70,7 @@ fn join_requests(
         let joined = is_request(stmt) && serves_one(stmt.results[0]);
         if joined {
             let from = replaced[stmt.args[0].0 as usize];
+            debug_assert_ne!(from, stmt.results[0], "a request serves itself");
             replaced[stmt.results[0].0 as usize] = from;
             if !func.ty(from).sharding.unreduced.minus(func.ty(stmt.results[0]).sharding.unreduced).is_empty() {
                 sums.entry(from).or_insert_with(|| stmt.origin.clone());
@@ -94,6 +101,7 @@ fn expand(
             stmt.origin = sum.clone();
         }
         let goal = func.ty(to).clone();
+        debug_assert_eq!(func.ty(from).array, goal.array, "a request changes the layout alone");
         let plan = planner.plan(&goal.array, &func.ty(from).sharding, &goal.sharding);
         let steps = &plan.steps;
         let Some((last, before)) = steps.split_last() else {
@@ -111,6 +119,7 @@ fn expand(
             let ty = Type { sharding: step.to.clone(), ..goal.clone() };
             at = build.emit(step.clone(), &[at], ty, &stmt.origin);
         }
+        debug_assert_eq!(last.to, goal.sharding, "the steps of a request end where it asks for");
         build.define(last.clone(), &[at], &[to], &stmt.origin);
         stmts.extend(build.finish());
     }

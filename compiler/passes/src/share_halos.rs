@@ -15,6 +15,7 @@
 //! joined; what one window needs that no earlier one does is fetched in front of it, all at once. So there are no more exchanges than
 //! windows, nor than two for each split dimension. It comes after `hoist` and `cse`, when it is known which halos there are and where.
 
+use crate::contract;
 use spmdc_ir::layout::margin::{Margin, Spread, cover, joined};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::window::flow;
@@ -29,6 +30,7 @@ const MAX_GROUPS: usize = 8;
 
 /// Joins halos, block by block. The module stays at its stage.
 pub fn share_halos(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let mut sharer = Sharer { func: &mut module.func, mesh: &module.mesh, replaced: BTreeMap::new() };
     sharer.block(&mut body);
@@ -37,6 +39,7 @@ pub fn share_halos(mut module: Module) -> Module {
         body.walk_mut(&mut |stmt| read_margins(stmt, &replaced));
     }
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -127,6 +130,7 @@ impl Sharer<'_> {
             (!stmt.results.is_empty()).then_some(stmt)
         });
         block.stmts = stmts.collect();
+        debug_assert!(fetched.is_empty(), "margins are fetched in place of no halo");
     }
 
     /// What a statement fetches, if it is the halo of a window that can share it.
@@ -187,6 +191,7 @@ impl Sharer<'_> {
         stmts: &[Stmt],
         fetched: &mut BTreeMap<usize, Vec<(Value, Arc<Margin>)>>,
     ) {
+        debug_assert!(group.members.iter().all(|single| !fetched.contains_key(&single.at)), "a halo is in two groups");
         for single in &group.members {
             fetched.entry(single.at).or_default();
         }
@@ -201,7 +206,8 @@ impl Sharer<'_> {
         }
         for single in &group.members {
             let of = |need: &Margin| shared.iter().find(|(_, margin)| margin.is_beside(need)).cloned();
-            let own = single.needs.iter().filter_map(of).collect();
+            let own: Vec<_> = single.needs.iter().filter_map(of).collect();
+            debug_assert_eq!(own.len(), single.needs.len(), "each need has a margin");
             self.replaced.insert(stmts[single.at].results[0], own);
         }
     }
@@ -211,6 +217,7 @@ impl Sharer<'_> {
 fn read_margins(stmt: &mut Stmt, replaced: &Replaced) {
     let Op::Window(window) = &mut stmt.op else { return };
     let Some(margins) = stmt.args.get(1).and_then(|halo| replaced.get(halo)) else { return };
+    debug_assert!(!window.halos.is_empty(), "a window without halos has one");
     stmt.args.truncate(1);
     stmt.args.extend(margins.iter().map(|(value, _)| *value));
     window.halos = margins.iter().map(|(_, margin)| margin.dim).collect();

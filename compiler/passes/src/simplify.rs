@@ -6,6 +6,7 @@
 //!
 //! Only what is exact for every input is done: `x + 0` stays for floats, as it turns -0 into 0.
 
+use crate::contract;
 use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::constant::{Constant, float_bits};
@@ -14,12 +15,14 @@ use spmdc_kernel::scalar::BinaryOp;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.
 pub fn simplify(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let count = module.func.values.len();
     let replaced = (0..count as u32).map(Value).collect();
     let mut simplifier = Simplifier { func: &module.func, replaced, scalars: vec![None; count] };
     simplifier.block(&mut body);
     module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
@@ -36,6 +39,10 @@ impl Simplifier<'_> {
             stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
             stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
             if let Some(same) = self.identity(stmt) {
+                debug_assert_eq!(
+                    self.replaced[same.0 as usize], same,
+                    "a value is replaced by one that is replaced itself"
+                );
                 self.replaced[stmt.results[0].0 as usize] = same;
                 return false;
             }
@@ -90,6 +97,12 @@ impl Simplifier<'_> {
             && let Ok(folded) = rules.eval(&known)
             && let [array] = folded.as_slice()
         {
+            debug_assert_eq!(
+                array.ty,
+                self.func.ty(result).array,
+                "`{}` is folded to another type",
+                stmt.op.rules().name()
+            );
             let array = array.clone();
             stmt.op = Constant { array: array.clone() }.into();
             stmt.args.clear();

@@ -65,6 +65,7 @@ impl<'a> Costs<'a> {
         let results = std::iter::repeat_n(made, stmt.results.len());
         let weights = moved.into_iter().map(|depth| inserter.weight(depth)).chain(results).collect();
         let operations = inserter.func.flops(stmt);
+        debug_assert!(trips.is_finite() && trips > 0.0, "`{}` runs {trips} times", stmt.op.rules().name());
         let (moves, known) = (Vec::new(), BTreeMap::new());
         Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
     }
@@ -109,6 +110,7 @@ impl<'a> Costs<'a> {
 
     /// The cheapest of these, if it costs less than `least`: of several that cost the same the first.
     fn cheapest(&mut self, assignments: impl Iterator<Item = Assignment>, least: f64) -> Option<(f64, Assignment)> {
+        debug_assert!(!least.is_nan(), "what is known to be possible costs something");
         let mut ways: Vec<(usize, Way)> = Vec::new();
         for (number, assignment) in assignments.enumerate() {
             if self.is_possible(&assignment) {
@@ -125,6 +127,10 @@ impl<'a> Costs<'a> {
                 best = Some((cost, number, way.assignment));
             }
         }
+        debug_assert!(
+            best.as_ref().is_none_or(|&(cost, ..)| cost < least),
+            "what is found is better than what was known"
+        );
         best.map(|(cost, _, assignment)| (cost, assignment))
     }
 
@@ -147,7 +153,9 @@ impl<'a> Costs<'a> {
         let frames = frames_of(&self.inserter.func, self.projection, self.stmt, &assignment);
         let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &frames)).collect();
         let mut way = Way { assignment, work, moves, bound: 0.0 };
+        debug_assert_eq!(way.moves.len(), self.weights.len(), "every tensor moves, be it nowhere");
         way.bound = self.sum(&way);
+        debug_assert!(way.bound >= way.work, "a move costs less than nothing");
         way
     }
 
@@ -169,6 +177,7 @@ impl<'a> Costs<'a> {
             let m = &mut self.moves[number];
             m.cost.get_or_insert_with(|| planner.cost(m.array, &m.from, &m.to));
         }
+        debug_assert!(self.sum(way) >= way.bound, "a way costs less than its bound");
         Some(self.sum(way)).filter(|&cost| is_better(cost))
     }
 

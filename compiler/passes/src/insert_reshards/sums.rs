@@ -93,6 +93,8 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
         }
     };
     inserter.frames.pop();
+    debug_assert!(inserter.frames.is_empty(), "a block was entered and not left");
+    debug_assert!(attempt <= MAX_ATTEMPTS, "nothing is disputed where no value of several uses is followed");
     for (&value, layout) in &held {
         inserter.func.info_mut(value).ty.sharding = layout.clone();
     }
@@ -109,6 +111,7 @@ fn depths(block: &Block, depth: usize, of: &mut [usize]) {
 impl Inserter<'_> {
     /// What is asked from here on is asked about a block inside.
     fn enter(&mut self, closed: bool, trips: f64) {
+        debug_assert!(trips >= 0.0, "a block runs {trips} times");
         self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared: BTreeMap::new() });
     }
 }
@@ -143,6 +146,7 @@ impl Node {
     }
 
     fn offer(&mut self, new: Way) {
+        debug_assert!(!new.cost.is_nan(), "a partial layout has a cost");
         match self.partial.iter().position(|way| way.layout == new.layout) {
             Some(at) if new.cost < self.partial[at].cost => self.partial[at] = new,
             Some(_) => {}
@@ -399,6 +403,7 @@ impl<'a, 'b> Sums<'a, 'b> {
                     node.offer(Way { layout: way.layout.clone(), cost, operands: None });
                 }
             }
+            debug_assert!(node.partial.len() <= MAX_WAYS, "more ways than are looked at");
             self.settle(&mut node, result);
             if !node.partial.is_empty() {
                 nodes.of.insert(result, node);
@@ -456,6 +461,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         at: usize,
         layout: &Sharding,
     ) -> Option<(Sharding, Vec<Sharding>)> {
+        debug_assert!(set.contains(&at), "operand {at} is partial with the others");
         let rule = &projection.rule;
         let lists = projection.factors_of(&rule.operands[at], |dim| &layout.dims[dim].axes, self.inserter.mesh);
         let assignment: Assignment = lists.into_iter().map(|axes| axes.unwrap_or_default().to_vec()).collect();
@@ -482,6 +488,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     fn operand<'n>(&self, value: Value, node: Option<&'n Node>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
         let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
         let share = self.share(value);
+        debug_assert!((0.0..=1.0).contains(&share), "a use bears {share} of the cost");
         let mut best = (share * node.whole + self.cost(value, self.layout(value), to), None);
         for way in &node.partial {
             let cost = share * way.cost + self.cost(value, &way.layout, to);
@@ -535,6 +542,7 @@ impl Sums<'_, '_> {
     /// What users of a value asked for, once all have decided.
     fn agree(&mut self, value: Value) {
         let Some(asked) = self.asked.remove(&value) else { return };
+        debug_assert!(asked.len() <= self.uses[value.0 as usize] as usize, "{value} is asked for more often than used");
         if asked.len() == self.uses[value.0 as usize] as usize && asked.iter().all(|layout| *layout == asked[0]) {
             self.held.extend(asked.into_iter().next().map(|layout| (value, layout)));
         } else {
@@ -548,6 +556,8 @@ impl Sums<'_, '_> {
         let Some(layout) = self.target(result, nodes) else { return };
         let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
         if let Some(operands) = way.and_then(|way| way.operands.clone()) {
+            debug_assert_eq!(stmt.args.len(), operands.len(), "a linear statement says how all operands lie");
+            debug_assert!(self.is_partial_sum(&layout) || layout.unreduced.is_empty(), "only sums are deferred");
             let pairs = stmt.args.iter().zip(&operands);
             pairs.for_each(|(&arg, layout)| self.hold(arg, layout, position, nodes));
             self.linear.insert(result, (layout, operands));

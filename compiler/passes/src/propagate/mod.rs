@@ -20,6 +20,7 @@ mod step;
 
 pub use provenance::{Link, Provenance};
 
+use crate::contract;
 use refine::Cuts;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::{FactorKind, Factors};
@@ -57,10 +58,17 @@ pub struct Borders {
 
 /// Decides all shardings.
 pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
+    debug_assert_eq!(module.stage, Stage::Typed, "layouts are decided once");
+    let signature = contract::signature(&module);
     copy_per_use(&mut module.func);
     let mut graph = Graph::new(&module, chosen);
     if let Some(Borders { params, results }) = borders {
         let Block { params: values, results: last, .. } = &module.func.body;
+        debug_assert_eq!(
+            (values.len(), last.len()),
+            (params.len(), results.len()),
+            "every parameter and result is given"
+        );
         for (&value, sharding) in values.iter().zip(params).chain(last.iter().zip(results)) {
             graph.fix(value, sharding);
         }
@@ -83,6 +91,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
         }
     });
     module.stage = Stage::Propagated;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open, cuts }
 }
 
@@ -158,6 +167,7 @@ impl Graph {
         let stays_whole = is_small && self.chosen.small_whole;
         let allowed = if stays_whole { AxisSet::EMPTY } else { auto.minus(ty.sharding.unreduced) };
         self.small.extend(is_small.then_some(self.slots.len()));
+        debug_assert!(self.slot_of[value.0 as usize].is_none(), "{value} is defined twice");
         self.slots.push(Slot { dims, bytes, allowed, causes: Vec::new() });
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
     }
@@ -165,6 +175,7 @@ impl Graph {
     /// A value has this layout, whatever the program says.
     fn fix(&mut self, value: Value, sharding: &Sharding) {
         let slot = self.slot(value);
+        debug_assert_eq!(self.slots[slot].dims.len(), sharding.dims.len(), "{value} is fixed in every dimension");
         for (dim, sharding) in self.slots[slot].dims.iter_mut().zip(&sharding.dims) {
             (dim.axes, dim.pinned) = (sharding.axes.clone(), true);
         }
@@ -186,6 +197,7 @@ impl Graph {
             Op::For(op) => {
                 let carries = &stmt.args[op.bounds()..];
                 let body = &stmt.blocks[0];
+                debug_assert_eq!(body.params.len(), carries.len() + 1, "a body takes its counter and what it carries");
                 // Where nobody knows how often devices would meet, that decides nothing.
                 let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
                 let loops = std::mem::replace(&mut self.loops, inside);
@@ -223,6 +235,7 @@ impl Graph {
             }
             Op::Branch(_) => {
                 stmt.blocks.iter().for_each(|block| self.block(func, block, auto));
+                debug_assert_eq!(stmt.blocks.len(), 2, "a branch has two sides");
                 for (i, &result) in stmt.results.iter().enumerate() {
                     self.define(func, result, auto);
                     let sources: Vec<Value> = stmt.blocks.iter().map(|block| block.results[i]).collect();

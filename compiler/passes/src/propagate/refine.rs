@@ -74,6 +74,12 @@ impl Refined {
         }
         let mut refined = Refined { module: module.clone(), parts: Parts(parts), origins };
         let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
+        debug_assert_eq!(axes.len(), refined.origins.len(), "each part knows what it is a part of");
+        debug_assert_eq!(
+            axes.iter().map(|axis| axis.size).product::<usize>(),
+            mesh.device_count(),
+            "axes in parts have the devices that they had"
+        );
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
         func.body.walk_mut(&mut |stmt| stmt.op.rules_mut().name_parts(&refined.parts));
         refined.module.func = func;
@@ -95,6 +101,7 @@ impl Refined {
                 false => self.parts.sharding(&whole.func.ty(*value).sharding),
             }
         };
+        debug_assert_eq!(whole.func.body.params.len(), parts.func.body.params.len(), "both are one program");
         let all = |values: &[Value], cut: &[Value]| values.iter().zip(cut).map(layout).collect();
         let (whole, parts) = (&whole.func.body, &parts.func.body);
         Borders { params: all(&whole.params, &parts.params), results: all(&whole.results, &parts.results) }

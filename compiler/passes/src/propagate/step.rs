@@ -78,6 +78,11 @@ impl Slot {
             let new: Vec<u8> = added().map(|axis| axis as u8).collect();
             self.causes.extend(new.into_iter().map(|axis| (axis, cause)));
             self.dims[dim].axes = axes.to_vec();
+            debug_assert_eq!(
+                self.dims.iter().map(|dim| dim.axes.len()).sum::<usize>(),
+                self.used().len(),
+                "an axis splits two dimensions"
+            );
         }
         fits
     }
@@ -177,6 +182,12 @@ impl Node {
             return false;
         }
         let operands = self.projection.rule.operands.len();
+        debug_assert_eq!(
+            operands + self.projection.rule.results.len(),
+            self.slots.len(),
+            "`{}` has a slot for each tensor",
+            self.op
+        );
         let mut wishes = self.wishes(slots, mesh, stage);
         if wishes.len() > 1 && self.contend(&wishes) {
             open.later_first = true;
@@ -259,6 +270,7 @@ impl Node {
         if self.axes(tensor, factor, slots, mesh).is_some_and(|axes| axes.starts_with(wanted)) {
             return false;
         }
+        debug_assert!(from < self.slots.len(), "what has the axes is a tensor of `{}`", self.op);
         for end in (1..=wanted.len()).rev() {
             let wanted = &wanted[..end];
             if !self.projection.fits(factor, mesh.size_of(wanted)) {
