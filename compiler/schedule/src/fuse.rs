@@ -43,6 +43,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     };
     fuser.collect(&func.body, &mut 0);
     fuser.bodies = vec![1; fuser.stmts.len()];
+    debug_assert_eq!(fuser.uses.len(), func.values.len(), "every value has its uses");
     for number in 0..fuser.stmts.len() {
         fuser.measure_scalar(number);
     }
@@ -52,6 +53,9 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     for number in 0..fuser.stmts.len() {
         fuser.stream(number);
     }
+    let stays = |value: &Value| !fuser.fused[value.0 as usize];
+    debug_assert!(func.body.params.iter().all(stays), "an argument lies in memory");
+    debug_assert!(func.body.results.iter().all(stays), "a result lies in memory");
     fuser.fused
 }
 
@@ -144,6 +148,8 @@ impl<'a> Fuser<'a> {
         // What this one is computed from is computed as often.
         self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
         roots.iter().for_each(|&root| self.bodies[root] += 1);
+        debug_assert!(roots.iter().all(|&root| self.bodies[root] <= MAX_BODY), "a loop nest is too long");
+        debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
     }
 
     /// A gathered array that one statement of the same block takes is not stored if that can do with the blocks where they lie.
@@ -169,6 +175,7 @@ impl<'a> Fuser<'a> {
         for &site in &self.uses[value.0 as usize] {
             let Use::Operand(user, operand) = site else { return None };
             let (stmt, _) = self.stmts[user];
+            debug_assert_eq!(stmt.args[operand], value, "a use is an operand");
             if !stmt.blocks.is_empty() {
                 return None;
             }

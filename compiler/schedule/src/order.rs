@@ -17,7 +17,7 @@ use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::control::ForLoop;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_kernel::loops::Affine;
 use spmdc_kernel::scalar::BinaryOp;
 
@@ -78,6 +78,8 @@ pub struct Schedule {
 /// Orders the work of a partitioned program. `fused` says which values are computed where they are used.
 pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnostic>> {
     let func = &module.func;
+    debug_assert!(module.stage >= Stage::Partitioned, "all communication is explicit");
+    debug_assert_eq!(fused.len(), func.values.len(), "every value is fused or not");
     let mut inlined = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
         if let [result] = stmt.results.as_slice()
@@ -97,6 +99,8 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
         errors: Vec::new(),
     };
     let tasks = scheduler.block(&func.body);
+    debug_assert!(scheduler.stored.is_empty(), "a block was begun and not ended");
+    debug_assert!(scheduler.types.len() >= func.values.len(), "values keep their numbers");
     match scheduler.errors.is_empty() {
         true => Ok(Schedule { tasks, types: scheduler.types, constants: scheduler.constants }),
         false => Err(scheduler.errors),
@@ -130,6 +134,8 @@ impl<'a> Scheduler<'a> {
             Op::Branch(_) => self.branch(stmt, tasks),
             Op::Manual(_) => {
                 let body = &stmt.blocks[0];
+                debug_assert_eq!(stmt.args.len(), body.params.len(), "each parameter of a region is an argument");
+                debug_assert_eq!(stmt.results.len(), body.results.len(), "each result of a region is one of its body");
                 stmt.args.iter().zip(&body.params).for_each(|(&arg, &param)| alias(arg, param, tasks));
                 tasks.extend(self.block(body));
                 body.results.iter().zip(&stmt.results).for_each(|(&local, &result)| alias(local, result, tasks));
@@ -213,6 +219,7 @@ impl<'a> Scheduler<'a> {
         for unit in std::mem::take(&mut lowering.work) {
             match unit {
                 Work::Kernel { kernel, buffers, origin, .. } => {
+                    debug_assert_eq!(kernel.buffers.len(), buffers.len(), "a kernel gets as many buffers as it names");
                     split_reduction(&mut lowering, kernel, buffers, origin).into_iter().for_each(|stage| match stage {
                         Work::Kernel { kernel, buffers, origin, .. } => {
                             let parts = peel(kernel, &self.mesh.machine).into_iter();
@@ -232,6 +239,7 @@ impl<'a> Scheduler<'a> {
     }
 
     fn new_value(&mut self, ty: Type) -> Value {
+        debug_assert!(self.types.len() < u32::MAX as usize, "there is a number for each value");
         self.types.push(ty);
         Value(self.types.len() as u32 - 1)
     }
@@ -240,6 +248,8 @@ impl<'a> Scheduler<'a> {
         let bounds = op.bounds();
         let block = &stmt.blocks[0];
         let (counter, params) = (block.params[0], &block.params[1..]);
+        debug_assert_eq!(stmt.args.len() - bounds, params.len(), "what a loop carries has a beginning");
+        debug_assert_eq!(block.results.len(), stmt.results.len(), "a trip gives what the loop gives");
         for (&init, &param) in stmt.args[bounds..].iter().zip(params) {
             copy(init, param, &stmt.origin, tasks);
         }
@@ -265,6 +275,8 @@ impl<'a> Scheduler<'a> {
 
     fn while_loop(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
         let (test, block) = (&stmt.blocks[0], &stmt.blocks[1]);
+        debug_assert_eq!(stmt.args.len(), block.params.len(), "what a loop carries has a beginning");
+        debug_assert_eq!(test.params.len(), block.params.len(), "the condition sees what the loop carries");
         for (&init, &param) in stmt.args.iter().zip(&block.params) {
             copy(init, param, &stmt.origin, tasks);
         }
@@ -280,6 +292,7 @@ impl<'a> Scheduler<'a> {
 
     fn branch(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
         let mut sides = stmt.blocks.iter().map(|block| {
+            debug_assert_eq!(block.results.len(), stmt.results.len(), "a side gives what the branch gives");
             let mut side = self.block(block);
             for (&value, &result) in block.results.iter().zip(&stmt.results) {
                 copy(value, result, &stmt.origin, &mut side);
@@ -295,6 +308,7 @@ impl<'a> Scheduler<'a> {
     /// All these copies at once: no source is overwritten before it has been read.
     fn copy_all(&mut self, from: &[Value], to: &[Value], origin: &Origin, tasks: &mut Vec<Task>) {
         // Values may be other names of what a loop carries.
+        debug_assert_eq!(from.len(), to.len(), "each copy has a source and a target");
         let names = Names::of(tasks);
         let mut waiting: Vec<(Value, Value)> =
             from.iter().zip(to).map(|(&from, &to)| (names.find(from), to)).filter(|(from, to)| from != to).collect();
@@ -310,6 +324,7 @@ impl<'a> Scheduler<'a> {
             let saved = self.new_value(self.types[to.0 as usize].clone());
             copy(to, saved, origin, tasks);
             waiting.iter_mut().filter(|(from, _)| *from == to).for_each(|(from, _)| *from = saved);
+            debug_assert!(waiting.iter().any(|(from, _)| *from == saved), "a cycle is cut where it is read");
         }
     }
 

@@ -124,7 +124,9 @@ impl<'a> Lifetimes<'a> {
             }
             spans
         });
-        let spans = spans.collect();
+        let spans: Vec<Vec<Span>> = spans.collect();
+        debug_assert_eq!(walker.class_of.len(), schedule.types.len(), "every value has a class");
+        debug_assert!(walker.class_of.iter().all(|&class| class < spans.len()), "every class has its times");
         let control = walker.records.iter().map(|record| record.control).collect();
         let fixed = walker.records.iter().map(|record| matches!(record.role, Some(Role::Param))).collect();
         Lifetimes { work: walker.work, class_of: walker.class_of, spans, control, fixed }
@@ -171,6 +173,7 @@ fn name_classes(schedule: &Schedule) -> Vec<usize> {
 /// The smallest member of a class, by the links in `root`.
 pub fn find(root: &mut [usize], mut member: usize) -> usize {
     while root[member] != member {
+        debug_assert!(root[member] < member, "links lead to smaller numbers");
         root[member] = root[root[member]];
         member = root[member];
     }
@@ -375,6 +378,7 @@ impl<'a> Walker<'a> {
 
 /// Sorted, with overlapping ones made one.
 pub fn join(mut spans: Vec<Span>) -> Vec<Span> {
+    debug_assert!(spans.iter().all(|span| span.0 <= span.1), "a time ends before it begins");
     spans.sort_unstable();
     let mut joined: Vec<Span> = Vec::new();
     for span in spans {
@@ -383,11 +387,13 @@ pub fn join(mut spans: Vec<Span>) -> Vec<Span> {
             _ => joined.push(span),
         }
     }
+    debug_assert!(joined.windows(2).all(|pair| pair[0].1 < pair[1].0), "times that are joined are apart");
     joined
 }
 
 /// The common times of two sorted lists.
 pub fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
+    debug_assert!(a.is_sorted() && b.is_sorted(), "times come in order");
     let (mut i, mut j) = (0, 0);
     let mut common = Vec::new();
     while i < a.len() && j < b.len() {

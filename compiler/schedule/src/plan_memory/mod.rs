@@ -64,6 +64,8 @@ pub fn plan_memory(
     let (func, mesh) = (&module.func, &module.mesh);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
+    debug_assert_eq!(storage.buffer_of.len(), schedule.types.len(), "every value is somewhere, or nowhere");
+    debug_assert_eq!(storage.places.len(), storage.buffers.len(), "every buffer has a place");
     let mut emitter = Emitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
     let kernels = emitter.kernels;
@@ -93,6 +95,15 @@ pub fn plan_memory(
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         compile_ms: 0.0,
     };
+    debug_assert_eq!(program.params.len(), func.body.params.len(), "every parameter is bound");
+    debug_assert_eq!(program.results.len(), func.body.results.len(), "every result is bound");
+    debug_assert!(
+        schedule
+            .constants
+            .iter()
+            .all(|(value, bytes)| storage.buffer(*value).is_some_and(|buffer| bytes.len() as u64 <= buffer.bytes)),
+        "a constant is longer than its buffer"
+    );
     let doubtful = match verify {
         None => false,
         Some(most) => !replay(

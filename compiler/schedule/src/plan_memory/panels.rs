@@ -48,6 +48,7 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
         grouped.push(step);
     }
     open.close(&mut grouped);
+    debug_assert!(open.members.is_empty() && open.posts.is_empty(), "a step is left over");
     grouped
 }
 
@@ -109,6 +110,7 @@ impl Group<'_> {
         let kernels = members.into_iter().map(|(step, _)| step);
         if kernels.len() > 1 && is_large && units > 1 {
             // Whole vectors, where the range itself is vectorised.
+            debug_assert!(row > 0, "a panel has no rows");
             let panel = (self.panel / row).max(1);
             let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
             steps.push(Step::Panels { kernels: kernels.collect(), panel });
@@ -122,6 +124,7 @@ impl Group<'_> {
                 steps.push(post);
             }
         }
+        debug_assert_eq!(posts.len(), 0, "a meeting is not posted");
     }
 }
 
@@ -142,6 +145,7 @@ fn may_stop(kernel: &Kernel) -> bool {
 }
 
 fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
+    debug_assert_eq!(kernel.buffers.len(), step.buffers.len(), "a kernel gets as many buffers as it names");
     let slots = kernel.buffers.iter().zip(&step.buffers).enumerate();
     slots
         .map(|(number, (slot, place))| {

@@ -59,6 +59,8 @@ impl List {
             return;
         }
         let since = needed.since.max(self.floor);
+        debug_assert!(self.floor <= self.steps.len(), "a list grows only");
+        debug_assert!(needed.since <= self.steps.len(), "what is waited for has been done");
         if since < self.steps.len() {
             pending.met(group, since);
             pending.inserted(since);
@@ -106,6 +108,11 @@ impl<'a> Emitter<'a> {
         let mut pending = Pending::new(self.shared.len(), self.several);
         let mut list = List::default();
         self.tasks(&self.schedule.tasks, &mut pending, &mut list);
+        debug_assert_eq!(
+            list.steps.iter().filter(|step| matches!(step, Step::Post { .. })).count(),
+            list.steps.iter().filter(|step| matches!(step, Step::Await { .. })).count(),
+            "a meeting is posted and never awaited"
+        );
         list.steps
     }
 
@@ -226,6 +233,7 @@ impl<'a> Emitter<'a> {
         let place = self.storage.place(value);
         let bytes = self.storage.buffer(value).map_or(0, |buffer| buffer.bytes);
         let arena = place.arena as usize;
+        debug_assert!(place.offset + bytes <= self.storage.arenas[arena].bytes, "{value} lies beyond its arena");
         Access { arena, bytes: place.offset..place.offset + bytes, written, reach: self.shared[arena] }
     }
 
@@ -308,6 +316,7 @@ impl<'a> Emitter<'a> {
         let step = match work {
             Work::Alias { .. } | Work::Constant { .. } => return None,
             Work::Kernel { kernel, buffers, cutout, .. } => {
+                debug_assert_eq!(kernel.buffers.len(), buffers.len(), "a kernel gets as many buffers as it names");
                 let split = work.writes().first().map_or(AxisSet::EMPTY, |&value| self.split(value));
                 let step = KernelStep {
                     kernel: self.kernel(kernel),
@@ -330,6 +339,10 @@ impl<'a> Emitter<'a> {
                     return None;
                 }
                 let bytes = self.schedule.types[to.0 as usize].block_bytes(self.mesh) as u64;
+                debug_assert!(
+                    self.storage.buffer(*to).is_some_and(|buffer| bytes <= buffer.bytes),
+                    "a copy ends beyond its buffer"
+                );
                 Step::Copy { from: source, to: target, bytes, split: self.split(*to) }
             }
             Work::Exchange { kind, group, from, to, counts, .. } => {

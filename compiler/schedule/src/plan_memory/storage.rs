@@ -106,6 +106,10 @@ impl<'a> Merger<'a> {
                 buffer.axes.intersect(several)
             };
         }
+        debug_assert!(
+            buffers.iter().all(|buffer| buffer.axes.is_subset_of(several)),
+            "arenas differ along axes of several devices"
+        );
         let root = (0..buffers.len()).collect();
         let mut merger = Merger { lifetimes, mesh, buffers, root };
         merger.equalize();
@@ -172,6 +176,7 @@ impl<'a> Merger<'a> {
             return false;
         }
         let (keep, drop) = (a.min(b), a.max(b));
+        debug_assert!(self.root[keep] == keep && self.root[drop] == drop, "only whole classes are merged");
         let dropped = std::mem::replace(
             &mut self.buffers[drop],
             Buffer { values: Vec::new(), spans: Vec::new(), bytes: 0, axes: AxisSet::EMPTY, fixed: false },
@@ -259,12 +264,21 @@ impl<'a> Merger<'a> {
                     placed.push(member);
                     offset
                 };
+                debug_assert!(offset.is_multiple_of(ALIGNMENT), "a buffer lies at {offset}");
+                debug_assert!(kept[member].fixed || offset >= first, "a buffer lies on what stays");
                 places[member] = Place { arena: arena as u16, offset };
                 bytes = bytes.max(offset + size);
             }
             arenas.push(Arena { axes, bytes });
         }
         debug_assert!(self.mesh.axes.len() <= 32);
+        debug_assert!(arenas.len() <= usize::from(u16::MAX), "an arena has no number");
+        debug_assert!(
+            kept.iter()
+                .zip(&places)
+                .all(|(buffer, place)| place.offset + buffer.bytes <= arenas[place.arena as usize].bytes),
+            "a buffer lies beyond its arena"
+        );
         Storage { buffers: kept, places, arenas, buffer_of }
     }
 }
@@ -280,6 +294,7 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, siz
         })
         .collect();
     taken.sort_unstable();
+    debug_assert!(taken.iter().all(|(start, end)| start < end), "a buffer takes room");
     let mut best: Option<(u64, u64)> = None;
     let mut free = first;
     for (start, end) in taken {
@@ -288,7 +303,9 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, siz
         }
         free = free.max(end);
     }
-    best.map_or(free, |(_, offset)| offset)
+    let offset = best.map_or(free, |(_, offset)| offset);
+    debug_assert!(offset >= first, "a buffer lies on what stays");
+    offset
 }
 
 /// Whether the kernel writes each element only after it has read that very element, and nothing else of it.

@@ -76,6 +76,7 @@ impl Pending {
     pub fn conflicts(&self, step: &[Access]) -> Needed {
         let mut needed = Needed { group: AxisSet::EMPTY, since: 0 };
         for access in step {
+            debug_assert!(access.bytes.start <= access.bytes.end, "an access ends before it begins");
             for noted in &self.arenas[access.arena] {
                 let touches = noted.bytes.start < access.bytes.end && access.bytes.start < noted.bytes.end;
                 let group = noted.reach.union(access.reach).minus(noted.met);
@@ -85,6 +86,7 @@ impl Pending {
                 }
             }
         }
+        debug_assert!(needed.group.is_subset_of(self.several), "devices meet along an axis of one device");
         needed
     }
 
@@ -93,6 +95,7 @@ impl Pending {
         for access in step {
             let Access { arena, ref bytes, written, reach } = *access;
             let list = &mut self.arenas[arena];
+            debug_assert!(list.iter().all(|noted| noted.at <= at), "steps are noted in order");
             // Whoever has to wait for what is overwritten has to wait for this.
             list.retain(|noted| {
                 let covered = bytes.start <= noted.bytes.start && noted.bytes.end <= bytes.end;
@@ -119,6 +122,7 @@ impl Pending {
 
     /// What may have happened on either of two ways to a step.
     pub fn join(&mut self, other: &Pending) {
+        debug_assert_eq!(self.arenas.len(), other.arenas.len(), "both ways are ways of one program");
         for (list, others) in self.arenas.iter_mut().zip(&other.arenas) {
             for noted in others {
                 let same = |known: &&mut Noted| {
