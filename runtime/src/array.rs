@@ -25,6 +25,7 @@ impl HostArray {
                 }
             }
         }
+        debug_assert_eq!(self.bytes.len(), self.len() * self.dtype.size(), "the array has all its elements");
         match self.dtype {
             DType::F16 => each::<2>(&mut self.bytes, 0x7c00, 0x7e00),
             DType::Bf16 => each::<2>(&mut self.bytes, 0x7f80, 0x7fc0),
@@ -96,6 +97,8 @@ impl BlockSource for HostArray {
 
 /// Copies the block `start..start + len` of a row-major array.
 pub fn copy_block(dtype: DType, shape: &[usize], bytes: &[u8], start: &[usize], len: &[usize], out: &mut [u8]) {
+    debug_assert_eq!(bytes.len(), shape.iter().product::<usize>() * dtype.size(), "the array has all its elements");
+    debug_assert_eq!(out.len(), len.iter().product::<usize>() * dtype.size(), "there is room for the block");
     for_each_row(shape, start, len, |whole, packed, count| {
         let size = dtype.size();
         out[packed * size..(packed + count) * size].copy_from_slice(&bytes[whole * size..(whole + count) * size]);
@@ -109,6 +112,7 @@ pub fn for_each_row(shape: &[usize], start: &[usize], len: &[usize], mut row: im
     if len.contains(&0) {
         return;
     }
+    debug_assert!((0..shape.len()).all(|dim| start[dim] + len[dim] <= shape[dim]), "a block lies within its array");
     // Trailing dimensions that are taken whole belong to one contiguous row.
     let mut outer = shape.len();
     let mut count = 1;

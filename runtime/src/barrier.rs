@@ -42,6 +42,8 @@ pub(crate) struct Meeting {
 
 impl Meeting {
     pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Meeting {
+        debug_assert!(!members.is_empty() && members.is_sorted(), "members stand in the order of their numbers");
+        debug_assert!(!workers.is_empty() && workers.len() <= members.len(), "each worker brings a member");
         let zero = || AtomicU32::new(0);
         Meeting { generation: zero(), arrived: zero(), dead: AtomicU64::new(ALIVE), members, workers }
     }
@@ -61,12 +63,15 @@ impl Meeting {
     pub fn arrive(&self) -> bool {
         let generation = self.current();
         if self.workers.len() > 1 {
-            if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < self.workers.len() as u32 {
+            let before = self.arrived.fetch_add(1, Ordering::AcqRel);
+            debug_assert!(before < self.workers.len() as u32, "a worker arrives twice at one meeting");
+            if before + 1 < self.workers.len() as u32 {
                 return false;
             }
             // Nobody arrives again before the next generation is there to be seen.
             self.arrived.store(0, Ordering::Relaxed);
         }
+        debug_assert_eq!(self.current(), generation, "only who arrives last ends a meeting");
         self.generation.store(generation.wrapping_add(1), Ordering::Release);
         true
     }

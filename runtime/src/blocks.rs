@@ -22,6 +22,10 @@ pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usi
     for owner in mesh.group(device, split_axes(layout)) {
         let (start, len) = block(memory, layout, owner);
         let stored = mesh.stored_shape(layout);
+        debug_assert!(
+            len.iter().zip(&stored).all(|(len, stored)| len <= stored),
+            "a block is longer than what is stored"
+        );
         let zeros = vec![0; shape.len()];
         let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &shape, &start);
         // SAFETY: the block lies within its arena, which was checked, and within the array, which has the layout's shape.
@@ -103,6 +107,8 @@ fn fill(
 ) -> Result<(), RunError> {
     let size = layout.dtype.size();
     let packed = len.iter().product::<usize>() * size;
+    debug_assert_eq!(len.len(), stored.len(), "a block has the rank of its layout");
+    debug_assert!(!len.contains(&0), "a block without elements is not read");
     // Only the first dimension may be shorter than what is stored: then the block is packed in its place.
     if len.iter().zip(stored).skip(1).all(|(len, stored)| len == stored) {
         // SAFETY: the block lies within its arena, and nobody else uses it.
@@ -110,6 +116,7 @@ fn fill(
         return source.read_block(start, len, out);
     }
     let row = packed / len[0];
+    debug_assert_eq!(row * len[0], packed, "rows make up the block");
     let mut slab = vec![0; row * (SLAB / row).clamp(1, len[0])];
     let (mut start, mut part) = (start.to_vec(), len.to_vec());
     let zeros = vec![0; len.len()];

@@ -48,6 +48,10 @@ pub(crate) enum Tender {
 impl Crew {
     pub fn new(number: usize, devices: Vec<Device>, attendance: Vec<Attendance>) -> Crew {
         let first = devices.first().map_or(0, |device| device.number);
+        debug_assert!(
+            devices.iter().zip(first..).all(|(device, at)| device.number == at),
+            "a crew is of neighbouring devices"
+        );
         Crew {
             number,
             devices: first..first + devices.len(),
@@ -78,6 +82,10 @@ impl Crew {
         self.is_taken_over.store(false, Ordering::Relaxed);
         inner.has_ended = false;
         inner.attendance.iter_mut().for_each(|attendance| attendance.present = 0);
+        debug_assert!(
+            inner.attendance.iter().all(|attendance| attendance.members as usize <= inner.devices.len()),
+            "a crew brings its own devices only"
+        );
         for device in &mut inner.devices {
             device.reset();
             shared.positions[device.number].start();
@@ -102,6 +110,7 @@ impl Crew {
     /// can have its crew back. False if somebody else tends it, or nothing could go on.
     pub fn tend(&self, tender: Tender, context: &mut Context) -> bool {
         let Some(mut inner) = self.try_lock() else { return false };
+        debug_assert!(!self.is_tended.load(Ordering::Relaxed), "who holds the lock is the only one who tends");
         self.is_tended.store(true, Ordering::Relaxed);
         match tender {
             Tender::Owner => {

@@ -265,6 +265,7 @@ impl Device {
     /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
     /// ordered by meetings so that no device writes what another one may be reading or writing.
     pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut Context) {
+        debug_assert!(self.can_go_on(context.shared), "device {} is resumed while it waits", self.number);
         context.shared.positions[self.number].clear();
         if let State::Waiting { meeting, generation } = self.state
             && !context.shared.meetings[meeting].is_over(generation)
@@ -355,6 +356,7 @@ impl Device {
                         return Ok(());
                     }
                     let generation = shared.meetings[*meeting].current();
+                    debug_assert!(self.posted[*slot].is_none(), "a meeting is posted twice");
                     self.posted[*slot] = Some((*meeting, generation));
                     shared.positions[self.number].post(*meeting, generation);
                     context.arrive(attendance, *meeting);
@@ -364,6 +366,10 @@ impl Device {
                         self.stop(context);
                         return Ok(());
                     }
+                    debug_assert!(
+                        self.posted[*slot].is_some_and(|(posted, _)| posted == *meeting),
+                        "a meeting is awaited that was not posted"
+                    );
                     if let Some((_, generation)) = self.posted[*slot].take()
                         && !shared.meetings[*meeting].is_over(generation)
                     {
@@ -389,6 +395,7 @@ impl Device {
                 }
                 Op::Next { counter, body } => {
                     let counter = &mut self.counters[*counter];
+                    debug_assert!(counter.current < counter.end, "a trip beyond the end of its loop");
                     if counter.current + 1 < counter.end {
                         // SAFETY: the counter's place was checked.
                         unsafe { counter.set(counter.current + 1) };
@@ -427,6 +434,7 @@ impl Device {
                     }
                 }
                 Op::End => {
+                    debug_assert!(self.posted.iter().all(Option::is_none), "a meeting is posted and never awaited");
                     self.state = State::Done;
                     return Ok(());
                 }
@@ -440,6 +448,7 @@ impl Context<'_> {
     fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
         let attendance = &mut attendance[index];
         attendance.present += 1;
+        debug_assert!(attendance.present <= attendance.members, "a device arrives twice at one meeting");
         if attendance.present < attendance.members {
             return false;
         }
@@ -462,6 +471,11 @@ impl KernelCall {
         if self.begin >= self.end {
             return trap::NONE;
         }
+        debug_assert!(
+            self.buffers <= buffers.len() && self.scalars <= scalars.len(),
+            "a kernel's arguments lie in its device's lists"
+        );
+        debug_assert!(self.chunk >= 0, "a chunk of {}", self.chunk);
         let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
         // SAFETY: as promised by the caller.
         let call = |begin, end| unsafe { arguments.call(self, begin, end) };
@@ -478,6 +492,11 @@ impl Panels {
     /// # Safety
     /// The kernels must accept these arguments, and hand on nothing from one panel to another.
     unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
+        debug_assert!(self.panel > 0, "panels of no rows");
+        debug_assert!(
+            self.calls.iter().all(|call| (call.begin, call.end) == (self.begin, self.end)),
+            "the kernels of panels have one range"
+        );
         let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
         let run = |begin: i64, end: i64| {
             let (mut at, mut failed) = (begin, trap::NONE);
@@ -530,6 +549,7 @@ impl IndexCheck {
         // SAFETY: as promised by the caller.
         let index = unsafe { read_integer(self.index, self.dtype) };
         let (extent, len) = (i128::from(self.extent), i128::from(self.len));
+        debug_assert!(len >= 0 && extent >= 0, "{len} places of {extent}");
         let Some(counted) = counted_index(index, extent, len) else {
             return Err(RunError::new("E0801", out_of_bounds(index, extent, len)).at(site));
         };
@@ -555,6 +575,7 @@ impl Counter {
     /// # Safety
     /// The place must be valid, aligned memory of the program.
     unsafe fn set(&mut self, value: i64) {
+        debug_assert!(value < self.end, "trip {value} of a loop that ends at {}", self.end);
         self.current = value;
         // SAFETY: as promised by the caller.
         unsafe { (*self.place).store(value as i32, Ordering::Relaxed) };
@@ -614,6 +635,7 @@ impl Position {
     }
 
     fn packed(meeting: usize, generation: u32) -> u64 {
+        debug_assert!(meeting < u32::MAX as usize, "the number of a meeting has 32 bits");
         (meeting as u64) << 32 | generation as u64
     }
 

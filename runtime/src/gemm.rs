@@ -90,6 +90,7 @@ pub(crate) fn owners<'a>(
     let axes = step.ring.as_ref().map_or(&[][..], |ring| &ring.axes);
     let axes = move || axes.iter().map(|&axis| axis as usize);
     let count = mesh.count(axes());
+    debug_assert!(device < mesh.devices(), "there is no device {device}");
     // Sums come in one order on all devices, so that copies of them are alike; otherwise everybody begins with its own block, and
     // nobody reads the same one at the same time.
     let summed = step.ring.as_ref().is_some_and(|ring| ring.c == 0);
@@ -138,6 +139,7 @@ fn part_of(memory: &Memory, step: &GemmStep, (device, owner, adds): (usize, usiz
     };
     product.take_share(mesh, step, device);
     product.divide(team);
+    debug_assert!(product.panels > 0 && product.chunk >= 0, "a product is of units");
     product
 }
 
@@ -221,6 +223,7 @@ impl Product {
     /// # Safety
     /// As for `run`.
     unsafe fn unit(&self, unit: usize) {
+        debug_assert!(unit < self.matrices() * self.panels, "there is no unit {unit}");
         let mut index = unit / self.panels;
         let panel = unit % self.panels;
         let (mut a, mut b, mut c) = (0, 0, 0);
@@ -254,6 +257,7 @@ impl Product {
     /// # Safety
     /// As for `run`.
     unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, m: Extent, n: Extent, [a, b, c]: [isize; 3], one: T) {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size(), "a product is computed in its type");
         let to = self.c.cast::<T>().wrapping_offset(c);
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
         // With nothing to add up, one pass over no elements writes the zeros.
@@ -308,6 +312,7 @@ impl Product {
 
 /// Part `rank` of `count` of a dimension, cut at multiples of `grain` where it is long enough.
 fn part(dim: &Extent, rank: usize, count: usize, grain: usize) -> Range<usize> {
+    debug_assert!(rank < count && grain > 0, "part {rank} of {count} in grains of {grain}");
     let grain = if dim.len >= 2 * grain * count { grain } else { 1 };
     let cuts = share(dim.len.div_ceil(grain) as i64, rank, count);
     (cuts.start as usize * grain).min(dim.len)..(cuts.end as usize * grain).min(dim.len)

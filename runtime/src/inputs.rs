@@ -176,6 +176,7 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
                 "give a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
             )));
     }
+    debug_assert!(sources.len() == params.len() && sources.iter().all(Option::is_some), "every parameter has a value");
     Ok(sources.into_iter().flatten().collect())
 }
 
@@ -199,6 +200,7 @@ fn bind_struct(
             let archive = Archive::open(file)?;
             for &leaf in leaves {
                 let param = &params[leaf];
+                debug_assert!(is_below(&param.name, path), "`{}` is no part of `{path}`", param.name);
                 let name = &param.name[path.len() + 1..];
                 let source = archive.array(name)?.ok_or_else(|| {
                     let shown = file.display();
@@ -352,6 +354,7 @@ impl BlockSource for KeySource {
     }
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        debug_assert_eq!(self.words.shape().last(), Some(&2), "a key is two words");
         self.words.read_block(&[start, &[0]].concat(), &[len, &[2]].concat(), out)
     }
 }

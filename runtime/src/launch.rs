@@ -107,7 +107,9 @@ impl Shared {
 
     /// All devices of a crew have come to the end of the run.
     pub fn crew_has_ended(&self) {
-        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let before = self.running.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "more crews end than run");
+        if before == 1 {
             self.parkers[0].wake();
         }
     }
@@ -136,13 +138,16 @@ impl Staff {
     pub fn new(devices: usize, cores: usize) -> Staff {
         let cores = cores.max(1);
         let workers = devices.min(cores);
+        debug_assert!(workers > 0, "a mesh has a device");
         Staff { devices, workers, helpers: cores - workers }
     }
 
     /// The worker that a device belongs to.
     pub fn worker_of(&self, device: usize) -> usize {
         // The inverse of `devices_of`, whose cuts are at `floor(worker * devices / workers)`.
-        ((device + 1) * self.workers - 1) / self.devices
+        let worker = ((device + 1) * self.workers - 1) / self.devices;
+        debug_assert!(self.devices_of(worker).contains(&device), "device {device} is not of worker {worker}");
+        worker
     }
 
     pub fn devices_of(&self, worker: usize) -> std::ops::Range<usize> {
@@ -189,6 +194,7 @@ impl Worker {
             if is_over() {
                 return true;
             }
+            debug_assert_eq!(own.number, self.number, "a worker has the crew of its number");
             let mut context = Context {
                 shared,
                 team: self.team.as_mut(),
@@ -335,6 +341,7 @@ impl Workforce {
             workers.push(Worker::new(number, if wanted { Some(Team::new(helpers)?) } else { None }));
             crews.push(Crew::new(number, own, attendance));
         }
+        debug_assert_eq!(devices.len(), 0, "a device has no worker");
         let floor = Arc::new(Floor { shared, crews });
         let mut workers = workers.into_iter();
         let first = workers.next().ok_or_else(|| RunError::internal("there is no worker"))?;
@@ -361,6 +368,7 @@ impl Workforce {
             return Err(RunError::internal("a device of an earlier run has not come back"));
         }
         let Floor { shared, crews } = &*self.floor;
+        debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");
         shared.failures.take();
         shared.meetings.iter().for_each(Meeting::reset);
         shared.running.store(crews.len() as u32, Ordering::Relaxed);
@@ -378,6 +386,10 @@ impl Workforce {
         let mut counts = Vec::new();
         for crew in crews {
             for device in &crew.lock().devices {
+                debug_assert!(
+                    counts.is_empty() || counts.len() == device.counts.len(),
+                    "devices count the same collectives"
+                );
                 counts.resize(device.counts.len(), 0);
                 for (count, own) in counts.iter_mut().zip(&device.counts) {
                     *count = (*count).max(*own);
@@ -438,7 +450,9 @@ fn serve(floor: &Floor, mut worker: Worker) {
         match order {
             Order::Touch => {
                 floor.touch(worker.number);
-                if shared.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let before = shared.busy.fetch_sub(1, Ordering::AcqRel);
+                debug_assert!(before > 0, "a worker finishes an order twice");
+                if before == 1 {
                     shared.parkers[0].wake();
                 }
             }

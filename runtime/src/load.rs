@@ -74,6 +74,10 @@ pub(crate) fn load(
     loader.steps(&program.body)?;
     loader.emit(Site::default(), "program", |_, _| Op::End);
     let groups = loader.groups.len();
+    debug_assert!(
+        loader.out.devices.iter().all(|device| matches!(device.ops.last(), Some(Op::End))),
+        "a device's operations end"
+    );
     let mut out = loader.out;
     for (index, meeting) in out.meetings.iter().enumerate() {
         meeting.members.iter().for_each(|&member| out.devices[member].meetings.push(index));
@@ -127,6 +131,7 @@ impl<'a> Loader<'a> {
                     let part = share(lines, mesh.linear(device, split.iter()), mesh.count(split.iter()));
                     let cut = |line: i64| (line as u64 * 64).min(*bytes) as usize;
                     let (begin, end) = (cut(part.start), cut(part.end));
+                    debug_assert!(begin <= end && end as u64 <= *bytes, "a copy of {begin}..{end} of {bytes} bytes");
                     Op::Copy {
                         from: memory.address(*from, device).wrapping_add(begin),
                         to: memory.address(*to, device).wrapping_add(begin),
@@ -153,6 +158,7 @@ impl<'a> Loader<'a> {
                 let head = self.out.outline.len();
                 self.emit(*site, "loop", |device, out| {
                     let place = memory.address(*counter, device).cast();
+                    debug_assert_eq!(out.counters.len(), slot, "every device has the loop's counter");
                     out.counters.push(Counter { place, current: 0, end: 0 });
                     let limit = |bound: &Bound| match bound {
                         Bound::Const(value) => Limit::Known(*value),
@@ -194,6 +200,10 @@ impl<'a> Loader<'a> {
 
     /// Appends an operation to the list of every device.
     fn emit(&mut self, site: Site, what: &'static str, mut op: impl FnMut(usize, &mut Device) -> Op) {
+        debug_assert!(
+            self.out.devices.iter().all(|device| device.ops.len() == self.out.outline.len()),
+            "an operation is the same step on all devices"
+        );
         self.out.outline.push(site, what);
         for (number, device) in self.out.devices.iter_mut().enumerate() {
             let op = op(number, device);
@@ -215,7 +225,10 @@ impl<'a> Loader<'a> {
             if let Op::For { exit: target, .. } | Op::Unless { target, .. } | Op::Jump { target } =
                 &mut device.ops[jump]
             {
+                debug_assert!(jump < here, "a jump that is landed leads forward");
                 *target = here;
+            } else {
+                unreachable!("operation {jump} is no jump");
             }
         }
     }
@@ -239,9 +252,15 @@ impl<'a> Loader<'a> {
                 for instance in 0..mesh.count(others.iter()) {
                     let members = mesh.group(mesh.at(0, others.iter().collect::<Vec<_>>(), instance), group);
                     let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
+                    debug_assert!(workers.is_sorted(), "neighbouring devices have neighbouring workers");
                     workers.dedup();
                     self.out.meetings.push(Meeting::new(members.into(), workers.into()));
                 }
+                debug_assert_eq!(
+                    mesh.count(others.iter()) * mesh.count(group.iter()),
+                    mesh.devices(),
+                    "every device is in one group"
+                );
                 let slot = self.groups.len();
                 self.groups.insert(group, (slot, first));
                 (slot, first)
@@ -263,6 +282,7 @@ impl<'a> Loader<'a> {
         self.out.collectives.push(counted);
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
         if let Some(work) = work {
+            debug_assert_eq!(work.len(), self.out.devices.len(), "there is work for each device");
             let mut work = work.into_iter();
             self.emit(site, kind.name(), |_, _| work.next().expect("there is work for each device"));
         }
@@ -329,6 +349,10 @@ impl<'a> Loader<'a> {
             let calls: Vec<KernelCall> =
                 steps.iter().map(|step| maker.call(step, functions[step.kernel as usize], device, out)).collect();
             let (begin, end) = (calls[0].begin, calls[0].end);
+            debug_assert!(
+                calls.iter().all(|call| (call.begin, call.end) == (begin, end)),
+                "the kernels of panels have one range"
+            );
             let chunk = chunk(end - begin, i64::from(first.grain), cost, maker.team(device));
             Op::Panels(Box::new(Panels { calls: calls.into(), panel, begin, end, chunk }))
         });
@@ -374,6 +398,7 @@ impl CallMaker<'_> {
         out.buffers.extend(step.buffers.iter().map(|&place| memory.address(place, device)));
         out.scalars.extend(step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)));
         let units = mesh.units(step, device);
+        debug_assert!(units.start >= 0 && units.start <= units.end, "a share of {units:?}");
         let (begin, end) = (units.start, units.end);
         let chunk = chunk(end - begin, i64::from(step.grain), step.cost, self.team(device));
         KernelCall { function, buffers, scalars, begin, end, chunk, divisions: step.divisions.clone().into() }
@@ -382,6 +407,7 @@ impl CallMaker<'_> {
 
 /// How much of a kernel's range a thread of the team takes at a time, in whole grains; 0 if the whole is too short to be shared.
 fn chunk(range: i64, grain: i64, cost: f32, team: i64) -> i64 {
+    debug_assert!(grain > 0 && team > 0, "grains of {grain} for {team} threads");
     let cost = if cost.is_finite() { cost.max(1e-3) as f64 } else { 0.0 };
     if team == 1 || range <= grain || cost * range as f64 <= WORTH_SHARING {
         return 0;

@@ -63,6 +63,8 @@ impl Mapping {
         }
         // Give back what lies before the first huge page, and the rest of the slack behind.
         let before = start.align_offset(HUGE_PAGE);
+        debug_assert!(before < slack, "the first huge page begins within the slack");
+        debug_assert!(before.is_multiple_of(4096) && kept.is_multiple_of(4096), "whole pages are given back");
         // SAFETY: `before < slack`, and all sizes are multiples of the page size; so what is given back belongs to this mapping,
         // and nothing points into it. The advice changes no contents.
         unsafe {
@@ -126,6 +128,7 @@ impl Memory {
                 .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", Size(arena.bytes))))?;
             let count = mesh.count(arena.axes.iter());
             let instances = (0..count).map(|_| Mapping::new(bytes)).collect::<Result<_, _>>()?;
+            debug_assert!(count > 0, "an arena exists once at least");
             mapped.push(ArenaMemory { axes: arena.axes, bytes: arena.bytes, instances });
         }
         Ok(Memory { mesh: mesh.clone(), arenas: mapped })
@@ -139,6 +142,7 @@ impl Memory {
     pub fn address(&self, place: Place, device: usize) -> *mut u8 {
         let arena = &self.arenas[place.arena as usize];
         let instance = self.mesh.linear(device, arena.axes.iter());
+        debug_assert!(device < self.mesh.devices(), "there is no device {device}");
         assert!(place.offset <= arena.bytes, "places are checked when a program is loaded");
         arena.instances[instance].base.wrapping_add(place.offset as usize)
     }

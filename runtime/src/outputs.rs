@@ -86,6 +86,7 @@ impl Outputs {
 
 /// Shows every result: its type, then its value as NumPy prints it.
 pub fn print(out: &mut dyn Write, results: &[Binding], arrays: &[Option<HostArray>]) -> io::Result<()> {
+    debug_assert_eq!(results.len(), arrays.len(), "every result was gathered or left out");
     let is_named = results.len() > 1 || results.iter().any(|result| result.name != "0");
     for (result, array) in results.iter().zip(arrays) {
         if let Some(array) = array {

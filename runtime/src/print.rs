@@ -26,6 +26,7 @@ impl Print {
     pub fn new(text: &str, mut values: Vec<PrintValue>, asserts: Option<Site>, axes: &[MeshAxis]) -> Print {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
+        debug_assert!(asserts.is_none() || !values.is_empty(), "an assertion has its condition");
         let condition = asserts.filter(|_| !values.is_empty()).map(|site| (values.remove(0), site));
         Print { pieces: pieces(text), values, condition, varying, names }
     }

@@ -81,6 +81,7 @@ impl Session {
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
         let counts = self.workforce.run(out)?;
+        debug_assert_eq!(counts.len(), self.collectives.len(), "every collective is counted");
         let run_ms = start.elapsed().as_secs_f64() * 1e3;
         let total = |kind: CollectiveKind| {
             let mut total = CollectiveTotal { kind, count: 0, bytes: 0 };

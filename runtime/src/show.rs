@@ -45,6 +45,7 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     }
     let elements = Elements { dtype, bytes: &array.bytes };
     let count: usize = shape.iter().product();
+    debug_assert_eq!(array.bytes.len(), count * dtype.size(), "the array has all its elements");
     if shape.is_empty() {
         return asked(&elements, 0, spec, || scalar(&elements));
     }
@@ -54,6 +55,7 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     let summarise = count > THRESHOLD;
     let mut shown = Vec::new();
     collect_shown(&shape, 0, summarise, &mut shown);
+    debug_assert!(shown.is_sorted() && shown.iter().all(|&index| index < count), "elements are shown in order");
     let mut format = Format::choose(&elements, &shown);
     if *spec != Spec::default() {
         let text = |&index: &usize| asked(&elements, index, spec, || format.write(&elements, index));
@@ -103,6 +105,7 @@ struct Elements<'a> {
 
 impl Elements<'_> {
     fn raw<const N: usize>(&self, index: usize) -> [u8; N] {
+        debug_assert_eq!(N, self.dtype.size(), "an element is read in its type");
         let mut raw = [0; N];
         raw.copy_from_slice(&self.bytes[index * N..(index + 1) * N]);
         raw

@@ -22,6 +22,7 @@ pub(crate) const PANICKED: i64 = -1;
 
 /// Which of two codes is reported: a panic, else the first of the places that failed.
 pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
+    debug_assert!(known >= PANICKED && code >= PANICKED, "no trap code is negative");
     if known == trap::NONE || known != PANICKED && code != trap::NONE && code < known { code } else { known }
 }
 
@@ -101,6 +102,8 @@ impl Team {
             work(begin, end)
         }
         let shared = &*self.shared;
+        debug_assert!(begin <= end, "a range of {begin}..{end}");
+        debug_assert!(!shared.open.load(Ordering::SeqCst), "a job is open already");
         // SAFETY: no job is open and no helper looks at one: the last call of this function waited for that, and `self` is
         // borrowed mutably, so no other call is under way.
         unsafe {
@@ -115,6 +118,7 @@ impl Team {
         shared.parkers.iter().for_each(Parker::wake);
         // SAFETY: the job is open and holds until the end of this function.
         unsafe { shared.work() };
+        debug_assert!(shared.next.load(Ordering::Relaxed) >= end, "a chunk is left");
         shared.open.store(false, Ordering::SeqCst);
         let mut looks = 0;
         while shared.active.load(Ordering::SeqCst) != 0 {

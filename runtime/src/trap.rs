@@ -94,6 +94,7 @@ impl Failures {
         if first.as_ref().is_none_or(|(at, who, known)| order(clock, device, &error) < order(*at, *who, known)) {
             *first = Some((clock, device, error));
         }
+        debug_assert!(first.as_ref().is_some_and(|(at, ..)| *at <= clock), "the first failure is kept");
         self.clock.fetch_min(clock, Ordering::Relaxed);
     }
 

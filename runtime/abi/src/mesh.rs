@@ -29,6 +29,7 @@ impl Mesh {
                 for axis in (1..sizes.len()).rev() {
                     strides[axis - 1] = strides[axis] * sizes[axis];
                 }
+                debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
                 Ok(Mesh { sizes, strides, devices })
             }
             _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
@@ -49,6 +50,7 @@ impl Mesh {
     }
 
     pub fn coordinate(&self, device: usize, axis: usize) -> usize {
+        debug_assert!(device < self.devices, "there is no device {device}");
         device / self.strides[axis] % self.sizes[axis]
     }
 
@@ -74,6 +76,7 @@ impl Mesh {
             position /= self.sizes[axis];
             found = found + wanted * self.strides[axis] - self.coordinate(device, axis) * self.strides[axis];
         }
+        debug_assert!(found < self.devices, "there is no device {found}");
         found
     }
 
@@ -147,6 +150,7 @@ pub fn split_axes(layout: &Layout) -> AxisSet {
 
 /// What device number `rank` of `count` does of `0..range` when they divide it.
 pub fn share(range: i64, rank: usize, count: usize) -> Range<i64> {
+    debug_assert!(rank < count && range >= 0, "part {rank} of {count} of {range}");
     let cut = |rank: usize| (range as i128 * rank as i128 / count as i128) as i64;
     cut(rank)..cut(rank + 1)
 }

@@ -43,12 +43,17 @@ fn fetched(
 ) -> Result<Move, RunError> {
     let mesh = memory.mesh();
     let size = part.dtype.size();
+    debug_assert_eq!(runs.len(), part.dims.len(), "a box has a run for each dimension");
     let mut owner = device;
     let mut walk = vec![Stride { count: 0, from: 0, to: 0 }; runs.len()];
     let (mut from, mut to) = (size, size);
     let (mut from_start, mut to_start) = (0, 0);
     for (at, (run, dim)) in runs.iter().zip(&part.dims).enumerate().rev() {
         owner = mesh.at(owner, dim.owners.iter().map(|&axis| axis as usize), run.owner as usize);
+        debug_assert!(
+            run.len == 0 || run.from < dim.from_len && run.to + run.len <= dim.to_len,
+            "a run lies within its blocks"
+        );
         from_start += run.from * from;
         to_start += run.to * to;
         walk[at] = Stride { count: run.len, from: run.step as isize * from as isize, to };

@@ -49,6 +49,18 @@ impl Rows {
         to_shape: &[usize],
         to_start: &[usize],
     ) -> Rows {
+        debug_assert!(
+            [from_shape, from_start, to_shape, to_start].iter().all(|side| side.len() == lens.len()),
+            "both sides have the rank of the box"
+        );
+        debug_assert!(
+            lens.contains(&0) || (0..lens.len()).all(|i| from_start[i] + lens[i] <= from_shape[i]),
+            "the box lies within the source"
+        );
+        debug_assert!(
+            lens.contains(&0) || (0..lens.len()).all(|i| to_start[i] + lens[i] <= to_shape[i]),
+            "the box lies within the target"
+        );
         let mut dims = vec![Stride { count: 0, from: 0, to: 0 }; lens.len()];
         let (mut from, mut to) = (size, size);
         let (mut from_offset, mut to_offset) = (0, 0);
@@ -82,6 +94,11 @@ impl Rows {
         }
         dims.reverse();
         rows.dims = dims.into_boxed_slice();
+        debug_assert_eq!(
+            rows.count() * rows.row,
+            walk.iter().map(|dim| dim.count).product::<usize>() * size,
+            "rows make up the walk"
+        );
         rows
     }
 
@@ -98,6 +115,7 @@ impl Rows {
     /// The offsets of a row.
     #[inline(always)]
     pub fn at(&self, row: usize) -> (usize, usize) {
+        debug_assert!(row < self.count(), "there is no row {row}");
         let (mut from, mut to, mut rest) = (self.from, self.to, row);
         for (outer, dim) in self.dims.iter().enumerate().rev() {
             let i = if outer == 0 { rest } else { rest % dim.count };
@@ -226,6 +244,11 @@ impl<'a> Sides<'a> {
             }
             pieces = longer;
         }
+        debug_assert_eq!(
+            pieces.iter().map(|piece| piece.range.iter().map(Range::len).product::<usize>()).sum::<usize>(),
+            target.iter().map(Range::len).product::<usize>(),
+            "pieces make up the block"
+        );
         // Of those who share the target, the holders of a piece write it.
         let split = split_axes(&self.from.layout);
         let held = self.sharing.intersect(split);
@@ -247,7 +270,14 @@ impl<'a> Sides<'a> {
         let lens: Vec<usize> = piece.range.iter().map(Range::len).collect();
         let offsets = |layout: &Layout, device: usize| -> Vec<usize> {
             let blocks = mesh.blocks(layout, device);
-            piece.range.iter().zip(blocks).map(|(range, block)| range.start - block.start).collect()
+            let offset = |(range, block): (&Range<usize>, Range<usize>)| {
+                debug_assert!(
+                    block.start <= range.start && range.end <= block.end,
+                    "{range:?} is no part of {block:?}"
+                );
+                range.start - block.start
+            };
+            piece.range.iter().zip(blocks).map(offset).collect()
         };
         Rows::new(
             self.to.layout.dtype.size(),
@@ -263,6 +293,7 @@ impl<'a> Sides<'a> {
 /// Cuts a box into `count` parts along its first dimension that is long enough, else along its longest, and leaves part
 /// `rank`. False if nothing is left of it.
 fn cut(range: &mut [Range<usize>], rank: usize, count: usize) -> bool {
+    debug_assert!(rank < count, "part {rank} of {count}");
     if count == 1 {
         return true;
     }

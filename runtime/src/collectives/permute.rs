@@ -30,6 +30,7 @@ pub(crate) fn plan(memory: &Memory, step: &PermuteStep, group: AxisSet, device: 
     let part = share(lines, mesh.linear(device, sharing.iter()), mesh.count(sharing.iter()));
     let begin = (part.start as usize * 64).min(step.bytes as usize);
     let bytes = (part.end as usize * 64).min(step.bytes as usize) - begin;
+    debug_assert!((begin + bytes) as u64 <= step.bytes, "a part of a buffer ends beyond it");
     let to = memory.address(step.to, device).wrapping_add(begin);
     match step.source[mesh.linear(device, axes())] {
         None => Ok(Receive::Zeros { to, bytes }),

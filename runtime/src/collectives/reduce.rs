@@ -55,6 +55,7 @@ pub(crate) fn plan(
     let sides = Sides::new(memory, device, group, &step.from, &step.to);
     let to = memory.address(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
+    debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
     let planned = |piece: &Piece| Combine {
         sources: mesh
             .group(piece.owner, step.reduce)
@@ -236,12 +237,18 @@ impl Operation<u8> for Or {
 /// As for [`Combine::run`], with elements of type `E`.
 #[inline(always)]
 unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
-    let Some((first, others)) = plan.sources.split_first() else { return };
+    let (first, others) = plan.sources.split_first().expect("a device combines its own values");
     let count = plan.rows.row / size_of::<E>();
+    debug_assert_eq!(count * size_of::<E>(), plan.rows.row, "a row is of whole elements");
+    debug_assert!(plan.to.cast::<E>().is_aligned(), "elements are aligned");
     let mut total = [E::Wide::default(); TILE];
     let mut next = [E::Wide::default(); TILE];
     for row in 0..plan.rows.count() {
         let (from, to) = plan.rows.at(row);
+        debug_assert!(
+            from.is_multiple_of(align_of::<E>()) && to.is_multiple_of(align_of::<E>()),
+            "elements are aligned"
+        );
         for begin in (0..count).step_by(TILE) {
             let len = TILE.min(count - begin);
             let tile = |source: &*const u8| {

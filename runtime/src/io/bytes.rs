@@ -83,6 +83,7 @@ impl Bytes {
             return None;
         }
         let range = self.range.start + start..self.range.start + end;
+        debug_assert!(range.end <= self.range.end, "a part ends beyond the whole");
         Some(Bytes { content: Arc::clone(&self.content), range })
     }
 
@@ -116,6 +117,7 @@ impl Bytes {
         while at < self.len() {
             let len = (self.len() - at).min(piece.len() as u64) as usize;
             self.read_at(at, &mut piece[..len])?;
+            debug_assert!(len > 0, "pieces go on until the end");
             visit(&piece[..len]);
             at += len as u64;
         }
@@ -147,6 +149,7 @@ impl<'a> RowReader<'a> {
             self.at = start;
             self.bytes.read_at(start, &mut self.window)?;
         }
+        debug_assert!(start >= self.at, "the window lies behind what is read");
         let first = (start - self.at) as usize;
         let row = self.window.get(first..first + out.len()).ok_or("it is cut off")?;
         out.copy_from_slice(row);

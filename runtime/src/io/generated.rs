@@ -31,6 +31,7 @@ impl BlockSource for GeneratedSource {
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
         let size = self.dtype.size();
+        debug_assert_eq!(out.len(), len.iter().product::<usize>() * size, "there is room for the block");
         match &self.pattern {
             Pattern::Constant(element) if element.iter().all(|&byte| byte == 0) => out.fill(0),
             Pattern::Constant(element) => out.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element)),

@@ -164,6 +164,8 @@ fn read_rows(
     len: &[usize],
     out: &mut [u8],
 ) -> Result<(), String> {
+    debug_assert_eq!(out.len(), len.iter().product::<usize>() * size, "there is room for the block");
+    debug_assert!(shape.iter().product::<usize>() * size <= elements.len() as usize, "the file has all elements");
     let mut rows = RowReader::new(elements);
     let mut done = Ok(());
     for_each_row(shape, start, len, |whole, packed, count| {
@@ -191,6 +193,7 @@ fn gather_fortran(
     for i in 1..len.len() {
         strides[i] = strides[i - 1] * len[i - 1];
     }
+    debug_assert_eq!(packed.len(), out.len(), "both orders have the same elements");
     let mut index = vec![0; len.len()];
     let mut from = 0;
     for element in out.chunks_exact_mut(size) {
@@ -403,6 +406,7 @@ pub fn write_npy(path: &Path, array: &HostArray) -> Result<(), RunError> {
 
 /// Header and elements, as in a file of their own.
 pub(crate) fn write_to(out: &mut dyn Write, array: &HostArray) -> io::Result<()> {
+    debug_assert_eq!(array.bytes.len(), array.len() * array.dtype.size(), "the array has all its elements");
     out.write_all(&header_for(array))?;
     out.write_all(&array.bytes)
 }

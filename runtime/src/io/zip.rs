@@ -205,11 +205,13 @@ impl Packed {
             let target = if is_full { &mut excess[..] } else { &mut out[written..] };
             let done = inflate(&mut state, &input[unread.clone()], target, MZFlush::None);
             unread.start += done.bytes_consumed;
+            debug_assert!(unread.start <= unread.end, "more is decoded than there is");
             match done.status {
                 _ if is_full && done.bytes_written > 0 => return Ok((written, false)),
                 Ok(MZStatus::StreamEnd) => return Ok((written + done.bytes_written, true)),
                 Ok(MZStatus::Ok) | Err(MZError::Buf) if done.bytes_consumed + done.bytes_written > 0 => {
                     written += done.bytes_written;
+                    debug_assert!(written <= out.len(), "more is written than there is room for");
                 }
                 // Nothing moves although there is room: the stream is cut off.
                 Ok(_) | Err(_) => return Err(damaged()),
@@ -246,6 +248,7 @@ impl<'a> Writer<'a> {
         let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let mut checksum = crc32fast::Hasher::new();
         parts.iter().for_each(|part| checksum.update(part));
+        debug_assert!(self.directory.is_empty() == (self.count == 0), "every member is in the directory");
         let wide_size = size >= u64::from(IN_EXTRA);
         let wide_start = start >= u64::from(IN_EXTRA);
         let narrow = |number: u64, wide: bool| if wide { IN_EXTRA } else { number as u32 };
@@ -297,6 +300,7 @@ impl<'a> Writer<'a> {
         let (start, count) = (self.position, self.count);
         let directory = std::mem::take(&mut self.directory);
         let size = directory.len() as u64;
+        debug_assert!(count == 0 || start > 0, "the directory comes behind the members");
         self.put(&directory)?;
         let is_wide = start >= u64::from(IN_EXTRA) || size >= u64::from(IN_EXTRA) || count >= u64::from(u16::MAX);
         if is_wide {
