@@ -216,3 +216,37 @@ fn every_operation_has_a_documented_rule() {
         .collect();
     assert!(missing.is_empty(), "no page of docs/rules tells the rule of {missing:?}");
 }
+
+/// Where a bug would become a wrong answer, the code says what it relies on: once in so many lines at least.
+const LINES_PER_ASSERTION: usize = 60;
+
+#[test]
+fn passes_schedule_and_runtime_assert_what_they_rely_on() {
+    const CHECKED: [&[&str]; 3] =
+        [&["compiler/passes/src"], &["compiler/schedule/src"], &["runtime/src", "runtime/abi/src/mesh.rs"]];
+    const ASSERTIONS: [&str; 6] =
+        ["assert!(", "assert_eq!(", "assert_ne!(", ".expect(\"", ".expect(EXPONENT", "unreachable!("];
+    for places in CHECKED {
+        let (mut lines, mut assertions) = (0_usize, 0_usize);
+        for place in places {
+            let path = root().join(place);
+            let files = if path.is_dir() { files(&path, "rs") } else { vec![path] };
+            for file in files.iter().filter(|file| file.file_name().unwrap() != "tests.rs") {
+                let text = fs::read_to_string(file).unwrap();
+                // A module of tests ends a file; one in a file of its own does not.
+                let end = text.match_indices("#[cfg(test)]\n").find(|(at, _)| {
+                    text[*at..].lines().nth(1).is_some_and(|line| line.contains("mod ") && line.ends_with('{'))
+                });
+                let code = &text[..end.map_or(text.len(), |(at, _)| at)];
+                let code = code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+                for line in code {
+                    lines += 1;
+                    // `debug_assert!(` ends as `assert!(` does.
+                    assertions += ASSERTIONS.iter().map(|name| line.matches(name).count()).sum::<usize>();
+                }
+            }
+        }
+        let needed = lines.div_ceil(LINES_PER_ASSERTION);
+        assert!(assertions >= needed, "{places:?}: {assertions} assertions in {lines} lines, {needed} are needed");
+    }
+}
