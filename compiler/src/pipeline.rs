@@ -12,8 +12,9 @@ use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_ir::cost::{collective, operations, trips};
 use spmdc_ir::program::{Module, Stage};
-use spmdc_ir::reshard::{Plans, STEP};
+use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_layouts};
 use spmdc_kernel::loops::Kernel;
 use spmdc_passes::align_frames::align_frames;
@@ -24,7 +25,7 @@ use spmdc_passes::dce::dce;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::exchange_totals::exchange_totals;
 use spmdc_passes::hoist::hoist;
-use spmdc_passes::insert_reshards::{BYTES_PER_OPERATION, MANY_TRIPS, insert_reshards};
+use spmdc_passes::insert_reshards::insert_reshards;
 use spmdc_passes::local_winners::local_winners;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
@@ -298,9 +299,8 @@ fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: 
 /// to run often.
 fn cost(partitioned: &Module) -> f64 {
     let moved = collectives(partitioned).into_iter();
-    let moved: f64 =
-        moved.map(|step| (step.received + STEP) as f64 * step.trips.map_or(MANY_TRIPS, |trips| trips as f64)).sum();
-    moved + flops_per_device(partitioned) as f64 * BYTES_PER_OPERATION
+    let moved: f64 = moved.map(|step| collective(step.received) as f64 * trips(step.trips) as f64).sum();
+    moved + operations(flops_per_device(partitioned), 1)
 }
 
 /// Where a span is, for the runtime.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
+use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
 
 use super::bytes;
@@ -109,7 +110,7 @@ pub struct Total {
 }
 
 pub fn total(list: &[Collective]) -> Total {
-    let trips = |collective: &Collective| collective.trips.unwrap_or(1);
+    let trips = |collective: &Collective| reported_trips(collective.trips);
     Total {
         received: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each).saturating_mul(each.received))),
         times: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each))),

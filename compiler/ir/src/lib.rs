@@ -2,6 +2,7 @@
 //!
 //! | module | has |
 //! |---|---|
+//! | `cost` | the cost model: constants with unit and source, and how they combine |
 //! | `layout` | meshes, shardings, types, blocks, windows and factors: values with an algebra, free of programs |
 //! | `array` | whole arrays, for the evaluator |
 //! | `reshard` | the cheapest steps from one layout to another |
@@ -14,6 +15,7 @@
 //! uses what stands above it in this list only; a test holds that.
 
 pub mod array;
+pub mod cost;
 pub mod eval;
 pub mod layout;
 pub mod lower;

@@ -18,6 +18,7 @@
 //! put into.
 
 use crate::contract;
+use spmdc_ir::cost::{ASSUMED_TRIPS, exchange};
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
@@ -26,7 +27,6 @@ use spmdc_ir::layout::window::{DimMap, DimReach};
 use spmdc_ir::ops::Op;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
-use spmdc_ir::reshard::exchange;
 use std::collections::BTreeMap;
 
 /// More suggestions than this are not tried for one group.
@@ -35,8 +35,8 @@ const MAX_SUGGESTIONS: usize = 12;
 /// Groups take turns this often at most.
 const MAX_ROUNDS: usize = 4;
 
-/// How much more something counts in a loop.
-const LOOP: f64 = 16.0;
+/// How much more something counts in a loop: frames are the same for any number of trips.
+const LOOP: f64 = ASSUMED_TRIPS as f64;
 
 /// Gives dimensions frames.
 pub fn align_frames(mut module: Module) -> Module {
@@ -425,7 +425,7 @@ impl<'a> Graph<'a> {
                 DimReach::new(edge.map, from, to, self.mesh)
             };
             let lacking = reach.average();
-            let cost = if lacking > 0.0 { edge.trips * exchange(lacking * edge.bytes) } else { 0.0 };
+            let cost = edge.trips * exchange(lacking > 0.0, lacking * edge.bytes);
             all += cost;
             if edge.from == group {
                 given += cost;

@@ -12,6 +12,7 @@
 //! chains of collectives their length. It comes after all that moves, shares or drops statements.
 
 use crate::contract;
+use spmdc_ir::cost::HELD_FOR_COMBINING;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
@@ -20,9 +21,6 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
 use std::collections::BTreeMap;
-
-/// What waits for a combined collective holds at most this many bytes of other values of the block, which could be freed before.
-const MAX_HELD: usize = 1 << 20;
 
 /// Combines them, block by block. The module stays at its stage.
 pub fn combine_collectives(mut module: Module) -> Module {
@@ -156,7 +154,7 @@ impl Combiner<'_> {
         let bytes: usize = stmt.args.iter().filter(is_held).map(|&arg| self.func.ty(arg).block_bytes(self.mesh)).sum();
         waits.retain(|&group| {
             self.groups[group].held += bytes;
-            let grows = self.groups[group].held <= MAX_HELD;
+            let grows = self.groups[group].held <= HELD_FOR_COMBINING;
             if !grows {
                 open.retain(|&other| other != group);
             }

@@ -26,6 +26,7 @@ mod sums;
 use crate::contract;
 use costs::Costs;
 use spmdc_abi::ReduceOp;
+use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::{Assignment, Projection};
@@ -41,14 +42,8 @@ use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_ir::reshard::step::Reshard;
-use spmdc_ir::reshard::{Planner, Plans, exchange};
+use spmdc_ir::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
-
-/// Bytes that a device might receive in the time of one operation.
-pub const BYTES_PER_OPERATION: f64 = 0.05;
-
-/// As often a loop is taken to run of which nobody knows.
-pub const MANY_TRIPS: f64 = 16.0;
 
 /// At most this many combinations are compared; beyond it, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;
@@ -280,7 +275,8 @@ impl Inserter<'_> {
         match &stmt.op {
             Op::For(op) => {
                 let bounds = op.bounds();
-                let trips = op.trips().map_or(MANY_TRIPS, |trips| trips.max(1) as f64);
+                // A loop that never runs is laid out as if it ran once.
+                let trips = cost::trips(op.trips()).max(1) as f64;
                 let carried = "the loop carries this value in another layout";
                 self.whole_scalars(&mut stmt, bounds);
                 let mut body = std::mem::take(&mut stmt.blocks[0]);
@@ -309,6 +305,7 @@ impl Inserter<'_> {
                 self.push(stmt);
             }
             Op::While(_) => {
+                let trips = cost::trips(None) as f64;
                 let carried = "the loop carries this value in another layout";
                 for (i, param) in stmt.blocks[1].params.clone().into_iter().enumerate() {
                     let wanted = self.sharding(param);
@@ -318,10 +315,10 @@ impl Inserter<'_> {
                     stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
                 let cond = std::mem::take(&mut stmt.blocks[0]);
                 let body = std::mem::take(&mut stmt.blocks[1]);
-                self.trips = MANY_TRIPS;
+                self.trips = trips;
                 let cond =
                     self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
-                self.trips = MANY_TRIPS;
+                self.trips = trips;
                 let body = self.block(body, wanted, false, carried);
                 stmt.blocks = vec![cond, body];
                 self.push(stmt);
@@ -413,14 +410,14 @@ impl Inserter<'_> {
         (self.planner.cost(&ty.array, from, &to) + fetched(&to)? < fetched(from)?).then_some(to)
     }
 
-    /// What a window fetches of an operand that lies so: bytes, and the meeting.
+    /// What a window fetches of an operand that lies so: bytes, and the price of the exchange.
     fn fetched(&self, map: &WindowMap, from: &Sharding, result: Value) -> Option<f64> {
         let ty = self.func.ty(result);
         let reaches = Reaches::new(&map.dims, from, &ty.sharding, self.mesh)?;
         let halos = reaches.halos();
         let bytes =
             halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
-        Some(if halos.is_empty() { 0.0 } else { exchange(bytes as f64) })
+        Some(cost::exchange(!halos.is_empty(), bytes as f64))
     }
 
     /// Devices fetch what they lack of a window, however operand and result lie.

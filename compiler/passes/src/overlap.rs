@@ -10,16 +10,14 @@
 //! A device says that it has come to a collective as soon as its operand is there, and waits for the others where the collective
 //! stands (`plan_memory`): what lies between runs meanwhile. So a collective moves to its first user, and if that comes at once,
 //! one piece of later work that does not need it moves before it. Neither is worth much memory: a collective stays where holding
-//! its operand instead of its result would take more than [`HELD`], and so does work with larger results.
+//! its operand instead of its result would take more than [`HELD_FOR_OVERLAP`], and so does work with larger results.
 //!
 //! Statements with an effect stay in order; nothing moves that may stop the program, nor into a loop or branch or out of one.
 
 use crate::contract;
+use spmdc_ir::cost::HELD_FOR_OVERLAP;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
-
-/// Bytes per device that may be held longer for one collective.
-const HELD: usize = 256 * 1024;
 
 /// How many statements behind a collective's first user are looked at.
 const WINDOW: usize = 32;
@@ -140,7 +138,9 @@ impl<'a> Order<'a> {
     /// A collective that may stand later.
     fn may_wait(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
-        !is_fixed(stmt) && self.communicates(stmt) && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD
+        !is_fixed(stmt)
+            && self.communicates(stmt)
+            && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD_FOR_OVERLAP
     }
 
     /// The next piece of work that needs no collective which is waiting now, with what it needs itself.
@@ -184,7 +184,7 @@ impl<'a> Order<'a> {
         found.sort_unstable();
         debug_assert!(found.iter().all(|&at| at > user && !self.placed[at]), "only later work moves before {user}");
         let held: usize = found.iter().map(|&at| self.bytes(&self.stmts[at].results)).sum();
-        (held <= HELD).then_some(found)
+        (held <= HELD_FOR_OVERLAP).then_some(found)
     }
 }
 

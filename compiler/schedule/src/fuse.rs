@@ -17,17 +17,12 @@
 //! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Rules::streams`).
 
 use spmdc_abi::CollectiveKind;
+use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::{Op, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
-
-/// A loop nest of more operations than this spills more than it saves.
-const MAX_BODY: usize = 48;
-
-/// Expressions of scalars up to this size are computed by everyone who needs them.
-const MAX_SCALAR_BODY: usize = 8;
 
 /// For each value whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
@@ -139,16 +134,16 @@ impl<'a> Fuser<'a> {
         let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
         let free = stmt.args.is_empty()
             || self.func.flops(stmt) == 0
-            || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= MAX_SCALAR_BODY;
+            || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= SHORT_SCALARS;
         let alone = matches!(sites, Sites::One { root, .. } if !repeats && self.stmts[root].1 == block);
-        if !free && !alone || roots.iter().any(|&root| self.bodies[root] >= MAX_BODY) {
+        if !free && !alone || roots.iter().any(|&root| self.bodies[root] >= LONG_NEST) {
             return;
         }
         self.fused[value.0 as usize] = true;
         // What this one is computed from is computed as often.
         self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
         roots.iter().for_each(|&root| self.bodies[root] += 1);
-        debug_assert!(roots.iter().all(|&root| self.bodies[root] <= MAX_BODY), "a loop nest is too long");
+        debug_assert!(roots.iter().all(|&root| self.bodies[root] <= LONG_NEST), "a loop nest is too long");
         debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
     }
 

@@ -2,6 +2,7 @@
 
 use spmdc_abi::{CollectiveKind, Program};
 use spmdc_grammar::span::Span;
+use spmdc_ir::cost::reported_trips;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::ops::Op;
@@ -18,7 +19,7 @@ pub struct Plan {
     pub peak_bytes_per_device: u64,
     /// Of the whole process.
     pub process_bytes: u64,
-    /// Loops with an unknown number of trips count once.
+    /// Loops with unknown bounds count as in [`reported_trips`].
     pub flops_per_device: u64,
     /// In program order.
     pub collectives: Vec<Collective>,
@@ -169,7 +170,7 @@ pub fn flops_per_device(module: &Module) -> u64 {
         let values = || stmt.args.iter().chain(&stmt.results);
         let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
         let own = module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64);
-        sum = sum.saturating_add(own.saturating_mul(trips.unwrap_or(1)));
+        sum = sum.saturating_add(own.saturating_mul(reported_trips(trips)));
     });
     sum
 }

@@ -13,10 +13,10 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
+use spmdc_ir::cost::{collective, reported_trips};
 use spmdc_ir::layout::types::{ArrayType, Type};
 use spmdc_ir::ops::called;
 use spmdc_ir::program::{Module, Stage, Value};
-use spmdc_ir::reshard::STEP;
 use spmdc_passes::propagate::ANNOTATION;
 use std::collections::BTreeMap;
 
@@ -240,22 +240,22 @@ impl Traffic {
         Traffic { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
     }
 
-    /// What runs an unknown number of times counts once: good enough to compare programs of the same loops.
+    /// Over all trips, as they are reported: the figures that are compared are those that are shown.
     fn sum(&self, of: impl Fn(&Collective) -> u64) -> u64 {
-        self.collectives.iter().map(|collective| of(collective) * collective.trips.unwrap_or(1)).sum()
+        self.collectives.iter().map(|each| of(each) * reported_trips(each.trips)).sum()
     }
 
     fn bytes(&self) -> u64 {
-        self.sum(|collective| collective.received)
+        self.sum(|each| each.received)
     }
 
     fn meetings(&self) -> u64 {
         self.sum(|_| 1)
     }
 
-    /// Bytes, and what meeting costs in bytes.
+    /// Bytes, and the price of each collective.
     fn cost(&self) -> u64 {
-        self.bytes() + STEP * self.meetings()
+        self.sum(|each| collective(each.received))
     }
 
     /// Bytes of the operands of collectives like this one.

@@ -16,30 +16,24 @@ pub mod flow;
 mod search;
 pub mod step;
 
+use crate::cost;
 use crate::layout::blocks::exchange_axes;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::reshard::step::{Reshard, Step};
-pub use search::STEP;
 use search::Search;
 use spmdc_abi::CollectiveKind;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// What an exchange costs in which a device receives so many bytes, in bytes: these, and [`STEP`] for the meeting. Devices meet for empty
-/// arrays, too.
-pub fn exchange(bytes: f64) -> f64 {
-    bytes + STEP as f64
-}
-
 /// How a value comes into another layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// None if the layouts are the same.
     pub steps: Vec<Reshard>,
-    /// Bytes that the device receives which receives most, and a little for each step.
+    /// Bytes that the device receives which receives most, and the price of each collective.
     pub cost: f64,
     /// Steps that were priced to find it.
     pub priced: usize,
@@ -186,7 +180,7 @@ impl Traffic {
     pub fn usual(kind: CollectiveKind, group_size: usize, operand: &Type, mesh: &Mesh) -> Traffic {
         let (bytes, n) = (operand.block_bytes(mesh) as u64, group_size as u64);
         let received = match kind {
-            CollectiveKind::AllReduce => (2 * (n - 1) * bytes).div_ceil(n),
+            CollectiveKind::AllReduce => cost::all_reduce(n, bytes),
             CollectiveKind::AllGather => (n - 1) * bytes,
             CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ((n - 1) * bytes).div_ceil(n),
             CollectiveKind::CollectivePermute | CollectiveKind::Transfer => bytes,
@@ -204,10 +198,13 @@ pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Tra
     let (worst, all) = (moved.worst * size, moved.total.saturating_mul(size));
     let (received, total) = match kind {
         CollectiveKind::AllReduce => {
-            let received = (2 * (n - 1) * block).div_ceil(n);
+            let received = cost::all_reduce(n, block);
             (received, received * devices)
         }
-        CollectiveKind::ReduceScatter => ((n - 1) * block + worst, (n - 1) * block * devices + all),
+        CollectiveKind::ReduceScatter => {
+            let others = cost::reduce_scatter(n, block);
+            (others + worst, others * devices + all)
+        }
         CollectiveKind::CollectivePermute
         | CollectiveKind::AllGather
         | CollectiveKind::AllToAll

@@ -22,6 +22,7 @@
 //! many all the same: then the search ends after [`MAX_PRICED`] steps with the cheapest way that it has found.
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
+use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet};
@@ -29,10 +30,6 @@ use crate::reshard::step::{Reshard, Step};
 use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// What meeting once more costs, in bytes that a device could receive meanwhile: little, for the bytes to decide. Every choice counts it:
-/// between ways of resharding, between layouts of an op, and between ways to lay out the whole program.
-pub const STEP: u64 = 16;
 
 /// Of more layouts that a goal could be split into, only the first are looked at.
 const MAX_SPLITS: usize = 256;
@@ -43,11 +40,11 @@ pub const MAX_PRICED: usize = 1024;
 /// Compared from the first field to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Received by the device that receives most, and [`STEP`] for each collective.
+    /// Received by the device that receives most, and the price of each collective ([`cost::collective`]).
     pub bytes: u64,
     /// Received by all devices.
     pub total: u64,
-    /// For each statement 2, and 1 more for an `all_to_all`: of two ways that are as cheap, the one that is simpler to follow.
+    /// [`EFFORT_OF_STEP`] for each statement, and more for an `all_to_all`: of two ways that are as cheap, the one that is simpler to follow.
     pub effort: u32,
 }
 
@@ -223,12 +220,12 @@ impl<'a> Search<'a> {
 
     fn price(&self, worst: u64, total: u64) -> Cost {
         let size = self.array.dtype.size() as u64;
-        Cost { bytes: worst * size + STEP, total: total.saturating_mul(size), effort: 2 }
+        Cost { bytes: cost::collective(worst * size), total: total.saturating_mul(size), effort: EFFORT_OF_STEP }
     }
 
     fn all_reduce(&self, axes: AxisSet, to: &State) -> Cost {
         let n = self.mesh.size_of_set(axes) as u64;
-        let worst = (2 * (n - 1) * self.block(&to.dims)).div_ceil(n);
+        let worst = cost::all_reduce(n, self.block(&to.dims));
         self.price(worst, worst * self.mesh.device_count() as u64)
     }
 
@@ -239,7 +236,7 @@ impl<'a> Search<'a> {
         if left.is_empty() {
             if state.dims == goal.dims {
                 // Partial values are made last: they forbid their axes elsewhere.
-                found.push((goal.clone(), Step::Slice, Cost { effort: 2, ..Cost::default() }));
+                found.push((goal.clone(), Step::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
                 return found;
             }
             for dims in self.goals(state.axes(), goal).iter().cloned() {
@@ -275,7 +272,7 @@ impl<'a> Search<'a> {
                 let next = State { dims, unreduced };
                 if axes.is_subset_of(next.axes()) && held(&next) && self.parts(&next) >= self.parts(state) * n {
                     let flow = self.flow(&state.dims, &next.dims);
-                    let others = (n - 1) * self.block(&next.dims);
+                    let others = cost::reduce_scatter(n, self.block(&next.dims));
                     let total = others * self.mesh.device_count() as u64 + flow.total;
                     let cost = self.price(others + flow.worst, total);
                     found.push((next, Step::Collective(CollectiveKind::ReduceScatter), cost));
@@ -299,7 +296,7 @@ impl<'a> Search<'a> {
     fn exchange(&mut self, from: &State, to: &State) -> Option<(Step, Cost)> {
         let flow = self.flow(&from.dims, &to.dims);
         if is_free(&self.array.shape, &from.dims, &to.dims, flow, self.mesh) {
-            return Some((Step::Slice, Cost { effort: 2, ..Cost::default() }));
+            return Some((Step::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
         }
         let pattern = pattern(&from.dims, &to.dims, self.mesh);
         let split = to.axes();
@@ -313,7 +310,9 @@ impl<'a> Search<'a> {
             return None;
         };
         let mut cost = self.price(flow.worst, flow.total);
-        cost.effort += u32::from(kind == CollectiveKind::AllToAll);
+        if kind == CollectiveKind::AllToAll {
+            cost.effort += EFFORT_OF_ALL_TO_ALL;
+        }
         Some((Step::Collective(kind), cost))
     }
 

@@ -3,8 +3,9 @@
 //! To price a way is to search how each operand and result gets where it is wanted. What each device lacks is a lower bound that takes no
 //! search, so ways are priced in the order of their bounds, and those that cannot win are not priced at all.
 
-use super::{BYTES_PER_OPERATION, Inserter};
+use super::Inserter;
 use spmdc_abi::ReduceOp;
+use spmdc_ir::cost::{exchange, operations};
 use spmdc_ir::layout::blocks::received;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
@@ -12,7 +13,6 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet};
 use spmdc_ir::program::Stmt;
 use spmdc_ir::program::local::{Frames, frames_of, natural, needed};
-use spmdc_ir::reshard::exchange;
 use std::collections::BTreeMap;
 
 /// What assignments cost, each tensor priced once for each layout.
@@ -149,7 +149,7 @@ impl<'a> Costs<'a> {
 
     fn way(&mut self, assignment: Assignment) -> Way {
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
-        let work = self.operations as f64 / blocks as f64 * BYTES_PER_OPERATION * self.trips;
+        let work = operations(self.operations, blocks) * self.trips;
         let frames = frames_of(&self.inserter.func, self.projection, self.stmt, &assignment);
         let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &frames)).collect();
         let mut way = Way { assignment, work, moves, bound: 0.0 };
@@ -204,10 +204,10 @@ impl<'a> Costs<'a> {
         let array = &func.ty(value).array;
         *self.known.entry(key).or_insert_with(|| {
             let (bound, cost) = match from.has_frames() || to.has_frames() {
-                true => match received(&array.shape, &from, &to, mesh) {
-                    0.0 => (0.0, Some(0.0)),
-                    elements => (0.0, Some(exchange(elements * array.dtype.size() as f64))),
-                },
+                true => {
+                    let elements = received(&array.shape, &from, &to, mesh);
+                    (0.0, Some(exchange(elements > 0.0, elements * array.dtype.size() as f64)))
+                }
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };
             self.moves.push(Move { array, from, to, bound, cost });

@@ -33,8 +33,9 @@
 //! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
 //! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
 
-use super::{BYTES_PER_OPERATION, Frame, Inserter, MANY_TRIPS};
+use super::{Frame, Inserter};
 use spmdc_abi::ReduceOp;
+use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
@@ -180,8 +181,8 @@ struct Sums<'a, 'b> {
 /// A loop's first operand that it carries, how often it is taken to run, and the first parameter of its body that it carries.
 fn loop_of(stmt: &Stmt) -> Option<(usize, f64, usize)> {
     match &stmt.op {
-        Op::For(op) => Some((op.bounds(), op.trips().map_or(MANY_TRIPS, |trips| trips as f64), 1)),
-        Op::While(_) => Some((0, MANY_TRIPS, 0)),
+        Op::For(op) => Some((op.bounds(), cost::trips(op.trips()) as f64, 1)),
+        Op::While(_) => Some((0, cost::trips(None) as f64, 0)),
         _ => None,
     }
 }
@@ -502,7 +503,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     /// What computing takes on a device, as bytes.
     fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
         let blocks = self.inserter.mesh.size_of_set(result.used_axes());
-        self.inserter.func.flops(stmt) as f64 / blocks as f64 * BYTES_PER_OPERATION
+        cost::operations(self.inserter.func.flops(stmt), blocks)
     }
 }
 

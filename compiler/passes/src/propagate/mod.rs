@@ -23,6 +23,7 @@ pub use provenance::{Link, Provenance};
 use crate::contract;
 use refine::Cuts;
 use spmdc_grammar::span::Span;
+use spmdc_ir::cost::SMALL_IN_LOOP;
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::layout::projection::Projection;
@@ -33,9 +34,6 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
-
-/// In bytes of the whole array: values in loops that are no larger may stay whole ([`Choices::small_whole`]).
-const SMALL: usize = 4096;
 
 /// What came of propagation.
 pub struct Propagated {
@@ -163,7 +161,7 @@ impl Graph {
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
         let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
-        let is_small = self.loops > Some(0) && bytes <= SMALL && ty.rank() > 0;
+        let is_small = self.loops > Some(0) && bytes <= SMALL_IN_LOOP && ty.rank() > 0;
         let stays_whole = is_small && self.chosen.small_whole;
         let allowed = if stays_whole { AxisSet::EMPTY } else { auto.minus(ty.sharding.unreduced) };
         self.small.extend(is_small.then_some(self.slots.len()));

@@ -24,7 +24,6 @@
 //! # Panels
 //! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
 
-mod cost;
 mod lifetimes;
 mod panels;
 mod replay;
@@ -33,6 +32,7 @@ mod storage;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use crate::order::Schedule;
 use lifetimes::Lifetimes;

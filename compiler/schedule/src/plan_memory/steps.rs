@@ -1,6 +1,5 @@
 //! From tasks over values to the steps of the program, with meetings where devices use each other's memory.
 
-use super::cost;
 use super::storage::Storage;
 use super::sync::{Access, Needed, Pending};
 use crate::order::{Limit, Schedule, Task};
@@ -9,6 +8,7 @@ use spmdc_abi::{
     RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
+use spmdc_ir::cost::of_unit;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
@@ -326,7 +326,7 @@ impl<'a> Emitter<'a> {
                     part: cutout.as_ref().map(|cutout| RangePart { first: cutout.first.clone(), len: range(kernel) }),
                     split,
                     grain: cutout.as_ref().map_or_else(|| grain(kernel, &self.mesh.machine), |cutout| cutout.grain),
-                    cost: cost::of_unit(kernel) as f32,
+                    cost: of_unit(kernel) as f32,
                     site,
                     divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
                 };

@@ -1,7 +1,7 @@
 //! Buffers: which values lie in one place one after the other, in which arena, and at which offset.
 
-use super::cost;
 use super::lifetimes::{Lifetimes, Span, common, find, join, meet};
+use super::time::of_work;
 use crate::order::Schedule;
 use spmdc_abi::{Arena, Place};
 use spmdc_ir::layout::mesh::Mesh;
@@ -96,7 +96,7 @@ impl<'a> Merger<'a> {
         }
         let mut divided = vec![false; buffers.len()];
         for work in lifetimes.work.iter().flatten() {
-            let slow = cost::of_work(work, mesh) > mesh.machine.private_nanos as f64;
+            let slow = of_work(work, mesh) > mesh.machine.private_nanos as f64;
             work.writes().iter().for_each(|value| divided[lifetimes.class_of[value.0 as usize]] |= slow);
         }
         for (buffer, divided) in buffers.iter_mut().zip(divided) {

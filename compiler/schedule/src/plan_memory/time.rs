@@ -1,0 +1,45 @@
+//! How long work takes a device, by the cost model: enough to tell what is worth being divided.
+
+use spmdc_abi::Scalar;
+use spmdc_ir::cost::{ASSUMED_EXTENT, of_kernel, of_product};
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::lower::work::{Product, Work};
+
+/// Nanoseconds for all of it.
+pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
+    match work {
+        Work::Kernel { kernel, .. } => of_kernel(kernel),
+        Work::Product { product, .. } => of_product(multiply_adds(product, mesh)),
+        Work::Alias { .. }
+        | Work::Copy { .. }
+        | Work::Constant { .. }
+        | Work::Exchange { .. }
+        | Work::Reduce { .. }
+        | Work::Permute { .. }
+        | Work::Fetch { .. }
+        | Work::CheckIndex { .. }
+        | Work::Print { .. } => 0.0,
+    }
+}
+
+fn multiply_adds(product: &Product, mesh: &Mesh) -> f64 {
+    let dims = [&product.m, &product.n, &product.k].into_iter().chain(&product.loops).chain(&product.contracted);
+    dims.map(|dim| length(&dim.extent, mesh)).product()
+}
+
+/// The extent of a dimension on a device.
+fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
+    match extent {
+        Scalar::Const(extent) => *extent as f64,
+        Scalar::BlockLen(dim) => {
+            dim.size.div_ceil(dim.axes.iter().map(|&axis| mesh.axes[axis as usize].size).product()) as f64
+        }
+        Scalar::BlockStart(_)
+        | Scalar::Coordinate(_)
+        | Scalar::Table { .. }
+        | Scalar::Add(..)
+        | Scalar::Mul(..)
+        | Scalar::Min(..)
+        | Scalar::Max(..) => ASSUMED_EXTENT,
+    }
+}
