@@ -2,3 +2,4 @@
 
 pub mod pipeline;
 pub mod report;
+pub mod totals;

@@ -4,7 +4,7 @@
 //! and always what was read as a dump. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
 //! program at its stage: compiling it begins behind that.
 
-use crate::report::plan::{collectives, flops_per_device};
+use crate::totals::{collectives, cost};
 use spmdc_abi::{Program, Site};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
@@ -12,7 +12,6 @@ use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_ir::cost::{collective, operations, trips};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_layouts};
@@ -293,14 +292,6 @@ fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: 
         tried.push(next);
     }
     best.unwrap_or(whole)
-}
-
-/// Bytes that a device receives in a partitioned program, and its operations as bytes. What runs an unknown number of times is taken
-/// to run often.
-fn cost(partitioned: &Module) -> f64 {
-    let moved = collectives(partitioned).into_iter();
-    let moved: f64 = moved.map(|step| collective(step.received) as f64 * trips(step.trips) as f64).sum();
-    moved + operations(flops_per_device(partitioned), 1)
 }
 
 /// Where a span is, for the runtime.

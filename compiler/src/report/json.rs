@@ -1,7 +1,8 @@
 //! The JSON form of a dump, as the language's reference describes it.
 
 use super::named::named_values;
-use super::plan::{collectives, flops_per_device, peak_bytes_per_device};
+use super::plan::peak_bytes_per_device;
+use crate::totals::{collectives, flops_per_device};
 use serde::Serialize;
 use spmdc_abi::Program;
 use spmdc_grammar::span::Span;

@@ -2,7 +2,7 @@
 //!
 //! Every lint is off unless it is asked for; then it warns or fails the build. A denied collective or an exceeded budget fails it.
 
-use super::plan::{Collective, collectives};
+use crate::totals::{Collective, collectives};
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};

@@ -1,14 +1,10 @@
 //! What a program will cost, before it runs: memory, operations and communication of one device.
 
-use spmdc_abi::{CollectiveKind, Program};
-use spmdc_grammar::span::Span;
-use spmdc_ir::cost::reported_trips;
+pub use crate::totals::{Collective, collectives, flops_per_device};
+use spmdc_abi::Program;
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{AxisSet, DType};
-use spmdc_ir::ops::Op;
-use spmdc_ir::program::origin::ASKED;
-use spmdc_ir::program::{Block, Func, Module, Stmt};
-use spmdc_ir::reshard::Traffic;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::program::Module;
 
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +15,7 @@ pub struct Plan {
     pub peak_bytes_per_device: u64,
     /// Of the whole process.
     pub process_bytes: u64,
-    /// Loops with unknown bounds count as in [`reported_trips`].
+    /// Loops with unknown bounds count as in [`reported_trips`](spmdc_ir::cost::reported_trips).
     pub flops_per_device: u64,
     /// In program order.
     pub collectives: Vec<Collective>,
@@ -52,37 +48,6 @@ impl Holding {
             (blocks, 0 | 1) => format!("{blocks} blocks"),
             (blocks, copies) => format!("{blocks} blocks, {copies} copies each"),
         }
-    }
-}
-
-/// A statement in which devices exchange data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Collective {
-    pub kind: CollectiveKind,
-    pub axes: Vec<String>,
-    pub group_size: usize,
-    pub dtype: DType,
-    /// Of one device's operand, the largest.
-    pub local_shape: Vec<usize>,
-    pub bytes: u64,
-    /// Bytes that reach the device that receives most.
-    pub received: u64,
-    /// Bytes that reach all devices.
-    pub received_by_all: u64,
-    /// How often it happens; None if that is not known before.
-    pub trips: Option<u64>,
-    pub span: Span,
-    pub reason: String,
-    /// The program asks for it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
-    pub asked: bool,
-    /// Every device has the whole array afterwards.
-    pub gathers_all: bool,
-}
-
-impl Collective {
-    /// Bytes of one device's operands over the whole run.
-    pub fn total_bytes(&self) -> Option<u64> {
-        self.trips.map(|trips| trips.saturating_mul(self.bytes))
     }
 }
 
@@ -126,64 +91,4 @@ fn blocks(ty: &str, mesh: &Mesh) -> usize {
 /// What one device sees of all arenas.
 pub fn peak_bytes_per_device(program: &Program) -> u64 {
     program.arenas.iter().map(|arena| arena.bytes).sum()
-}
-
-/// All collectives, in program order.
-pub fn collectives(module: &Module) -> Vec<Collective> {
-    let mut found = Vec::new();
-    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
-        found.extend(collective(&module.func, &module.mesh, stmt, trips));
-    });
-    found
-}
-
-/// What devices exchange in a statement, if several take part.
-fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Option<Collective> {
-    let (kind, group) = func.collective(stmt, mesh).filter(|&(_, group)| mesh.size_of_set(group) > 1)?;
-    let operand = func.ty(*stmt.args.first()?);
-    let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
-    let group_size = mesh.size_of_set(group);
-    let traffic = stmt.op.rules().traffic(&func.types(&stmt.args), &func.types(&stmt.results), mesh);
-    let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
-    Some(Collective {
-        kind,
-        axes: mesh.names(&axes).into_iter().map(str::to_string).collect(),
-        group_size,
-        dtype: operand.dtype(),
-        bytes: traffic.operand.iter().product::<usize>() as u64 * operand.dtype().size() as u64,
-        local_shape: traffic.operand,
-        received: traffic.received,
-        received_by_all: traffic.total,
-        trips,
-        span: stmt.origin.span,
-        reason: stmt.origin.reason.clone(),
-        asked: stmt.op.rules().group().is_some() || stmt.origin.reason == ASKED,
-        gathers_all: kind == CollectiveKind::AllGather
-            && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),
-    })
-}
-
-/// Operations of one device.
-pub fn flops_per_device(module: &Module) -> u64 {
-    let mut sum = 0u64;
-    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
-        let values = || stmt.args.iter().chain(&stmt.results);
-        let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
-        let own = module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64);
-        sum = sum.saturating_add(own.saturating_mul(reported_trips(trips)));
-    });
-    sum
-}
-
-/// Every statement, with how often it runs.
-fn each_stmt(block: &Block, trips: Option<u64>, visit: &mut dyn FnMut(&Stmt, Option<u64>)) {
-    for stmt in &block.stmts {
-        visit(stmt, trips);
-        let inside = match &stmt.op {
-            Op::For(op) => trips.zip(op.trips()).map(|(outer, inner)| outer.saturating_mul(inner)),
-            Op::While(_) => None,
-            _ => trips,
-        };
-        stmt.blocks.iter().for_each(|inner| each_stmt(inner, inside, visit));
-    }
 }

@@ -5,8 +5,8 @@
 //! if that is less by one percent or more. Each change is compiled once for all collectives of a line, and there is a bound on how many
 //! are compiled.
 
-use super::plan::{Collective, collectives, flops_per_device};
 use crate::pipeline::{Compilation, Options, compile};
+use crate::totals::{Collective, collectives, flops_per_device};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{
     Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
