@@ -2,7 +2,7 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::{collective as of_collective, operations, reported_trips, trips};
+use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_trips};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::ops::Op;
@@ -26,6 +26,8 @@ pub struct Collective {
     pub received_by_all: u64,
     /// How often it happens; None if that is not known before.
     pub trips: Option<u64>,
+    /// How often it is taken to happen where that is not known.
+    pub assumed_trips: u64,
     pub span: Span,
     pub reason: String,
     /// The program asks for it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
@@ -44,14 +46,14 @@ impl Collective {
 /// All collectives, in program order.
 pub fn collectives(module: &Module) -> Vec<Collective> {
     let mut found = Vec::new();
-    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
+    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
         found.extend(collective(&module.func, &module.mesh, stmt, trips));
     });
     found
 }
 
 /// What devices exchange in a statement, if several take part.
-fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Option<Collective> {
+fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
     let (kind, group) = func.collective(stmt, mesh).filter(|&(_, group)| mesh.size_of_set(group) > 1)?;
     let operand = func.ty(*stmt.args.first()?);
     let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
@@ -67,7 +69,8 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
         local_shape: traffic.operand,
         received: traffic.received,
         received_by_all: traffic.total,
-        trips,
+        trips: trips.known,
+        assumed_trips: trips.assumed,
         span: stmt.origin.span,
         reason: stmt.origin.reason.clone(),
         asked: stmt.op.rules().group().is_some() || stmt.origin.reason == ASKED,
@@ -76,14 +79,18 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Option<u64>) -> Opti
     })
 }
 
-/// Operations of one device.
+/// Operations of one device, as they are reported.
 pub fn flops_per_device(module: &Module) -> u64 {
+    flops(module, |trips| reported_trips(trips.known))
+}
+
+fn flops(module: &Module, often: impl Fn(Trips) -> u64) -> u64 {
     let mut sum = 0u64;
-    each_stmt(&module.func.body, Some(1), &mut |stmt, trips| {
+    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
         let values = || stmt.args.iter().chain(&stmt.results);
         let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
         let own = module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64);
-        sum = sum.saturating_add(own.saturating_mul(reported_trips(trips)));
+        sum = sum.saturating_add(own.saturating_mul(often(trips)));
     });
     sum
 }
@@ -92,17 +99,17 @@ pub fn flops_per_device(module: &Module) -> u64 {
 /// operations of a device.
 pub fn cost(partitioned: &Module) -> f64 {
     let moved = collectives(partitioned).into_iter();
-    let moved: f64 = moved.map(|each| of_collective(each.received) as f64 * trips(each.trips) as f64).sum();
-    moved + operations(flops_per_device(partitioned), 1)
+    let moved: f64 = moved.map(|each| of_collective(each.received) as f64 * each.assumed_trips as f64).sum();
+    moved + operations(flops(partitioned, |trips| trips.assumed), 1)
 }
 
 /// Every statement, with how often it runs.
-fn each_stmt(block: &Block, trips: Option<u64>, visit: &mut dyn FnMut(&Stmt, Option<u64>)) {
+fn each_stmt(block: &Block, trips: Trips, visit: &mut dyn FnMut(&Stmt, Trips)) {
     for stmt in &block.stmts {
         visit(stmt, trips);
         let inside = match &stmt.op {
-            Op::For(op) => trips.zip(op.trips()).map(|(outer, inner)| outer.saturating_mul(inner)),
-            Op::While(_) => None,
+            Op::For(op) => trips.within(op.trips()),
+            Op::While(_) => trips.within(None),
             _ => trips,
         };
         stmt.blocks.iter().for_each(|inner| each_stmt(inner, inside, visit));

@@ -11,6 +11,7 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Block, Expr, Pattern};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_ir::cost;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::Op;
@@ -296,12 +297,11 @@ impl Checker<'_> {
         leaf.layout = None;
         let part = Part { variable: Some(&leaf.variable), path: &leaf.path };
         let trips = match &state.kind {
-            Kind::For { range: Some((start, end)), .. } => (end - start).max(0) as f64,
-            // More than one.
-            Kind::For { range: None, .. } | Kind::While { .. } => 2.0,
+            Kind::For { range, .. } => cost::repeated_trips(range.map(|(start, end)| (end - start).max(0) as u64)),
+            Kind::While { .. } => cost::repeated_trips(None),
         };
         let back = self.at_end(state.body, part, &self.written(&layouts[0]));
-        let mut ways = vec![self.way(back, "at the end of the body", after, &layouts[0], Some(trips))];
+        let mut ways = vec![self.way(back, "at the end of the body", after, &layouts[0], Some(trips as f64))];
         if is_kept {
             let there = self.in_front(part, &self.written(&layouts[1]));
             ways.push(self.way(there, "in front of the loop", before, &layouts[1], None));

@@ -37,6 +37,11 @@ pub const ASSUMED_TRIPS: u64 = 16;
 /// taken for a fact. `why` compares edits by the figures that it shows.
 const REPORTED_TRIPS: u64 = 1;
 
+/// Trip count of loops with unknown bounds where the ways out of an error are put in order: the fewest with which anything is repeated. It
+/// differs from [`ASSUMED_TRIPS`] because users read that order beside the bytes of one trip: with more trips, a way that moves several times
+/// as many bytes in front of the loop would stand first on the strength of a guess.
+const REPEATED_TRIPS: u64 = 2;
+
 /// A statement more in a way from one layout to another, without unit: it decides between ways that receive the same bytes.
 pub const EFFORT_OF_STEP: u32 = 2;
 
@@ -97,9 +102,36 @@ pub fn trips(known: Option<u64>) -> u64 {
     known.unwrap_or(ASSUMED_TRIPS)
 }
 
-/// How often a loop counts in figures that are shown.
+/// How often something counts in figures that are shown.
 pub fn reported_trips(known: Option<u64>) -> u64 {
     known.unwrap_or(REPORTED_TRIPS)
+}
+
+/// How often a loop counts where the ways out of an error are put in order.
+pub fn repeated_trips(known: Option<u64>) -> u64 {
+    known.unwrap_or(REPEATED_TRIPS)
+}
+
+/// How often a statement runs because of the loops around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trips {
+    /// None if one of the loops has unknown bounds.
+    pub known: Option<u64>,
+    /// With [`ASSUMED_TRIPS`] for each of those.
+    pub assumed: u64,
+}
+
+impl Trips {
+    /// Outside of all loops.
+    pub const ONCE: Trips = Trips { known: Some(1), assumed: 1 };
+
+    /// Inside of a loop that runs so often, if that is known.
+    pub fn within(self, known: Option<u64>) -> Trips {
+        Trips {
+            known: self.known.zip(known).map(|(outer, inner)| outer.saturating_mul(inner)),
+            assumed: self.assumed.saturating_mul(trips(known)),
+        }
+    }
 }
 
 /// Bytes that count for operations which are divided among so many devices.
@@ -163,9 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_loops_run_equally_often_for_everyone() {
+    fn loops_with_unknown_bounds_have_an_assumed_trip_count() {
         assert_eq!((trips(None), trips(Some(3)), trips(Some(0))), (16, 3, 0));
         assert_eq!((reported_trips(None), reported_trips(Some(3))), (1, 3));
+        assert_eq!((repeated_trips(None), repeated_trips(Some(3))), (2, 3));
+        let inner = Trips::ONCE.within(Some(3)).within(None);
+        assert_eq!(inner, Trips { known: None, assumed: 48 });
+        assert_eq!(Trips::ONCE.within(Some(3)).within(Some(5)), Trips { known: Some(15), assumed: 15 });
     }
 
     #[test]
