@@ -30,7 +30,7 @@ const BYTES_PER_OPERATION: f64 = 0.05;
 
 /// Assumed trip count of loops with unknown bounds. Estimated: more than a few, so that what can leave a loop does, and few enough
 /// that a loop does not outweigh all that surrounds it.
-pub const ASSUMED_TRIPS: u64 = 16;
+const ASSUMED_TRIPS: u64 = 16;
 
 /// Trip count of loops with unknown bounds in figures that are shown to users, who are told that the count is unknown (`plan` says "at
 /// least"): such a figure is what one trip costs. It differs from [`ASSUMED_TRIPS`] because a made-up factor in a total would be
@@ -100,6 +100,11 @@ pub fn exchange(moves: bool, received: f64) -> f64 {
 /// How often a loop is taken to run: as often as it does, where that is known.
 pub fn trips(known: Option<u64>) -> u64 {
     known.unwrap_or(ASSUMED_TRIPS)
+}
+
+/// The same where layouts inside of the loop are chosen: those of a loop that never runs are chosen as if it ran once.
+pub fn trips_inside(known: Option<u64>) -> f64 {
+    trips(known).max(1) as f64
 }
 
 /// How often something counts in figures that are shown.
@@ -197,6 +202,7 @@ mod tests {
     #[test]
     fn loops_with_unknown_bounds_have_an_assumed_trip_count() {
         assert_eq!((trips(None), trips(Some(3)), trips(Some(0))), (16, 3, 0));
+        assert_eq!((trips_inside(None), trips_inside(Some(0))), (16.0, 1.0));
         assert_eq!((reported_trips(None), reported_trips(Some(3))), (1, 3));
         assert_eq!((repeated_trips(None), repeated_trips(Some(3))), (2, 3));
         let inner = Trips::ONCE.within(Some(3)).within(None);

@@ -18,7 +18,7 @@
 //! put into.
 
 use crate::contract;
-use spmdc_ir::cost::{ASSUMED_TRIPS, exchange};
+use spmdc_ir::cost::{exchange, trips_inside};
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
@@ -34,9 +34,6 @@ const MAX_SUGGESTIONS: usize = 12;
 
 /// Groups take turns this often at most.
 const MAX_ROUNDS: usize = 4;
-
-/// How much more something counts in a loop: frames are the same for any number of trips.
-const LOOP: f64 = ASSUMED_TRIPS as f64;
 
 /// Gives dimensions frames.
 pub fn align_frames(mut module: Module) -> Module {
@@ -163,7 +160,7 @@ impl<'a> Graph<'a> {
                     [init, body.results[i], stmt.results[i]].iter().for_each(|&value| self.join_all(param, value));
                 }
                 stmt.results[carries..].iter().chain(&body.results[carries..]).for_each(|&value| self.fix(value));
-                self.block(body, weight * LOOP);
+                self.block(body, weight * trips_inside(op.trips()));
             }
             Op::While(_) => {
                 let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
@@ -171,8 +168,9 @@ impl<'a> Graph<'a> {
                     let carried = [stmt.args[i], cond.params[i], body.results[i], stmt.results[i]];
                     carried.iter().for_each(|&value| self.join_all(param, value));
                 }
-                self.block(cond, weight * LOOP);
-                self.block(body, weight * LOOP);
+                let weight = weight * trips_inside(None);
+                self.block(cond, weight);
+                self.block(body, weight);
             }
             Op::Branch(_) => {
                 for (i, &result) in stmt.results.iter().enumerate() {

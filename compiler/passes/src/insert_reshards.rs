@@ -275,8 +275,7 @@ impl Inserter<'_> {
         match &stmt.op {
             Op::For(op) => {
                 let bounds = op.bounds();
-                // A loop that never runs is laid out as if it ran once.
-                let trips = cost::trips(op.trips()).max(1) as f64;
+                let trips = cost::trips_inside(op.trips());
                 let carried = "the loop carries this value in another layout";
                 self.whole_scalars(&mut stmt, bounds);
                 let mut body = std::mem::take(&mut stmt.blocks[0]);
@@ -305,7 +304,7 @@ impl Inserter<'_> {
                 self.push(stmt);
             }
             Op::While(_) => {
-                let trips = cost::trips(None) as f64;
+                let trips = cost::trips_inside(None);
                 let carried = "the loop carries this value in another layout";
                 for (i, param) in stmt.blocks[1].params.clone().into_iter().enumerate() {
                     let wanted = self.sharding(param);
