@@ -77,7 +77,10 @@ impl ArchiveBuild<'_> {
              \n\
              [profile.release]\n\
              {}\n\
-             strip = \"debuginfo\"\n",
+             strip = \"debuginfo\"\n\
+             \n\
+             [profile.release.package.spmdc-runtime]\n\
+             codegen-units = 1\n",
             self.runtime.join("abi"),
             self.runtime,
             if self.whole_program { "lto = \"fat\"\ncodegen-units = 1" } else { "lto = false" },
