@@ -65,7 +65,7 @@ impl<'a> Costs<'a> {
         let results = std::iter::repeat_n(made, stmt.results.len());
         let weights = moved.into_iter().map(|depth| inserter.weight(depth)).chain(results).collect();
         let operations = inserter.func.flops(stmt);
-        debug_assert!(trips.is_finite() && trips > 0.0, "`{}` runs {trips} times", stmt.op.rules().name());
+        debug_assert!(trips.is_finite() && trips >= 0.0, "`{}` runs {trips} times", stmt.op.rules().name());
         let (moves, known) = (Vec::new(), BTreeMap::new());
         Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
     }
