@@ -466,20 +466,24 @@ impl Tree {
         }
     }
 
-    /// `(a, b)` where the names count from 0, else `{ w: a, b: b }`.
+    /// `(a, (), b)` where the names are numbers, as what has no leaves has no name; else `{ w: a, b: b }`.
     fn text(&self) -> String {
         match self {
             Tree::Leaf(text) => text.clone(),
             Tree::Node(parts) => {
-                let is_tuple = parts.iter().enumerate().all(|(at, (name, _))| *name == at.to_string());
-                let texts: Vec<String> = parts
-                    .iter()
-                    .map(|(name, part)| if is_tuple { part.text() } else { format!("{name}: {}", part.text()) })
-                    .collect();
-                match (is_tuple, texts.len()) {
-                    (true, 1) => format!("({},)", texts[0]),
-                    (true, _) => format!("({})", texts.join(", ")),
-                    (false, _) => format!("{{ {} }}", texts.join(", ")),
+                let numbers: Option<Vec<usize>> = parts.iter().map(|(name, _)| name.parse().ok()).collect();
+                let Some(numbers) = numbers else {
+                    let fields = parts.iter().map(|(name, part)| format!("{name}: {}", part.text()));
+                    return format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "));
+                };
+                let mut texts = Vec::new();
+                for (at, (_, part)) in numbers.into_iter().zip(parts) {
+                    texts.resize(at.max(texts.len()), "()".to_string());
+                    texts.push(part.text());
+                }
+                match texts.as_slice() {
+                    [text] => format!("({text},)"),
+                    texts => format!("({})", texts.join(", ")),
                 }
             }
         }
