@@ -1,6 +1,6 @@
 //! The operations of the language on bundles: elementwise functions, comparisons, casts, and the way to and from memory.
 //!
-//! Results are those of `ops::number`, bit for bit but for NaNs. What has no vector instruction is done lane by lane.
+//! Results are those of `spmdc_kernel::number`, bit for bit but for NaNs. What has no vector instruction is done lane by lane.
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
@@ -90,7 +90,7 @@ impl Vector<'_, '_> {
         self.select(cond, then, otherwise)
     }
 
-    /// An operation that is defined for the type, by `ops::number`.
+    /// An operation that is defined for the type, by `spmdc_kernel::number`.
     pub fn unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle, math: MathStyle) -> Bundle {
         let y = match dtype {
             DType::Bool => return if op == UnaryOp::Not { self.not_mask(x) } else { x },
@@ -204,7 +204,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// An operation that is defined for the type, by `ops::number`. A divisor of zero gives any result.
+    /// An operation that is defined for the type, by `spmdc_kernel::number`. A divisor of zero gives any result.
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
         let z = match dtype {
             DType::Bool => return self.bool_binary(op, x, y),

@@ -2,7 +2,7 @@
 //!
 //! Operands have one element type: calls and operators convert before (see `promote`). All dimensions pass through: a block
 //! of the result needs only the blocks of the operands at the same place, and nothing is communicated. What each operation
-//! gives for each type, to the bit, is in `number`.
+//! gives for each type, to the bit, is in `spmdc_kernel::number`.
 
 use super::constant::Constant;
 use super::promote::{self, Operand};
