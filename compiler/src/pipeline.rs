@@ -1,7 +1,7 @@
 //! The whole compiler, in order.
 //!
-//! Each stage has a contract, which [`done`] holds a module to before it is handed on: in debug builds what the passes have made,
-//! and always what was read as a dump. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
+//! Each stage has a contract, which [`Watch`] holds a module to after each pass, so that an error names the pass: in debug builds and
+//! under `--verify`. What was read as a dump is held to it always. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
 //! program at its stage: compiling it begins behind that.
 
 use crate::totals::{collectives, cost};
@@ -14,7 +14,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
-use spmdc_ir::verify::{Violation, verify, verify_layouts};
+use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
 use spmdc_kernel::loops::Kernel;
 use spmdc_passes::align_frames::align_frames;
 use spmdc_passes::combine_collectives::combine_collectives;
@@ -35,7 +35,7 @@ use spmdc_passes::simplify::simplify;
 use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
 /// What is to be compiled, and how far.
@@ -78,7 +78,8 @@ impl Compilation {
 
 /// From sources to a schedule and loop nests, or everything that is wrong with the program.
 pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
-    let mut run = Run { options, started: Instant::now(), out: Compilation::default() };
+    let (started, watch) = (Instant::now(), Watch::new(options));
+    let mut run = Run { options, started, watch, out: Compilation::default() };
     let (module, warnings) = check(set, &options.check)?;
     run.out.warnings = warnings;
     if set.file(SourceSet::ROOT).program.stage.is_some() {
@@ -110,14 +111,20 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
 struct Run<'a> {
     options: &'a Options,
     started: Instant,
+    watch: Watch,
     out: Compilation,
+}
+
+/// Notes how long a part took.
+fn time(started: &mut Instant, out: &mut Compilation, what: &'static str) {
+    let now = Instant::now();
+    out.timings.push((what, now - *started));
+    *started = now;
 }
 
 impl Run<'_> {
     fn time(&mut self, what: &'static str) {
-        let now = Instant::now();
-        self.out.timings.push((what, now - self.started));
-        self.started = now;
+        time(&mut self.started, &mut self.out, what);
     }
 
     /// The passes from module to module; None if they were stopped.
@@ -127,9 +134,10 @@ impl Run<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = commute_reshapes(dce(cse(simplify(m))));
+            m = self.watch.tidied(m);
+            m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
-            let Way { propagated, partitioned, .. } = cheapest(m, &self.options.plans);
+            let Way { propagated, partitioned, .. } = cheapest(m, &self.options.plans, &self.watch);
             (m, self.out.provenance) = (propagated.module, propagated.provenance);
             compared = partitioned.into_inner();
             self.time("propagate");
@@ -140,37 +148,98 @@ impl Run<'_> {
             }
             m = match compared {
                 Some((partitioned, _)) => partitioned,
-                None => partitioned(m, &self.options.plans, &mut |what| self.time(what)),
+                None => {
+                    let Run { watch, started, out, .. } = self;
+                    partitioned(m, &self.options.plans, watch, &mut |what| time(started, out, what))
+                }
             };
         }
         if m.stage <= Stage::Partitioned {
             if self.done(&m)? {
                 return Ok(None);
             }
-            m = overlap(combine_collectives(dce(cse(simplify(m)))));
+            m = self.watch.tidied(m);
+            m = self.watch.pass("combine_collectives", combine_collectives(m));
+            m = self.watch.pass("overlap", overlap(m));
             m.stage = Stage::Optimized;
             self.time("optimize");
         }
         if self.done(&m)? { Ok(None) } else { Ok(Some(m)) }
     }
 
-    /// Checks the module against its stage's contract and keeps it; whether to stop here.
+    /// Keeps the module; whether to stop here. An error if a pass broke a contract.
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
-        let verified = if cfg!(debug_assertions) || self.options.verify.is_some() {
-            verify(module)
-        } else {
-            verify_layouts(module)
-        };
-        if let Err(violations) = verified {
-            let error = |violation: Violation| {
-                let stage = module.stage.name();
-                let message = format!("the program at stage `{stage}` breaks its contract: {}", violation.text);
-                Diagnostic::error(Code::E0999, Span::default(), message)
-            };
-            return Err(violations.into_iter().map(error).collect());
+        if let Err(violations) = verify_layouts(module) {
+            self.watch.broke(None, violations);
+        }
+        if let Some(broken) = self.watch.broken.take() {
+            return Err(broken.diagnostics());
         }
         self.out.stages.push(module.clone());
         Ok(self.options.stop_after == Some(module.stage))
+    }
+}
+
+/// Holds what each pass makes to the contract of its stage.
+#[derive(Default)]
+struct Watch {
+    /// Whether it looks; else only [`verify_layouts`] does, once for each stage.
+    is_on: bool,
+    broken: RefCell<Option<Broken>>,
+}
+
+/// A contract that does not hold.
+struct Broken {
+    /// The first pass after which it did not; None if only the layouts of the whole stage were looked at.
+    pass: Option<&'static str>,
+    violations: Vec<Violation>,
+}
+
+impl Watch {
+    fn new(options: &Options) -> Watch {
+        Watch { is_on: cfg!(debug_assertions) || options.verify.is_some(), broken: RefCell::default() }
+    }
+
+    /// The module that a pass has made, at its stage.
+    fn pass(&self, pass: &'static str, module: Module) -> Module {
+        self.check(pass, &module, verify);
+        module
+    }
+
+    /// The module that a pass has made on the way to the next stage.
+    fn pass_between(&self, pass: &'static str, module: Module) -> Module {
+        self.check(pass, &module, verify_between);
+        module
+    }
+
+    fn check(&self, pass: &'static str, module: &Module, verify: fn(&Module) -> Result<(), Vec<Violation>>) {
+        if self.is_on
+            && let Err(violations) = verify(module)
+        {
+            self.broke(Some(pass), violations);
+        }
+    }
+
+    fn broke(&self, pass: Option<&'static str>, violations: Vec<Violation>) {
+        self.broken.borrow_mut().get_or_insert(Broken { pass, violations });
+    }
+
+    /// Without statements that are simpler otherwise, stand twice, or are not needed.
+    fn tidied(&self, m: Module) -> Module {
+        let m = self.pass("simplify", simplify(m));
+        let m = self.pass("cse", cse(m));
+        self.pass("dce", dce(m))
+    }
+}
+
+impl Broken {
+    fn diagnostics(self) -> Vec<Diagnostic> {
+        let error = |violation: Violation| {
+            let pass = self.pass.map_or("some pass".to_string(), |pass| format!("the pass `{pass}`"));
+            let message = format!("{pass} breaks the contract of its stage: {}", violation.text);
+            Diagnostic::error(Code::E0999, violation.span, message)
+        };
+        self.violations.into_iter().map(error).collect()
     }
 }
 
@@ -184,20 +253,24 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
 }
 
 /// From `propagated` to `partitioned`; `after` hears of each part.
-fn partitioned(mut m: Module, plans: &Plans, after: &mut dyn FnMut(&'static str)) -> Module {
-    m = dce(local_winners(m));
+fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMut(&'static str)) -> Module {
+    m = watch.pass("local_winners", local_winners(m));
+    m = watch.pass("dce", dce(m));
     after("local_winners");
-    m = align_frames(m);
+    m = watch.pass("align_frames", align_frames(m));
     after("align_frames");
-    m = insert_reshards(m, plans);
+    m = watch.pass("insert_reshards", insert_reshards(m, plans));
     after("insert_reshards");
-    m = dce(exchange_halos(m));
+    m = watch.pass_between("exchange_halos", exchange_halos(m));
+    m = watch.pass_between("dce", dce(m));
     after("exchange_halos");
-    m = exchange_totals(m);
+    m = watch.pass_between("exchange_totals", exchange_totals(m));
     after("exchange_totals");
-    m = cse(hoist(partition(m, plans)));
+    m = watch.pass("partition", partition(m, plans));
+    m = watch.pass("hoist", hoist(m));
+    m = watch.pass("cse", cse(m));
     after("partition");
-    m = share_halos(m);
+    m = watch.pass("share_halos", share_halos(m));
     after("share_halos");
     m
 }
@@ -209,13 +282,15 @@ const MAX_REFINED: usize = 3;
 struct Way<'a> {
     propagated: Propagated,
     plans: &'a Plans,
+    watch: &'a Watch,
     /// The program at `partitioned`, and what it costs; made where ways are compared.
     partitioned: OnceCell<(Module, f64)>,
 }
 
-impl Way<'_> {
-    fn new(propagated: Propagated, plans: &Plans) -> Way<'_> {
-        Way { propagated, plans, partitioned: OnceCell::new() }
+impl<'a> Way<'a> {
+    fn new(mut propagated: Propagated, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
+        propagated.module = watch.pass("propagate", propagated.module);
+        Way { propagated, plans, watch, partitioned: OnceCell::new() }
     }
 
     fn cost(&self) -> f64 {
@@ -224,7 +299,7 @@ impl Way<'_> {
 
     fn laid_out(&self) -> &(Module, f64) {
         self.partitioned.get_or_init(|| {
-            let module = partitioned(self.propagated.module.clone(), self.plans, &mut |_| {});
+            let module = partitioned(self.propagated.module.clone(), self.plans, self.watch, &mut |_| {});
             let cost = cost(&module);
             (module, cost)
         })
@@ -239,15 +314,15 @@ impl Way<'_> {
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
 /// less stays: first what order gives, then each other choice, with the better ones of those before, then axes in parts, at last small
 /// values of loops whole.
-fn cheapest(m: Module, plans: &Plans) -> Way<'_> {
-    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None), plans);
+fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
+    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None), plans, watch);
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
     let cuts_pass = Choices { cuts_pass: open.cuts_pass, ..Choices::NONE };
     for other in [later_first, cuts_pass].into_iter().filter(|&other| other != Choices::NONE) {
         let other = chosen.and(other);
-        let way = Way::new(propagate(m.clone(), other, None), plans);
+        let way = Way::new(propagate(m.clone(), other, None), plans, watch);
         if way.cost() < best.cost() {
             (best, chosen) = (way, other);
         }
@@ -256,7 +331,8 @@ fn cheapest(m: Module, plans: &Plans) -> Way<'_> {
         best = cheapest_in_parts(&m, best, chosen, cuts);
     }
     if open.small_whole && best.repeats() {
-        let way = Way::new(propagate(m, Choices { small_whole: true, ..chosen }, None), plans);
+        let choices = Choices { small_whole: true, ..chosen };
+        let way = Way::new(propagate(m, choices, None), plans, watch);
         if way.cost() < best.cost() {
             best = way;
         }
@@ -285,7 +361,7 @@ fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: 
         propagated.provenance = propagated.provenance.behind(known);
         // Parts that a later reshape would have to cut again.
         cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
-        let way = Way::new(propagated, whole.plans);
+        let way = Way::new(propagated, whole.plans, whole.watch);
         if way.cost() < best.as_ref().unwrap_or(&whole).cost() {
             best = Some(way);
         }
@@ -392,6 +468,22 @@ mod tests {
         // Nothing is gained where the result is needed as it is.
         let source = "mesh (Y = 4); fn main(x: f32[8@Y, 16]) { reshape(x, (2, 4, 16)) }";
         assert_eq!(result_types(source), ["f32[2,4,16@Y]"]);
+    }
+
+    #[test]
+    fn the_pass_that_breaks_a_contract_is_named() {
+        let module = compiled("mesh (X = 2); fn main(x: f32[8@X]) { sin(x) + 1 }").stages.remove(2);
+        let mut broken = module.clone();
+        let result = broken.func.body.results[0];
+        broken.func.info_mut(result).ty.sharding.dims[0].axes.clear();
+        let watch = Watch::new(&Options { verify: Some(0), ..Options::default() });
+        watch.pass("right", module);
+        let broken = watch.pass("hoist", broken);
+        watch.pass("cse", broken);
+        let messages = watch.broken.take().unwrap().diagnostics();
+        let message =
+            "the pass `hoist` breaks the contract of its stage: `v3: f32[8] = v1 + v2`: v3: f32[8] does not agree";
+        assert!(messages[0].message.starts_with(message), "{messages:?}");
     }
 
     /// How many ways from layout to layout were searched, and how many steps were priced for them.

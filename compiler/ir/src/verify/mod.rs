@@ -11,17 +11,15 @@
 //! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
 //! without saying how it is made.
 
-use crate::layout::margin::Spread;
+mod blocks;
+mod windows;
+
 use crate::layout::mesh::Mesh;
-use crate::layout::projection::{Assignment, Projection};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{AxisSet, Type};
-use crate::layout::window::{Reaches, WindowMap};
 use crate::ops::Op;
 use crate::ops::control::ManualRegion;
-use crate::ops::window::Window;
 use crate::program::local::window_of;
-use crate::program::local::{frames_of, kept_sums, natural, needed};
 use crate::program::{Block, Func, Module, Stage, Stmt, Value};
 use crate::reshard::step::Step;
 use spmdc_grammar::span::Span;
@@ -69,6 +67,15 @@ fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
 
 /// Every violation. A module that the compiler has made has none, or the compiler has a defect; one that was read may say anything.
 pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
+    violations(module, true)
+}
+
+/// As [`verify`], for a module between its stage and the next one: some passes have brought collectives in, others will.
+pub fn verify_between(module: &Module) -> Result<(), Vec<Violation>> {
+    violations(module, false)
+}
+
+fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
     let mut verifier = Verifier {
         func: &module.func,
         mesh: &module.mesh,
@@ -81,17 +88,24 @@ pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
         place: Place::Function,
+        at_stage,
     };
     let func = &module.func;
     if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
         verifier.violation("parameters or results and their values differ in number");
     }
     verifier.block(&func.body);
-    let border = func.body.params.iter().chain(&func.body.results);
-    let partial = border.copied().find(|&value| !func.ty(value).sharding.unreduced.is_empty());
-    if let Some(value) = partial.filter(|_| module.stage >= Stage::Partitioned) {
-        let text = format!("{} enters or leaves the program as partial sums", verifier.display(value));
-        verifier.violation(text);
+    if module.stage >= Stage::Partitioned {
+        for &value in func.body.params.iter().chain(&func.body.results) {
+            let layout = &func.ty(value).sharding;
+            let how = match (layout.unreduced.is_empty(), layout.has_frames()) {
+                (true, false) => continue,
+                (false, _) => "as partial sums",
+                (true, true) => "in blocks of another dimension",
+            };
+            let text = format!("{} enters or leaves the program {how}", verifier.display(value));
+            verifier.violation(text);
+        }
     }
     if verifier.violations.is_empty() { Ok(()) } else { Err(verifier.violations) }
 }
@@ -110,6 +124,8 @@ struct Verifier<'a> {
     conditions: AxisSet,
     violations: Vec<Violation>,
     place: Place<'a>,
+    /// Whether the module is at its stage, not between two.
+    at_stage: bool,
 }
 
 /// What is being looked at.
@@ -382,7 +398,7 @@ impl<'a> Verifier<'a> {
             self.expect(reached, |_| "a condition around it varies over its axes".to_string());
         }
         let of_blocks = speaks_of_blocks(op, stmt.args.len());
-        self.expect(self.stage >= Stage::Partitioned || !of_blocks, |_| {
+        self.expect(self.stage >= Stage::Partitioned || !of_blocks || !self.at_stage, |_| {
             "speaks of blocks that there are not yet".to_string()
         });
         if let Op::Scan(scan) = op
@@ -427,103 +443,12 @@ impl<'a> Verifier<'a> {
         if self.stage >= Stage::Partitioned {
             match window_of(self.func, stmt) {
                 Some(map) => self.window(op, stmt, &map),
-                None => self.local(stmt),
-            }
-        }
-    }
-
-    /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
-    fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
-        let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
-        let sums = kept_sums(self.func, stmt);
-        let alike = from.sharding.unreduced == sums && to.sharding.unreduced == sums;
-        self.expect(alike, |_| "moves partial values".to_string());
-        let Op::Window(window) = op else {
-            let local = map.is_local(&from.sharding, &to.sharding);
-            return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
-        };
-        if !window.margins.is_empty() {
-            return self.beyond(stmt, window);
-        }
-        let reaches = Reaches::new(&map.dims, &from.sharding, &to.sharding, self.mesh);
-        let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
-        self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
-        for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
-            let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
-            let is_its_own = self.halos.get(&halo).is_some_and(
-                |&(maker, at)| matches!(&maker.op, Op::Halo(made) if made.is_for(at, place.0, place.1, &maker.args)),
-            );
-            self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
-            let wanted = reaches.halo_type(dim, from, self.mesh);
-            self.expect(*self.func.ty(halo) == wanted, |it| {
-                format!("{} should be {}", it.display(halo), wanted.display(it.mesh))
-            });
-        }
-    }
-
-    /// Whatever a window reads beyond blocks is in the margins of its operand.
-    fn beyond(&mut self, stmt: &Stmt, window: &Window) {
-        let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
-        let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
-            return self.violation("reads margins of another layout");
-        };
-        let needs = spread.margins();
-        let has_all = needs.len() == window.margins.len()
-            && needs.iter().zip(&window.margins).all(|(need, margin)| margin.covers(need))
-            && window.halos.iter().eq(window.margins.iter().map(|margin| &margin.dim));
-        self.expect(has_all, |_| "lacks what is not in its margins".to_string());
-        for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
-            let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
-                maker.args[0] == stmt.args[0]
-                    && matches!(&maker.op, Op::Margins(made) if made.parts.get(at) == Some(known))
-            });
-            self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
-        }
-    }
-
-    /// The op runs on blocks: operands are split alike along every factor, and the results follow.
-    fn local(&mut self, stmt: &Stmt) {
-        let projection = Projection::new(self.func.factors(stmt));
-        let mut assignment: Assignment = vec![Vec::new(); projection.rule.factors.len()];
-        let mut tensors = Vec::new();
-        let sums = kept_sums(self.func, stmt);
-        for (&arg, dims) in stmt.args.iter().zip(&projection.rule.operands) {
-            let layout = &self.func.ty(arg).sharding;
-            let is_whole = layout.unreduced.is_subset_of(sums);
-            self.expect(is_whole, |it| format!("{} is a partial value", it.display(arg)));
-            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
-            for (factor, axes) in lists.into_iter().enumerate() {
-                if let Some(axes) = axes.filter(|axes| !axes.is_empty()) {
-                    assignment[factor] = axes.to_vec();
+                None => {
+                    if let Some(misfit) = blocks::misfit(self.func, self.mesh, stmt) {
+                        self.violation(misfit);
+                    }
                 }
             }
-            tensors.push(arg);
-        }
-        // A factor that no operand has is split as the result is: each device makes its own part.
-        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
-            let layout = &self.func.ty(result).sharding;
-            let of_operands = |factor: usize| projection.rule.operands.iter().flatten().flatten().any(|&f| f == factor);
-            let lists = projection.factors_of(dims, |dim| &layout.dims[dim].axes, self.mesh);
-            for (factor, axes) in lists.into_iter().enumerate() {
-                if let Some(axes) = axes.filter(|_| !of_operands(factor)) {
-                    assignment[factor] = axes.to_vec();
-                }
-            }
-        }
-        self.expect(projection.is_valid(&assignment, self.mesh), |_| {
-            "cannot run on blocks that are split so".to_string()
-        });
-        let frames = frames_of(self.func, &projection, stmt, &assignment);
-        for (operand, arg) in tensors.into_iter().enumerate() {
-            let ty = self.func.ty(arg);
-            let wanted = needed(&projection, (operand, ty.shape()), &assignment, &frames, self.mesh);
-            let agrees = ty.sharding.dims == wanted.dims;
-            self.expect(agrees, |it| format!("{} does not agree with the other operands", it.display(arg)));
-        }
-        for (&result, dims) in stmt.results.iter().zip(&projection.rule.results) {
-            let wanted = natural(&projection, dims, &assignment, &frames, sums);
-            let agrees = self.func.ty(result).sharding == wanted;
-            self.expect(agrees, |it| format!("{} should lie as {}", it.display(result), wanted.display(it.mesh)));
         }
     }
 }

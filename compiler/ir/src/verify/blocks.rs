@@ -1,0 +1,264 @@
+//! Whether a statement runs on the blocks that its operands and results have.
+//!
+//! Layouts count here for what they mean: which range of each dimension each device holds. An op is local where every device holds the
+//! same range of each factor in all tensors that have the factor, and where what is reduced on several devices is their partial sum.
+//! How the compiler chooses layouts (`layout/projection.rs`, `program/local.rs`) is not asked, so that the two can disagree.
+
+use crate::layout::factors::{Factor, FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{AxisSet, Type};
+use crate::program::partial_sums::commutes_with_sum;
+use crate::program::{Func, Stmt, Value};
+use spmdc_abi::ReduceOp;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Why a statement cannot run on its blocks.
+pub(super) fn misfit(func: &Func, mesh: &Mesh, stmt: &Stmt) -> Option<String> {
+    let rule = func.factors(stmt);
+    let tensors = Tensors { func, mesh, stmt, rule: &rule };
+    let sums = match kept_sums(func, stmt) {
+        Ok(sums) => sums,
+        Err(value) => return Some(format!("{} is a partial value", tensors.display(value))),
+    };
+    let partial = match tensors.partial(sums) {
+        Ok(partial) => partial,
+        Err(misfit) => return Some(misfit),
+    };
+    let mut reduced: BTreeMap<Vec<usize>, Vec<Vec<Range<usize>>>> = BTreeMap::new();
+    for coordinates in tensors.devices(partial) {
+        let held = match tensors.held(&coordinates) {
+            Ok(held) => held,
+            Err(misfit) => return Some(misfit),
+        };
+        let outside = (0..coordinates.len()).filter(|&axis| !partial.contains(axis));
+        let group = outside.map(|axis| coordinates[axis]).collect();
+        reduced.entry(group).or_default().push(tensors.reduced(&held));
+    }
+    tensors.reduced_once(reduced.into_values(), partial)
+}
+
+/// The axes over which operands are partial sums, of which the results are partial sums, too; or an operand that may not be one.
+pub(super) fn kept_sums(func: &Func, stmt: &Stmt) -> Result<AxisSet, Value> {
+    let args = func.types(&stmt.args);
+    let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced).collect();
+    let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
+    let all = sets.iter().fold(AxisSet::EMPTY, |all, &set| all.union(set));
+    let is_sum = |ty: &Type| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum;
+    let lies_so = stmt.results.iter().all(|&result| {
+        let ty = func.ty(result);
+        all.is_subset_of(ty.sharding.unreduced) && is_sum(ty)
+    });
+    let has_result = !stmt.results.is_empty() || shows_layouts(stmt);
+    let holds = has_result && lies_so && args.iter().all(|ty| is_sum(ty)) && commutes_with_sum(&stmt.op, &args, &sets);
+    if holds { Ok(all) } else { Err(stmt.args[first]) }
+}
+
+/// Whether an op that gives nothing looks at layouts alone, never at elements.
+fn shows_layouts(stmt: &Stmt) -> bool {
+    matches!(stmt.op, crate::ops::Op::ShowSharding(_))
+}
+
+/// The operands and results of a statement, and its rule.
+struct Tensors<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    stmt: &'a Stmt,
+    rule: &'a Factors,
+}
+
+/// What a device holds of each factor; None where no tensor says.
+type Held = Vec<Option<Range<usize>>>;
+
+impl Tensors<'_> {
+    fn display(&self, value: Value) -> String {
+        format!("{value}: {}", self.func.ty(value).display(self.mesh))
+    }
+
+    /// Each dimension of each operand, then of each result: the number of the operand, the value, the dimension, its factors.
+    fn dims(&self) -> impl Iterator<Item = (Option<usize>, Value, usize, &[usize])> {
+        let operands = self.rule.operands.iter().zip(&self.stmt.args).enumerate();
+        let operands = operands.map(|(at, (dims, &value))| (Some(at), value, dims));
+        let results = self.rule.results.iter().zip(&self.stmt.results).map(|(dims, &value)| (None, value, dims));
+        let all = operands.chain(results);
+        all.flat_map(|(at, value, dims)| {
+            dims.iter().enumerate().map(move |(dim, factors)| (at, value, dim, factors.as_slice()))
+        })
+    }
+
+    /// The axes, besides `sums`, along which the results are partial.
+    fn partial(&self, sums: AxisSet) -> Result<AxisSet, String> {
+        let layouts = || self.stmt.results.iter().map(|&result| (result, &self.func.ty(result).sharding));
+        let partial = layouts().next().map_or(AxisSet::EMPTY, |(_, layout)| layout.unreduced.minus(sums));
+        match layouts().find(|(_, layout)| layout.unreduced.minus(sums) != partial) {
+            Some((result, _)) => Err(format!("{} is not partial as the other results are", self.display(result))),
+            None => Ok(partial),
+        }
+    }
+
+    /// The coordinates of one device for each way in which blocks, or partial results, differ.
+    fn devices(&self, partial: AxisSet) -> impl Iterator<Item = Vec<usize>> {
+        let split = self.dims().flat_map(|(_, value, dim, _)| &self.func.ty(value).sharding.dims[dim].axes);
+        let axes: AxisSet = split.map(|&axis| usize::from(axis)).collect();
+        let axes: Vec<u8> = axes.union(partial).iter().map(|axis| axis as u8).collect();
+        (0..self.mesh.size_of(&axes)).map(move |position| self.mesh.positions(&axes, position))
+    }
+
+    /// What a device holds of each factor, which is the same in every tensor; else why that is not so.
+    fn held(&self, coordinates: &[usize]) -> Result<Held, String> {
+        let mut held: Held = vec![None; self.rule.factors.len()];
+        let is_part = |operand: Option<usize>, dim| operand.and_then(|at| self.rule.part(at, dim));
+        // Of a dimension of several factors of which a device holds nothing, other tensors say which factor is empty.
+        let mut empty = Vec::new();
+        for (_, value, dim, factors) in self.dims().filter(|&(operand, _, dim, _)| is_part(operand, dim).is_none()) {
+            let block = self.block(value, dim, coordinates);
+            if block.is_empty() && factors.len() > 1 {
+                empty.push((value, dim, factors));
+                continue;
+            }
+            let sizes: Vec<usize> = factors.iter().map(|&factor| self.rule.factors[factor].size).collect();
+            let Some(ranges) = as_box(&block, &sizes) else {
+                return Err(format!("cannot run on the blocks of {}", self.display(value)));
+            };
+            for (&factor, range) in factors.iter().zip(ranges) {
+                let Factor { size, kind } = self.rule.factors[factor];
+                if kind == FactorKind::Whole && range != (0..size) {
+                    return Err(format!("needs dimension {dim} of {} whole", self.display(value)));
+                }
+                if held[factor].as_ref().is_some_and(|known| *known != range) {
+                    return Err(self.disagrees(value, dim, coordinates));
+                }
+                held[factor] = Some(range);
+            }
+        }
+        let holds_some = |factor: &usize| held[*factor].as_ref().is_some_and(|range| !range.is_empty());
+        if let Some((value, dim, _)) = empty.into_iter().find(|(_, _, factors)| factors.iter().all(holds_some)) {
+            return Err(self.disagrees(value, dim, coordinates));
+        }
+        for (operand, value, dim, factors) in self.dims() {
+            let (Some(part), [factor]) = (is_part(operand, dim), factors) else { continue };
+            let Some(whole) = &held[*factor] else { return Err(self.disagrees(value, dim, coordinates)) };
+            let size = self.func.ty(value).shape()[dim];
+            // The first element that does not stand before a place of the factor.
+            let cut = |place: usize| place.saturating_sub(part.start).div_ceil(part.step.max(1)).min(size);
+            if self.block(value, dim, coordinates) != normal(cut(whole.start)..cut(whole.end)) {
+                return Err(self.disagrees(value, dim, coordinates));
+            }
+        }
+        Ok(held)
+    }
+
+    /// What a device holds of a dimension.
+    fn block(&self, value: Value, dim: usize, coordinates: &[usize]) -> Range<usize> {
+        let ty = self.func.ty(value);
+        let layout = &ty.sharding.dims[dim];
+        normal(layout.range(ty.shape()[dim], self.mesh.position(&layout.axes, coordinates), self.mesh))
+    }
+
+    fn disagrees(&self, value: Value, dim: usize, coordinates: &[usize]) -> String {
+        let block = self.block(value, dim, coordinates);
+        let names: Vec<&str> = self.mesh.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let at: Vec<String> = names.iter().zip(coordinates).map(|(name, at)| format!("{name}={at}")).collect();
+        format!(
+            "{} does not agree with the other operands and results: the device at {} has {}..{} of dimension {dim}",
+            self.display(value),
+            at.join(", "),
+            block.start,
+            block.end
+        )
+    }
+
+    /// The factors that no result has: what a device has of them goes into each element of its results.
+    fn inner(&self) -> impl Iterator<Item = usize> {
+        let outer: Vec<usize> = self.rule.results.iter().flatten().flatten().copied().collect();
+        (0..self.rule.factors.len()).filter(move |factor| !self.rule.results.is_empty() && !outer.contains(factor))
+    }
+
+    /// What a device reduces.
+    fn reduced(&self, held: &Held) -> Vec<Range<usize>> {
+        self.inner().map(|factor| held[factor].clone().unwrap_or(0..0)).collect()
+    }
+
+    /// Of the devices that hold partial results of the same elements, each reduces another part of the operands, and together they
+    /// reduce all; the layouts of the results say how these are combined.
+    fn reduced_once(&self, groups: impl Iterator<Item = Vec<Vec<Range<usize>>>>, partial: AxisSet) -> Option<String> {
+        let sizes: Vec<usize> = self.inner().map(|factor| self.rule.factors[factor].size).collect();
+        if sizes.contains(&0) {
+            return None;
+        }
+        let all: usize = sizes.iter().product();
+        let volume = |part: &[Range<usize>]| part.iter().map(Range::len).product::<usize>();
+        let mut splits = vec![false; sizes.len()];
+        for mut parts in groups {
+            parts.retain(|part| volume(part) > 0);
+            let covered: usize = parts.iter().map(|part| volume(part)).sum();
+            // Blocks are equal or have nothing in common.
+            parts.sort_by_key(|part| part.iter().map(|range| range.start).collect::<Vec<_>>());
+            if covered != all || parts.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Some(
+                    "its results are not what the devices that hold parts of them reduce together".to_string(),
+                );
+            }
+            for part in parts {
+                part.iter()
+                    .zip(&sizes)
+                    .zip(&mut splits)
+                    .for_each(|((range, &size), split)| *split |= range.len() < size);
+            }
+        }
+        if partial.is_empty() {
+            return None;
+        }
+        let kinds =
+            self.inner().zip(splits).filter(|(_, split)| *split).map(|(factor, _)| self.rule.factors[factor].kind);
+        let mut layouts = self.stmt.results.iter().map(|&result| (result, &self.func.ty(result).sharding));
+        let kinds: Vec<FactorKind> = kinds.collect();
+        let wrong = layouts.find(|(_, layout)| kinds.iter().any(|kind| *kind != FactorKind::Reduce(layout.combine)));
+        wrong.map(|(result, _)| format!("{} is not combined as the op reduces", self.display(result)))
+    }
+}
+
+/// All empty ranges are one.
+fn normal(range: Range<usize>) -> Range<usize> {
+    if range.is_empty() { 0..0 } else { range }
+}
+
+/// A range of a dimension as a range of each of its factors, major to minor; None if it is no box.
+fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
+    let [_, minor @ ..] = sizes else { return (*block == (0..1)).then(Vec::new) };
+    let row: usize = minor.iter().product();
+    if minor.is_empty() {
+        return Some(vec![block.clone()]);
+    }
+    if block.is_empty() {
+        return None;
+    }
+    if block.start.is_multiple_of(row) && block.end.is_multiple_of(row) {
+        let mut ranges = vec![block.start / row..block.end / row];
+        ranges.extend(minor.iter().map(|&size| 0..size));
+        return Some(ranges);
+    }
+    let first = block.start / row;
+    if (block.end - 1) / row != first {
+        return None;
+    }
+    let mut ranges = vec![first..first + 1];
+    ranges.extend(as_box(&(block.start - first * row..block.end - first * row), minor)?);
+    Some(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_boxes_of_factors_or_none() {
+        assert_eq!(as_box(&(4..8), &[12]), Some(vec![4..8]));
+        assert_eq!(as_box(&(4..8), &[3, 4]), Some(vec![1..2, 0..4]));
+        assert_eq!(as_box(&(4..12), &[3, 4]), Some(vec![1..3, 0..4]));
+        assert_eq!(as_box(&(6..8), &[3, 4]), Some(vec![1..2, 2..4]));
+        assert_eq!(as_box(&(2..8), &[3, 4]), None);
+        assert_eq!(as_box(&(12..18), &[2, 3, 6]), Some(vec![0..1, 2..3, 0..6]));
+        assert_eq!(as_box(&(0..1), &[]), Some(Vec::new()));
+    }
+}

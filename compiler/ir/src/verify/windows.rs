@@ -1,0 +1,211 @@
+//! Whether a window finds all that it reads: in the blocks of its operand, in halos, or in margins.
+//!
+//! What a device lacks is counted here from blocks alone. That halos and margins are the ones which the kernels expect is held, too:
+//! these compute places from the same layouts, so another halo would lead them elsewhere.
+
+use super::{Verifier, blocks};
+use crate::layout::margin::{Margin, Spread};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::Type;
+use crate::layout::window::{DimMap, Reaches, WindowMap};
+use crate::ops::Op;
+use crate::ops::window::Window;
+use crate::program::Stmt;
+use std::ops::Range;
+
+impl Verifier<'_> {
+    /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
+    pub(super) fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
+        let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
+        let alike = blocks::kept_sums(self.func, stmt) == Ok(to.sharding.unreduced);
+        self.expect(alike, |_| "moves partial values".to_string());
+        let Op::Window(window) = op else {
+            let local = is_local(map, from, to, self.mesh);
+            return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
+        };
+        if !window.margins.is_empty() {
+            return self.beyond(stmt, window);
+        }
+        let reaches = Reaches::new(&map.dims, &from.sharding, &to.sharding, self.mesh);
+        let Some(reaches) = reaches else { return self.violation("its halo has no layout") };
+        self.expect(reaches.halos() == window.halos, |_| format!("lacks elements along {:?}", reaches.halos()));
+        for (dim, map) in map.dims.iter().enumerate() {
+            let halo = window.halos.iter().position(|&known| known == dim).and_then(|at| stmt.args.get(at + 1));
+            let halo = halo.map(|&halo| self.func.ty(halo));
+            let has_all = has_halos(map, (from, to, halo), dim, self.mesh);
+            self.expect(has_all, |_| format!("lacks more along dimension {dim} than its halo has"));
+        }
+        for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
+            let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
+            let is_its_own = self.halos.get(&halo).is_some_and(
+                |&(maker, at)| matches!(&maker.op, Op::Halo(made) if made.is_for(at, place.0, place.1, &maker.args)),
+            );
+            self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
+            let wanted = reaches.halo_type(dim, from, self.mesh);
+            self.expect(*self.func.ty(halo) == wanted, |it| {
+                format!("{} should be {}", it.display(halo), wanted.display(it.mesh))
+            });
+        }
+    }
+
+    /// Whatever a window reads beyond blocks is in the margins of its operand.
+    fn beyond(&mut self, stmt: &Stmt, window: &Window) {
+        let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
+        let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
+            return self.violation("reads margins of another layout");
+        };
+        let needs = spread.margins();
+        let has_all = needs.len() == window.margins.len()
+            && needs.iter().zip(&window.margins).all(|(need, margin)| margin.covers(need))
+            && window.halos.iter().eq(window.margins.iter().map(|margin| &margin.dim))
+            && has_margins(window, from, to, self.mesh);
+        self.expect(has_all, |_| "lacks what is not in its margins".to_string());
+        for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
+            let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
+                maker.args[0] == stmt.args[0]
+                    && matches!(&maker.op, Op::Margins(made) if made.parts.get(at) == Some(known))
+            });
+            self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
+        }
+    }
+}
+
+/// Whether every device has what it computes, without halos: a dimension in which elements move is whole on both sides, any other
+/// has the same blocks there.
+fn is_local(map: &WindowMap, from: &Type, to: &Type, mesh: &Mesh) -> bool {
+    map.dims.iter().enumerate().all(|(dim, map)| {
+        let (from, to) = (&from.sharding.dims[dim], &to.sharding.dims[dim]);
+        match map.is_identity() {
+            true => from.has_blocks_of(to, map.size, mesh),
+            false => mesh.size_of(&from.axes) == 1 && mesh.size_of(&to.axes) == 1,
+        }
+    })
+}
+
+/// Whether each device's halo of a dimension has room for what the device lacks there.
+fn has_halos(map: &DimMap, (from, to, halo): (&Type, &Type, Option<&Type>), dim: usize, mesh: &Mesh) -> bool {
+    let axes = from.sharding.used_axes().union(to.sharding.used_axes());
+    let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+    (0..mesh.size_of(&axes)).all(|position| {
+        let at = mesh.positions(&axes, position);
+        let block = |ty: &Type| {
+            let layout = &ty.sharding.dims[dim];
+            layout.range(ty.shape()[dim], mesh.position(&layout.axes, &at), mesh)
+        };
+        let pieces = pieces(map, &block(from), &block(to));
+        let lacking: usize = pieces.iter().filter(|piece| !piece.held).map(|piece| piece.count).sum();
+        lacking <= halo.map_or(0, |halo| block(halo).len())
+    })
+}
+
+/// Whether the margins have what each device reads beyond its block: along the dimension of a margin what it lacks on that side, along
+/// earlier ones what it holds, along later ones all.
+fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
+    let dims = &window.map.dims;
+    let axes: Vec<u8> = from.used_axes().iter().map(|axis| axis as u8).collect();
+    (0..mesh.size_of(&axes)).all(|position| {
+        let at = mesh.positions(&axes, position);
+        let place = |dim: usize| mesh.position(&from.dims[dim].axes, &at);
+        let pieces: Vec<Vec<Piece>> = (0..dims.len())
+            .map(|dim| {
+                let own = from.dims[dim].range(dims[dim].size, place(dim), mesh);
+                let block = to.dims[dim].range(dims[dim].result(), mesh.position(&to.dims[dim].axes, &at), mesh);
+                pieces(&dims[dim], &own, &block)
+            })
+            .collect();
+        let reads_nothing = pieces.iter().any(Vec::is_empty);
+        let has = |margin: &Margin, dim: usize, piece: &Piece| {
+            margin.spans[dim].get(place(dim)).is_some_and(|span| piece.is_in(span, dims[dim].size))
+        };
+        let covers = |margin: &Margin, dim: usize, piece: &Piece| {
+            let earlier =
+                (0..dim).all(|other| pieces[other].iter().all(|piece| !piece.held || has(margin, other, piece)));
+            let later = dim + 1..dims.len();
+            let later = later.into_iter().all(|other| pieces[other].iter().all(|piece| has(margin, other, piece)));
+            margin.dim == dim && has(margin, dim, piece) && later && earlier
+        };
+        // Where some dimension has nothing in its block, all that is read lies in an earlier margin.
+        let is_reached = |dim: usize| pieces[..dim].iter().all(|pieces| pieces.iter().any(|piece| piece.held));
+        reads_nothing
+            || (0..dims.len()).filter(|&dim| is_reached(dim)).all(|dim| {
+                let mut lacking = pieces[dim].iter().filter(|piece| !piece.held);
+                lacking.all(|piece| window.margins.iter().any(|margin| covers(margin, dim, piece)))
+            })
+    })
+}
+
+/// Elements that a device reads along a dimension: all in its block, or all on one side of it.
+#[derive(Debug, PartialEq)]
+struct Piece {
+    /// From the first to the last of their places.
+    places: Range<usize>,
+    count: usize,
+    held: bool,
+}
+
+impl Piece {
+    /// Whether its places lie in a span, counted round the dimension.
+    fn is_in(&self, span: &Range<i64>, size: usize) -> bool {
+        let first = (self.places.start as i64 - span.start).rem_euclid(size.max(1) as i64);
+        first + self.places.len() as i64 <= span.end - span.start
+    }
+}
+
+/// What a device that holds `own` of the operand reads for its block of the result.
+fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for run in map.runs() {
+        let start = (block.start.max(map.before) - map.before).max(run.numbers.start);
+        let end = (block.end.max(map.before) - map.before).min(run.numbers.end);
+        if start >= end {
+            continue;
+        }
+        let place = |number: usize| (run.origin + number as i64 * map.step) as usize;
+        let (first, last) = (place(start).min(place(end - 1)), place(start).max(place(end - 1)));
+        let step = map.step.unsigned_abs() as usize;
+        // The first place of the run that is not before a border.
+        let cut = |border: usize| first + border.saturating_sub(first).div_ceil(step) * step;
+        let borders =
+            [first, cut(own.start).min(last + step), cut(own.end.max(own.start)).min(last + step), last + step];
+        for (side, ends) in borders.windows(2).enumerate() {
+            if ends[0] < ends[1] {
+                let count = (ends[1] - ends[0]) / step;
+                let places = ends[0]..ends[1] - step + 1;
+                pieces.push(Piece { places, count, held: side == 1 });
+            }
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rolls, slices, flips and pads of 13 elements, on blocks of 4.
+    #[test]
+    fn pieces_are_what_places_say() {
+        let identity = DimMap::identity(13);
+        let mut maps: Vec<DimMap> = (0..13).map(|start| DimMap { start, ..identity }).collect();
+        maps.extend((1..5).map(|step| DimMap { start: 1, step, len: 3, ..identity }));
+        maps.extend((0..3).map(|before| DimMap { before, start: 12, step: -1, after: 2, ..identity }));
+        for map in maps {
+            for own in [0..4, 4..8, 12..13, 5..5, 0..13] {
+                for block in [0..4, 3..7, 2..map.result(), 1..1] {
+                    let wanted: Vec<usize> =
+                        block.clone().filter(|&at| at < map.result()).filter_map(|at| map.place(at)).collect();
+                    let found = pieces(&map, &own, &(block.start..block.end.min(map.result()).max(block.start)));
+                    let count = |held| found.iter().filter(|piece| piece.held == held).map(|piece| piece.count).sum();
+                    let inside = wanted.iter().filter(|place| own.contains(place)).count();
+                    assert_eq!(
+                        (inside, wanted.len() - inside),
+                        (count(true), count(false)),
+                        "{map:?} {own:?} {block:?}"
+                    );
+                    assert!(wanted.iter().all(|place| found.iter().any(|piece| piece.places.contains(place))));
+                }
+            }
+        }
+    }
+}
