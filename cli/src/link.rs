@@ -16,23 +16,17 @@ use spmdc_runtime::trap::RunError;
 
 use crate::ar;
 
-/// The runtime with everything it needs: an archive.
-#[cfg(embedded_runtime)]
+/// The runtime with everything it needs: an archive. A release of the command has it inside; a debug build reads it from where it was
+/// built, as embedding it again and again would take longer.
+#[cfg(not(debug_assertions))]
 fn runtime() -> Result<&'static [u8], RunError> {
-    Ok(include_bytes!(env!("SPMDC_RUNTIME_ARCHIVE")))
+    Ok(include_bytes!(spmdc_embed::executable_archive!()))
 }
 
-#[cfg(not(embedded_runtime))]
+#[cfg(debug_assertions)]
 fn runtime() -> Result<Vec<u8>, RunError> {
-    let build = crate::archive::ArchiveBuild {
-        runtime: Path::new(env!("SPMDC_RUNTIME_SOURCE")),
-        folder: Path::new(env!("SPMDC_ARCHIVE_FOLDER")),
-        cargo: &std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string()),
-        target: env!("SPMDC_TARGET"),
-        whole_program: false,
-    };
-    let failed = |error: io::Error| RunError::new("E0704", error.to_string());
-    build.run().and_then(fs::read).map_err(failed)
+    let archive = spmdc_embed::executable_archive!();
+    fs::read(archive).map_err(|error| RunError::new("E0704", format!("cannot read `{archive}`: {error}")))
 }
 
 /// Writes an executable of the program whose object this is.

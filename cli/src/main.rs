@@ -8,8 +8,6 @@
 //! | 3 | an error while running |
 
 mod ar;
-#[cfg(not(embedded_runtime))]
-mod archive;
 mod commands;
 mod header;
 mod link;

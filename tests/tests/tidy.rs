@@ -27,10 +27,11 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("grammar", &[]),
     ("runtime/abi", &[]),
     ("runtime", &["spmdc-abi"]),
+    ("runtime/executable", &["spmdc-abi", "spmdc-runtime"]),
     ("compiler/math", &[]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math"]),
     ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math"]),
@@ -42,6 +43,7 @@ const CRATES: [(&str, &[&str]); 13] = [
         "compiler",
         &["spmdc-abi", "spmdc-check", "spmdc-grammar", "spmdc-ir", "spmdc-kernel", "spmdc-passes", "spmdc-schedule"],
     ),
+    ("cli/embed", &[]),
     (
         "cli",
         &[
@@ -49,6 +51,8 @@ const CRATES: [(&str, &[&str]); 13] = [
             "spmdc-check",
             "spmdc-compiler",
             "spmdc-cranelift",
+            "spmdc-embed",
+            "spmdc-executable",
             "spmdc-grammar",
             "spmdc-ir",
             "spmdc-kernel",
