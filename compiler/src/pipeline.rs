@@ -401,7 +401,7 @@ mod tests {
         let compilation = compiled(source);
         let mut found = Vec::new();
         compilation.stage(Stage::Partitioned).unwrap().func.body.walk(&mut |stmt| {
-            if let Op::Reshard(op) = &stmt.op
+            if let Some(Op::Reshard(op)) = stmt.op()
                 && let Step::Collective(kind) = op.step
             {
                 found.push(kind.name());

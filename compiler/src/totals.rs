@@ -5,9 +5,9 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_trips};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
-use spmdc_ir::ops::Op;
+use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::ASKED;
-use spmdc_ir::program::{Block, Func, Module, Stmt};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
 use spmdc_ir::reshard::Traffic;
 
 /// A statement in which devices exchange data.
@@ -54,11 +54,12 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
 
 /// What devices exchange in a statement, if several take part.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
+    let rules = stmt.op()?.rules();
     let (kind, group) = func.collective(stmt, mesh).filter(|&(_, group)| mesh.size_of_set(group) > 1)?;
     let operand = func.ty(*stmt.args.first()?);
     let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
     let group_size = mesh.size_of_set(group);
-    let traffic = stmt.op.rules().traffic(&func.types(&stmt.args), &func.types(&stmt.results), mesh);
+    let traffic = rules.traffic(&func.types(&stmt.args), &func.types(&stmt.results), mesh);
     let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
     Some(Collective {
         kind,
@@ -73,7 +74,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
         reason: stmt.origin.reason.clone(),
-        asked: stmt.op.rules().group().is_some() || stmt.origin.reason == ASKED,
+        asked: rules.group().is_some() || stmt.origin.reason == ASKED,
         gathers_all: kind == CollectiveKind::AllGather
             && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),
     })
@@ -107,12 +108,12 @@ pub fn cost(partitioned: &Module) -> f64 {
 fn each_stmt(block: &Block, trips: Trips, visit: &mut dyn FnMut(&Stmt, Trips)) {
     for stmt in &block.stmts {
         visit(stmt, trips);
-        let inside = match &stmt.op {
-            Op::For(op) => trips.within(op.trips()),
-            Op::While(_) => trips.within(None),
-            _ => trips,
+        let inside = match &stmt.kind {
+            StmtKind::Control(Control::For(op)) => trips.within(op.trips()),
+            StmtKind::Control(Control::While(_)) => trips.within(None),
+            StmtKind::Control(Control::Branch(_) | Control::Manual(_)) | StmtKind::Op(_) => trips,
         };
-        stmt.blocks.iter().for_each(|inner| each_stmt(inner, inside, visit));
+        stmt.blocks().for_each(|inner| each_stmt(inner, inside, visit));
     }
 }
 

@@ -6,9 +6,9 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_ir::ops::Op;
 use spmdc_ir::print;
 use spmdc_ir::program::Stage;
+use spmdc_ir::program::control::Control;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::text;
 use spmdc_tests::engine;
@@ -33,10 +33,10 @@ fn dump(draw: &mut Draw) -> Option<String> {
 /// Whether a run ends soon, in little memory.
 fn is_small(compilation: &Compilation) -> bool {
     let mut is_short = true;
-    compilation.stages[0].func.body.walk(&mut |stmt| match &stmt.op {
-        Op::While(_) => is_short = false,
-        Op::For(op) => is_short &= op.trips().is_some_and(|trips| trips < 1000),
-        _ => {}
+    compilation.stages[0].func.body.walk(&mut |stmt| match stmt.control() {
+        Some(Control::While(_)) => is_short = false,
+        Some(Control::For(op)) => is_short &= op.trips().is_some_and(|trips| trips < 1000),
+        Some(Control::Branch(_) | Control::Manual(_)) | None => {}
     });
     let bytes = compilation.program.iter().flat_map(|program| &program.arenas).map(|arena| arena.bytes);
     is_short && bytes.sum::<u64>() < 1 << 20

@@ -9,7 +9,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::control::Branch;
+use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
@@ -122,8 +122,9 @@ impl Checker<'_> {
         }
         let has_effect = |block: &IrBlock| !block.stmts.is_empty();
         if !results.is_empty() || self.exact.is_some() || has_effect(&first.block) || has_effect(&second.block) {
-            let blocks = vec![std::mem::take(&mut first.block), std::mem::take(&mut second.block)];
-            let stmt = IrStmt::with_blocks(Branch.into(), vec![flag], results.clone(), blocks, origin);
+            let (then, otherwise) = (std::mem::take(&mut first.block), std::mem::take(&mut second.block));
+            let branch = Control::Branch(Branch { then, otherwise });
+            let stmt = IrStmt::of_control(branch, vec![flag], results.clone(), origin);
             self.build.innermost().stmts.push(stmt);
         }
         let fill = |term: Joined| term.into_term(&results);

@@ -14,11 +14,10 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::cost;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::call::term::whole_number;
-use spmdc_ir::ops::control::{ForLoop, WhileLoop};
 use spmdc_ir::ops::promote;
+use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
@@ -351,15 +350,14 @@ impl Checker<'_> {
         }
         let place = if let Kind::While { cond } = &state.kind { cond.span } else { state.span };
         self.build.conditions.push((state.varies, place));
-        let mut blocks = Vec::new();
-        let varies = match &state.kind {
+        let (cond, varies) = match &state.kind {
             Kind::While { cond } => {
                 let (block, flag) = self.condition_block(cond, state, &types)?;
-                blocks.push(block);
-                self.build.ty(flag).varying
+                (block, self.build.ty(flag).varying)
             }
             Kind::For { bounds, .. } => {
-                bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.build.ty(bound).varying))
+                let varying = bounds.iter().map(|&bound| self.build.ty(bound).varying);
+                (IrBlock::default(), varying.fold(AxisSet::EMPTY, AxisSet::union))
             }
         };
         if !varies.is_subset_of(state.varies) {
@@ -400,9 +398,9 @@ impl Checker<'_> {
         if let Kind::For { collect: true, .. } = &state.kind {
             collected = self.collected(&value, state.body, &mut results);
         }
-        blocks.push(self.close_block(params, results));
+        let body = self.close_block(params, results);
         self.build.conditions.pop();
-        let term = self.emit_loop(state, inits, blocks, &types, collected);
+        let term = self.emit_loop(state, inits, (cond, body), &types, collected);
         for name in trip.failed {
             self.set_variable(&name, Term::Poison);
         }
@@ -507,17 +505,16 @@ impl Checker<'_> {
         &mut self,
         state: &Loop,
         inits: Vec<Value>,
-        blocks: Vec<IrBlock>,
+        (cond, body): (IrBlock, IrBlock),
         types: &[Type],
         collected: Option<Term>,
     ) -> Term {
         let origin = Origin::at(state.span);
         let mut results: Vec<Value> =
             types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
-        let (op, args): (Op, Vec<Value>) = match &state.kind {
-            Kind::While { .. } => (WhileLoop.into(), inits),
+        let (control, args) = match &state.kind {
+            Kind::While { .. } => (Control::While(WhileLoop { cond, body }), inits),
             Kind::For { range, bounds, .. } => {
-                let body = blocks.last().expect("a loop has a body");
                 let extra = body.results[types.len()..].to_vec();
                 let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
                 for value in &extra {
@@ -525,10 +522,10 @@ impl Checker<'_> {
                     results.push(self.build.func.new_value(ty, origin.clone()));
                 }
                 let args = bounds.iter().copied().chain(inits).collect();
-                (ForLoop { range: *range, collected: extra.len() }.into(), args)
+                (Control::For(ForLoop { range: *range, collected: extra.len(), body }), args)
             }
         };
-        let stmt = IrStmt::with_blocks(op, args, results.clone(), blocks, origin);
+        let stmt = IrStmt::of_control(control, args, results.clone(), origin);
         self.build.innermost().stmts.push(stmt);
         self.set_leaves(state, &results[..types.len()]);
         for variable in &state.carried {

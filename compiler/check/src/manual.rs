@@ -19,7 +19,7 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::control::ManualRegion;
+use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::explicit::spaced;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stmt, Value, walk};
@@ -104,8 +104,9 @@ impl Checker<'_> {
         self.take_captures(&mut region, span)?;
         let origin = Origin::at(span);
         let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
-        let op = ManualRegion { name: function.name.name.clone(), axes, inputs: region.inputs, outputs };
-        let stmt = Stmt::with_blocks(op.into(), region.operands, results.clone(), vec![region.block], origin);
+        let (name, inputs, body) = (function.name.name.clone(), region.inputs, region.block);
+        let control = Control::Manual(ManualRegion { name, axes, inputs, outputs, body });
+        let stmt = Stmt::of_control(control, region.operands, results.clone(), origin);
         self.build.innermost().stmts.push(stmt);
         Some(trees::rebuild(&result, &mut results.into_iter().map(Term::Array)))
     }

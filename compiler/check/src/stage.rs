@@ -18,7 +18,7 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::program::{Block, Stage, Value};
+use spmdc_ir::program::{Block, Stage, StmtKind, Value};
 
 /// The stage that a header names. `ast` is the source itself.
 pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {
@@ -87,9 +87,11 @@ impl Checker<'_> {
         let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
         let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
         let Some(stmt) = stmt else { return };
-        let to = match &mut stmt.op {
-            Op::Reshard(op) => Some(&mut op.to),
-            Op::Combined(op) => op.to.iter_mut().zip(&stmt.results).find(|(_, to)| **to == value).map(|(to, _)| to),
+        let to = match &mut stmt.kind {
+            StmtKind::Op(Op::Reshard(op)) => Some(&mut op.to),
+            StmtKind::Op(Op::Combined(op)) => {
+                op.to.iter_mut().zip(&stmt.results).find(|(_, to)| **to == value).map(|(to, _)| to)
+            }
             _ => None,
         };
         if let Some(to) = to {
@@ -107,9 +109,9 @@ impl Checker<'_> {
         if let Some(operand) = operand {
             return operand.combine;
         }
-        match &stmt.op {
-            Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_) => ReduceOp::Sum,
-            op => {
+        match &stmt.kind {
+            StmtKind::Control(_) => ReduceOp::Sum,
+            StmtKind::Op(op) => {
                 let types = |values: &[Value]| values.iter().map(|&value| self.build.ty(value).array.clone()).collect();
                 let (args, results): (Vec<_>, Vec<_>) = (types(&stmt.args), types(&stmt.results));
                 let rule = op.rules().factors(&args.iter().collect::<Vec<_>>(), &results.iter().collect::<Vec<_>>());

@@ -19,8 +19,8 @@ enum Place<'e> {
 
 /// Prints, or stops the program under a condition of the user's.
 fn acts(stmt: &IrStmt) -> bool {
-    let is_check = matches!(stmt.op, Op::CheckIndex(_));
-    stmt.op.rules().has_effect() && !is_check || stmt.blocks.iter().any(|block| block.stmts.iter().any(acts))
+    let is_check = matches!(stmt.op(), Some(Op::CheckIndex(_)));
+    stmt.has_effect() && !is_check || stmt.blocks().any(|block| block.stmts.iter().any(acts))
 }
 
 impl Checker<'_> {

@@ -73,7 +73,8 @@ impl Search<'_> {
         let made_by = self.made_by(value).filter(|_| *steps < MOST_STEPS);
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
-        match &stmt.op {
+        let Some(op) = stmt.op() else { return sum.add(value, factor, self) };
+        match op {
             Op::Constant(_) => sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?,
             Op::Binary(Binary(BinaryOp::Add)) => {
                 self.trace(arg(0), factor, sum, steps)?;
@@ -103,7 +104,7 @@ impl Search<'_> {
     /// The number that a value always is.
     fn number(&self, value: Value) -> Option<i128> {
         let stmt = self.made_by(value)?;
-        match &stmt.op {
+        match stmt.op()? {
             Op::Constant(constant) => {
                 let dtype = constant.array.dtype();
                 let bits = constant.array.bits.first().filter(|_| dtype.is_integer())?;
@@ -120,7 +121,7 @@ impl Search<'_> {
             return true;
         }
         let (Some(a), Some(b)) = (self.made_by(one), self.made_by(other)) else { return false };
-        let alike = a.op == b.op && a.blocks.is_empty() && a.args.len() == b.args.len();
+        let alike = !a.is_control() && a.kind == b.kind && a.args.len() == b.args.len();
         let position = |stmt: &Stmt, value| stmt.results.iter().position(|&result| result == value);
         depth < 8
             && alike

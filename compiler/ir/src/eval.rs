@@ -10,8 +10,9 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::ops::Op;
-use crate::ops::control::{ForLoop, ManualRegion};
-use crate::program::{Block, Func, Module, Stmt, Value};
+use crate::ops::collective::Collective;
+use crate::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
+use crate::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number;
@@ -132,13 +133,14 @@ impl Evaluator<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
-        match &stmt.op {
-            Op::For(op) => self.for_loop(op, stmt, active),
-            Op::While(_) => self.while_loop(stmt, active),
-            Op::Branch(_) => {
+        match &stmt.kind {
+            StmtKind::Op(op) => self.op(op, stmt, active),
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, stmt, active),
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, stmt, active),
+            StmtKind::Control(Control::Branch(op)) => {
                 let (then, otherwise): (Vec<usize>, Vec<usize>) =
                     active.iter().partition(|&&lane| self.flag(stmt.args[0], lane));
-                for (block, lanes) in stmt.blocks.iter().zip([then, otherwise]) {
+                for (block, lanes) in op.sides().into_iter().zip([then, otherwise]) {
                     if !lanes.is_empty() {
                         self.block(block, &lanes)?;
                         self.assign(&stmt.results, &block.results, &lanes);
@@ -146,22 +148,27 @@ impl Evaluator<'_> {
                 }
                 Ok(())
             }
-            Op::Manual(op) => self.manual(op, stmt),
-            Op::Print(op) => {
-                let values = stmt.args.iter().map(|&arg| self.shown(arg, active)).collect();
-                self.printed.push(Printed { text: op.text.clone(), values });
+            StmtKind::Control(Control::Manual(op)) => self.manual(op, stmt),
+        }
+    }
+
+    fn op(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+        if let Op::Print(op) = op {
+            let values = stmt.args.iter().map(|&arg| self.shown(arg, active)).collect();
+            self.printed.push(Printed { text: op.text.clone(), values });
+            return Ok(());
+        }
+        match op.rules().group() {
+            Some(group) => {
+                self.group(group, stmt, active);
                 Ok(())
             }
-            op if op.rules().group().is_some() => {
-                self.group(stmt, active);
-                Ok(())
-            }
-            _ => self.local(stmt, active),
+            None => self.local(op, stmt, active),
         }
     }
 
     /// Each lane on its own; lanes that share their operands share the work.
-    fn local(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn local(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
         type Known = (Vec<Rc<Array>>, Vec<Rc<Array>>);
         let mut last: Option<Known> = None;
         for &lane in active {
@@ -171,7 +178,7 @@ impl Evaluator<'_> {
                 Some((known, results)) if same(known) => results.clone(),
                 _ => {
                     let refs: Vec<&Array> = args.iter().map(Rc::as_ref).collect();
-                    let results = stmt.op.rules().eval(&refs);
+                    let results = op.rules().eval(&refs);
                     let results = results.map_err(|trap| Stopped { trap, span: stmt.origin.span })?;
                     results.into_iter().map(Rc::new).collect()
                 }
@@ -184,8 +191,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn group(&mut self, stmt: &Stmt, active: &[usize]) {
-        let Some(group) = stmt.op.rules().group() else { return };
+    fn group(&mut self, group: &dyn Collective, stmt: &Stmt, active: &[usize]) {
         let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
         let leaders = active.iter().copied().filter(|&lane| self.lanes.is_first(self.mesh, lane, axes));
         for leader in leaders.collect::<Vec<usize>>() {
@@ -209,7 +215,7 @@ impl Evaluator<'_> {
 
     fn for_loop(&mut self, op: &ForLoop, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
         let (bounds, inits) = stmt.args.split_at(op.bounds());
-        let body = &stmt.blocks[0];
+        let body = &op.body;
         let bound = |at: usize, lane: usize| number::to_int(DType::I32, self.get(bounds[at], lane).bits[0]) as i64;
         let ranges: Vec<(usize, i64, i64)> = active
             .iter()
@@ -256,8 +262,8 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn while_loop(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
-        let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+    fn while_loop(&mut self, op: &WhileLoop, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+        let (cond, body) = (&op.cond, &op.body);
         self.assign(&stmt.results, &stmt.args, active);
         let mut running = active.to_vec();
         loop {
@@ -278,7 +284,7 @@ impl Evaluator<'_> {
         let operands: Vec<Rc<Array>> = stmt.args.iter().map(|&arg| self.get(arg, 0)).collect();
         self.lanes = Lanes { axes: op.axes, count: self.mesh.size_of_set(op.axes) };
         let active: Vec<usize> = (0..self.lanes.count).collect();
-        let block = &stmt.blocks[0];
+        let block = &op.body;
         for ((operand, layout), &param) in operands.iter().zip(&op.inputs).zip(&block.params) {
             if layout.is_replicated() {
                 active.iter().for_each(|&lane| self.set(param, lane, Rc::clone(operand)));

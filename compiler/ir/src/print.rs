@@ -16,10 +16,10 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, Type};
-use crate::ops::control::{ForLoop, ManualRegion};
 use crate::ops::is_builtin;
 use crate::ops::{Op, Rules};
-use crate::program::{Block, Func, Module, Stage, Stmt, Value};
+use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
+use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::DTypeName;
@@ -137,12 +137,8 @@ impl<'a> Printer<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        match &stmt.op {
-            Op::For(op) => self.for_loop(op, stmt),
-            Op::While(_) => self.while_loop(stmt),
-            Op::Branch(_) => self.branch(stmt),
-            Op::Manual(op) => self.manual(op, stmt),
-            op => {
+        match &stmt.kind {
+            StmtKind::Op(op) => {
                 let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
                 let text = match op {
                     Op::Reshard(op) => {
@@ -154,6 +150,10 @@ impl<'a> Printer<'a> {
                 let line = format!("{}{text};{}", self.binding(&stmt.results), self.comment(stmt));
                 self.line(&line);
             }
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, stmt),
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, stmt),
+            StmtKind::Control(Control::Branch(op)) => self.branch(op, stmt),
+            StmtKind::Control(Control::Manual(op)) => self.manual(op, stmt),
         }
     }
 
@@ -217,7 +217,7 @@ impl<'a> Printer<'a> {
             (None, [start, end]) => (self.name(*start), self.name(*end)),
             (None, _) => Default::default(),
         };
-        let body = &stmt.blocks[0];
+        let body = &op.body;
         let (finals, collected) = stmt.results.split_at(inits.len());
         let names = self.carries(inits, &body.params[1..], finals);
         let binding = self.binding(collected);
@@ -246,8 +246,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn while_loop(&mut self, stmt: &Stmt) {
-        let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+    fn while_loop(&mut self, op: &WhileLoop, stmt: &Stmt) {
+        let (cond, body) = (&op.cond, &op.body);
         let names = self.carries(&stmt.args, &body.params, &stmt.results);
         for (param, name) in cond.params.iter().zip(&names) {
             self.names.insert(*param, name.clone());
@@ -268,12 +268,12 @@ impl<'a> Printer<'a> {
         self.line("}");
     }
 
-    fn branch(&mut self, stmt: &Stmt) {
+    fn branch(&mut self, op: &Branch, stmt: &Stmt) {
         let flag = self.name(stmt.args[0]);
         let binding = self.binding(&stmt.results);
         let comment = self.comment(stmt);
         self.line(&format!("{binding}if {flag} {{{comment}"));
-        for (position, block) in stmt.blocks.iter().enumerate() {
+        for (position, block) in op.sides().into_iter().enumerate() {
             if position == 1 {
                 self.line("} else {");
             }
@@ -296,7 +296,7 @@ impl<'a> Printer<'a> {
         let depth = std::mem::take(&mut self.depth);
         let next = std::mem::take(&mut self.next);
         let taken = std::mem::replace(&mut self.taken, axis_names(self.mesh));
-        let block = &stmt.blocks[0];
+        let block = &op.body;
         let params: Vec<String> = block
             .params
             .iter()

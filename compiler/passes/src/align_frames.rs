@@ -25,8 +25,9 @@ use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::window::{DimMap, DimReach};
 use spmdc_ir::ops::Op;
+use spmdc_ir::program::control::Control;
 use spmdc_ir::program::local::window_of;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 
 /// More suggestions than this are not tried for one group.
@@ -151,9 +152,9 @@ impl<'a> Graph<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, weight: f64) {
-        match &stmt.op {
-            Op::For(op) => {
-                let body = &stmt.blocks[0];
+        match &stmt.kind {
+            StmtKind::Control(Control::For(op)) => {
+                let body = &op.body;
                 let carries = body.params.len() - 1;
                 let inits = &stmt.args[op.bounds()..];
                 for (i, (&param, &init)) in body.params[1..].iter().zip(inits).enumerate() {
@@ -162,8 +163,8 @@ impl<'a> Graph<'a> {
                 stmt.results[carries..].iter().chain(&body.results[carries..]).for_each(|&value| self.fix(value));
                 self.block(body, weight * trips_inside(op.trips()));
             }
-            Op::While(_) => {
-                let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+            StmtKind::Control(Control::While(op)) => {
+                let (cond, body) = (&op.cond, &op.body);
                 for (i, &param) in body.params.iter().enumerate() {
                     let carried = [stmt.args[i], cond.params[i], body.results[i], stmt.results[i]];
                     carried.iter().for_each(|&value| self.join_all(param, value));
@@ -172,23 +173,23 @@ impl<'a> Graph<'a> {
                 self.block(cond, weight);
                 self.block(body, weight);
             }
-            Op::Branch(_) => {
+            StmtKind::Control(Control::Branch(op)) => {
                 for (i, &result) in stmt.results.iter().enumerate() {
-                    stmt.blocks.iter().for_each(|block| self.join_all(result, block.results[i]));
+                    op.sides().into_iter().for_each(|block| self.join_all(result, block.results[i]));
                 }
-                stmt.blocks.iter().for_each(|block| self.block(block, weight));
+                op.sides().into_iter().for_each(|block| self.block(block, weight));
             }
-            Op::Manual(_) => {
-                let body = &stmt.blocks[0];
+            StmtKind::Control(Control::Manual(op)) => {
+                let body = &op.body;
                 let borders = stmt.args.iter().chain(&stmt.results).chain(&body.params).chain(&body.results);
                 borders.for_each(|&value| self.fix(value));
                 self.block(body, weight);
             }
-            _ => self.ordinary(stmt, weight),
+            StmtKind::Op(op) => self.ordinary(op, stmt, weight),
         }
     }
 
-    fn ordinary(&mut self, stmt: &Stmt, weight: f64) {
+    fn ordinary(&mut self, op: &Op, stmt: &Stmt, weight: f64) {
         if let Some(map) = window_of(self.func, stmt) {
             let (from, to) = (stmt.args[0], stmt.results[0]);
             for (dim, &map) in map.dims.iter().enumerate() {
@@ -202,13 +203,13 @@ impl<'a> Graph<'a> {
             }
             return;
         }
-        let rules = stmt.op.rules();
-        let knows_frames = match &stmt.op {
+        let rules = op.rules();
+        let knows_frames = match op {
             Op::Update(_) | Op::Concatenate(_) | Op::Reduce(_) => true,
             Op::Reshard(_) => false,
             _ => rules.is_pointwise() && !rules.has_effect() && rules.group().is_none(),
         };
-        if let Op::Reshape(op) = &stmt.op {
+        if let Op::Reshape(op) = op {
             // A new dimension of size 1 costs nothing wherever it lies: the operand is there on all devices along its axes.
             stmt.args.iter().for_each(|&arg| self.fix(arg));
             let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
@@ -217,7 +218,7 @@ impl<'a> Graph<'a> {
         if !knows_frames {
             return stmt.args.iter().chain(&stmt.results).for_each(|&value| self.fix(value));
         }
-        let projection = Projection::new(self.func.factors(stmt));
+        let projection = Projection::new(self.func.factors(op, stmt));
         let rule = &projection.rule;
         debug_assert_eq!(
             (rule.operands.len(), rule.results.len()),

@@ -18,7 +18,7 @@ use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Step;
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ struct Combiner<'a> {
 
 impl Combiner<'_> {
     fn block(&mut self, block: &mut Block) {
-        block.stmts.iter_mut().flat_map(|stmt| &mut stmt.blocks).for_each(|inner| self.block(inner));
+        block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| self.block(inner));
         let first = self.groups.len();
         // Those that more may join: one of each kind.
         let mut open: Vec<usize> = Vec::new();
@@ -104,22 +104,22 @@ impl Combiner<'_> {
             }
         };
         stmt.args.iter().for_each(|&arg| visit(arg));
-        stmt.blocks.iter().for_each(|inner| inner.each_use(&mut visit));
+        stmt.blocks().for_each(|inner| inner.each_use(&mut visit));
         found
     }
 
     /// Whether a statement is never moved behind others.
     fn stays(&self, stmt: &Stmt) -> bool {
-        let rules = stmt.op.rules();
-        !stmt.blocks.is_empty()
-            || rules.has_effect()
+        let Some(op) = stmt.op() else { return true };
+        let rules = op.rules();
+        rules.has_effect()
             || rules.group().is_some_and(|group| group.communicates())
             || self.func.collective(stmt, self.mesh).is_some()
     }
 
     /// What a collective that may be combined has in common with others, and the bytes of its operand or its result.
     fn part(&self, stmt: &Stmt) -> Option<(Common, usize)> {
-        let Op::Reshard(op) = &stmt.op else { return None };
+        let Some(Op::Reshard(op)) = stmt.op() else { return None };
         let Step::Collective(kind) = op.step else { return None };
         let from = self.func.ty(stmt.args[0]);
         let bytes = from.block_bytes(self.mesh).max(self.func.ty(stmt.results[0]).block_bytes(self.mesh));
@@ -211,7 +211,7 @@ impl Combiner<'_> {
         let origin = Origin { span, reason: reasons.join("; ") };
         let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for member in members {
-            if let Op::Reshard(op) = member.op {
+            if let StmtKind::Op(Op::Reshard(op)) = member.kind {
                 to.push(op.to);
             }
             args.extend(member.args);

@@ -54,11 +54,11 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
     let is_explicit = !mesh.of_kind(AxisKind::Explicit).is_empty();
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks.iter_mut().for_each(|inner| straighten(inner, func, uses, mesh));
+        stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, mesh));
         let known = stmts.len();
-        let back = match &stmt.op {
-            Op::Reshape(op) => Some((stmt.args[0], op.shape.clone())),
-            Op::Update(op) => Some((stmt.args[1], op.region())),
+        let back = match stmt.op() {
+            Some(Op::Reshape(op)) => Some((stmt.args[0], op.shape.clone())),
+            Some(Op::Update(op)) => Some((stmt.args[1], op.region())),
             _ => None,
         };
         let direct = back.and_then(|(last, shape)| {
@@ -67,7 +67,7 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
             Some((direct, last, shape))
         });
         let shorter = direct.and_then(|(direct, last, shape)| {
-            let is_assigned = matches!(stmt.op, Op::Update(_));
+            let is_assigned = matches!(stmt.op(), Some(Op::Update(_)));
             let result = if is_assigned { in_shape(func, last, &shape, mesh)? } else { stmt.results[0] };
             let mut shorter = direct.stmts(func, (result, &shape), mesh)?;
             if is_assigned {
@@ -82,7 +82,7 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
             None => stmts.push(stmt),
         }
         for stmt in &stmts[known..] {
-            if matches!(stmt.op, Op::Reshape(_)) || is_elementwise(stmt) {
+            if matches!(stmt.op(), Some(Op::Reshape(_))) || is_elementwise(stmt) {
                 makers.insert(stmt.results[0], stmt.clone());
             }
         }
@@ -91,8 +91,8 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
 }
 
 fn is_elementwise(stmt: &Stmt) -> bool {
-    matches!(stmt.op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Cast(_))
-        && !stmt.op.rules().has_effect()
+    matches!(stmt.op(), Some(Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Cast(_)))
+        && !stmt.has_effect()
 }
 
 /// What is computed between reshapes from a shape and a reshape of `last` back to it, if that can be done without them.
@@ -157,7 +157,7 @@ impl Search<'_> {
             return false;
         }
         self.followed += 1;
-        if let Op::Reshape(_) = maker.op {
+        if let Some(Op::Reshape(_)) = maker.op() {
             self.found.around.insert(value, maker.args[0]);
             return self.func.ty(maker.args[0]).shape() == self.shape;
         }
@@ -179,8 +179,8 @@ impl Search<'_> {
         }
         // Until more is known; also what bounds the depth of the search.
         self.leads.insert(value, false);
-        let leads = self.makers.get(&value).is_some_and(|maker| match maker.op {
-            Op::Reshape(_) => self.func.ty(maker.args[0]).shape() == self.shape,
+        let leads = self.makers.get(&value).is_some_and(|maker| match maker.op() {
+            Some(Op::Reshape(_)) => self.func.ty(maker.args[0]).shape() == self.shape,
             _ => maker.args.iter().any(|&arg| self.leads(arg)),
         });
         self.leads.insert(value, leads);

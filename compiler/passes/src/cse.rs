@@ -12,7 +12,8 @@ use crate::contract;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -36,11 +37,11 @@ struct Finder<'a> {
 }
 
 /// The same for equal statements and, mostly, for no others: of a constant, its elements distinguish it.
-fn key(stmt: &Stmt) -> u64 {
+fn key(op: &Op, stmt: &Stmt) -> u64 {
     let mut hasher = DefaultHasher::new();
-    stmt.op.rules().name().hash(&mut hasher);
+    op.rules().name().hash(&mut hasher);
     stmt.args.iter().for_each(|arg| arg.0.hash(&mut hasher));
-    if let Op::Constant(constant) = &stmt.op {
+    if let Op::Constant(constant) = op {
         constant.array.bits.hash(&mut hasher);
     }
     hasher.finish()
@@ -51,19 +52,21 @@ impl Finder<'_> {
         let mut added = Vec::new();
         block.stmts.retain_mut(|stmt| {
             stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
-            match stmt.op {
+            match stmt.control_mut() {
                 // A region sees its operands only.
-                Op::Manual(_) => {
+                Some(Control::Manual(region)) => {
                     let outside = std::mem::take(&mut self.known);
-                    stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+                    self.block(&mut region.body);
                     self.known = outside;
                 }
-                _ => stmt.blocks.iter_mut().for_each(|inner| self.block(inner)),
+                Some(control) => control.blocks_mut().for_each(|inner| self.block(inner)),
+                None => {}
             }
-            if !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty() {
+            let Some(op) = stmt.op() else { return true };
+            if op.rules().has_effect() || stmt.results.is_empty() {
                 return true;
             }
-            let key = key(stmt);
+            let key = key(op, stmt);
             let known = self.known.get(&key).map(Vec::as_slice).unwrap_or_default();
             let equal = known.iter().find(|other| self.are_equal(other, stmt));
             if let Some(first) = equal {
@@ -80,7 +83,7 @@ impl Finder<'_> {
             let reduced = known.iter().find(|other| self.are_reshaped(other, stmt)).map(|other| other.results[0]);
             if let Some(reduced) = reduced {
                 let [from, to] = [reduced, stmt.results[0]].map(|value| self.func.ty(value).shape());
-                stmt.op = Reshape::new(from, to).into();
+                stmt.kind = StmtKind::Op(Reshape::new(from, to).into());
                 stmt.args = vec![reduced];
                 return true;
             }
@@ -100,7 +103,7 @@ impl Finder<'_> {
 
     /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not. Partial values are left alone.
     fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
-        let (Op::Reduce(first), Op::Reduce(second)) = (&a.op, &b.op) else { return false };
+        let (Some(Op::Reduce(first)), Some(Op::Reduce(second))) = (a.op(), b.op()) else { return false };
         // The layout of the dimensions that both have; None where there is more to it.
         let layout = |stmt: &Stmt, keepdims: bool| {
             let Sharding { dims, unreduced, .. } = &self.func.ty(stmt.results[0]).sharding;
@@ -115,7 +118,7 @@ impl Finder<'_> {
     }
 
     fn are_equal(&self, a: &Stmt, b: &Stmt) -> bool {
-        a.op == b.op
+        a.kind == b.kind
             && a.args == b.args
             && a.results.len() == b.results.len()
             && a.results.iter().zip(&b.results).all(|(&a, &b)| self.func.ty(a) == self.func.ty(b))

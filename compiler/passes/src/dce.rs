@@ -33,7 +33,7 @@ fn sweep(block: &mut Block, needed: &mut [bool]) {
             continue;
         }
         stmt.args.iter().for_each(|arg| needed[arg.0 as usize] = true);
-        stmt.blocks.iter_mut().for_each(|inner| sweep(inner, needed));
+        stmt.blocks_mut().for_each(|inner| sweep(inner, needed));
         kept.push(stmt);
     }
     kept.reverse();
@@ -41,7 +41,7 @@ fn sweep(block: &mut Block, needed: &mut [bool]) {
 }
 
 fn has_effect(stmt: &Stmt) -> bool {
-    stmt.op.rules().has_effect() || stmt.blocks.iter().any(|block| block.stmts.iter().any(has_effect))
+    stmt.has_effect() || stmt.blocks().any(|block| block.stmts.iter().any(has_effect))
 }
 
 #[cfg(test)]

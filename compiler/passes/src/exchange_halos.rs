@@ -21,7 +21,7 @@ use spmdc_ir::ops::window::Window;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 
 /// Fetches what windows lack.
@@ -46,7 +46,7 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
     let mut open: Option<usize> = None;
     let mut fetched = Fetched::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh, views));
+        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh, views));
         let map = window_of(func, &stmt);
         let is_operand = map.as_ref().is_some_and(|map| map.dims.iter().all(DimMap::is_identity));
         let halo = map.and_then(|map| placed(&mut stmt, map, func, mesh, (views, &mut fetched))).flatten();
@@ -70,16 +70,16 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
 
 /// Whether each halo is an operand of a window that stands behind it in the block.
 fn halos_are_read(stmts: &[Stmt]) -> bool {
-    let halos = stmts.iter().enumerate().filter(|(_, stmt)| matches!(stmt.op, Op::Halo(_)));
+    let halos = stmts.iter().enumerate().filter(|(_, stmt)| matches!(stmt.op(), Some(Op::Halo(_))));
     let mut results = halos.flat_map(|(at, stmt)| stmt.results.iter().map(move |result| (at, result)));
     results.all(|(at, result)| {
-        stmts[at + 1..].iter().any(|stmt| matches!(stmt.op, Op::Window(_)) && stmt.args[1..].contains(result))
+        stmts[at + 1..].iter().any(|stmt| matches!(stmt.op(), Some(Op::Window(_))) && stmt.args[1..].contains(result))
     })
 }
 
 /// Two halos become one statement.
 fn join(first: &mut Stmt, second: Stmt) {
-    let (Op::Halo(known), Op::Halo(more)) = (&mut first.op, second.op) else {
+    let (StmtKind::Op(Op::Halo(known)), StmtKind::Op(Op::Halo(more))) = (&mut first.kind, second.kind) else {
         unreachable!("a halo joins a halo only")
     };
     known.parts.extend(more.parts);
@@ -130,7 +130,7 @@ fn placed(
         (operand, map, total, part) = (*inner, both, moved(&other), other);
     }
     let halos = part.reaches.halos();
-    let name = called(stmt.op.rules().name());
+    let name = called(stmt.name());
     let from = func.ty(operand).clone();
     let results: Vec<Value> = halos
         .iter()
@@ -143,7 +143,7 @@ fn placed(
     }
     stmt.args = vec![operand];
     stmt.args.extend(&results);
-    stmt.op = Window { map, halos, margins: Vec::new() }.into();
+    stmt.kind = StmtKind::Op(Window { map, halos, margins: Vec::new() }.into());
     debug_assert_eq!(stmt.args.len() - 1, results.len(), "a window has its halos behind its operand");
     if results.is_empty() {
         return Some(None);

@@ -17,7 +17,7 @@ use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::scan::BlockTotals;
 use spmdc_ir::program::build::Builder;
-use spmdc_ir::program::{Block, Func, Module};
+use spmdc_ir::program::{Block, Func, Module, StmtKind};
 use spmdc_ir::reshard::step::Reshard;
 
 /// Hands the totals of blocks on.
@@ -33,8 +33,8 @@ pub fn exchange_totals(mut module: Module) -> Module {
 fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks.iter_mut().for_each(|inner| rewrite(inner, func, mesh));
-        if let Op::Scan(scan) = &stmt.op
+        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
+        if let StmtKind::Op(Op::Scan(scan)) = &stmt.kind
             && stmt.args.len() == 1
         {
             let (x, axis) = (stmt.args[0], scan.axis);
@@ -43,7 +43,7 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
             if parts > 1 {
                 let origin = stmt.origin.because(format!(
                     "`{}` along the split dimension {axis} needs the totals of the preceding blocks",
-                    stmt.op.rules().name()
+                    stmt.name()
                 ));
                 let totals = BlockTotals { op: scan.op, axis, parts };
                 ty.array.shape[axis] = parts;

@@ -13,8 +13,8 @@
 
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::ops::Op;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind};
 
 /// Does so from the innermost loop outwards. The module stays at its stage.
 pub fn hoist(mut module: Module) -> Module {
@@ -43,18 +43,18 @@ impl Hoister<'_> {
     fn block(&mut self, block: &mut Block) {
         let mut stmts = Vec::new();
         for mut stmt in std::mem::take(&mut block.stmts) {
-            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
-            let runs = match &stmt.op {
-                Op::For(op) => op.trips() != Some(0),
-                Op::While(_) => true,
-                _ => false,
+            stmt.blocks_mut().for_each(|inner| self.block(inner));
+            let runs = match &stmt.kind {
+                StmtKind::Control(Control::For(op)) => op.trips() != Some(0),
+                StmtKind::Control(Control::While(_)) => true,
+                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) | StmtKind::Op(_) => false,
             };
             if runs {
-                stmt.blocks.iter().for_each(|inner| self.mark(inner, true));
-                for inner in &mut stmt.blocks {
+                stmt.blocks().for_each(|inner| self.mark(inner, true));
+                for inner in stmt.blocks_mut() {
                     stmts.extend(self.leaving(inner));
                 }
-                stmt.blocks.iter().for_each(|inner| self.mark(inner, false));
+                stmt.blocks().for_each(|inner| self.mark(inner, false));
             }
             stmts.push(stmt);
         }
@@ -65,7 +65,7 @@ impl Hoister<'_> {
         block.params.iter().for_each(|param| self.varies[param.0 as usize] = varies);
         for stmt in &block.stmts {
             stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = varies);
-            stmt.blocks.iter().for_each(|inner| self.mark(inner, varies));
+            stmt.blocks().for_each(|inner| self.mark(inner, varies));
         }
     }
 
@@ -73,7 +73,7 @@ impl Hoister<'_> {
     fn leaving(&mut self, body: &mut Block) -> Vec<Stmt> {
         let mut same = vec![false; body.stmts.len()];
         for (at, stmt) in body.stmts.iter().enumerate() {
-            let movable = stmt.blocks.is_empty() && !stmt.op.rules().has_effect() && !stmt.results.is_empty();
+            let movable = !stmt.is_control() && !stmt.has_effect() && !stmt.results.is_empty();
             same[at] = movable && !stmt.args.iter().any(|arg| self.varies[arg.0 as usize]);
             if same[at] {
                 stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = false);

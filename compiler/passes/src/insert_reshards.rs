@@ -33,14 +33,14 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
-use spmdc_ir::ops::control::ManualRegion;
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
+use spmdc_ir::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use spmdc_ir::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
@@ -261,8 +261,8 @@ impl Inserter<'_> {
     fn push(&mut self, stmt: Stmt) {
         let depth = self.frames.len() - 1;
         stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
-        if let Op::Broadcast(_) = stmt.op {
-            self.stretched.insert(stmt.results[0], (stmt.op.clone(), stmt.args[0]));
+        if let Some(op @ Op::Broadcast(_)) = stmt.op() {
+            self.stretched.insert(stmt.results[0], (op.clone(), stmt.args[0]));
         }
         self.frames[depth].stmts.push(stmt);
     }
@@ -272,100 +272,91 @@ impl Inserter<'_> {
     }
 
     fn stmt(&mut self, mut stmt: Stmt) {
-        match &stmt.op {
-            Op::For(op) => {
-                let bounds = op.bounds();
-                let trips = cost::trips_inside(op.trips());
-                let carried = "the loop carries this value in another layout";
-                self.whole_scalars(&mut stmt, bounds);
-                let mut body = std::mem::take(&mut stmt.blocks[0]);
-                debug_assert_eq!(
-                    stmt.args.len(),
-                    bounds + body.params.len() - 1,
-                    "each carried value has its beginning"
-                );
-                for (i, param) in body.params[1..].iter().enumerate() {
-                    let wanted = self.sharding(*param);
-                    let origin = stmt.origin.because(carried);
-                    stmt.args[bounds + i] = self.laid_out(stmt.args[bounds + i], &wanted, origin);
-                }
-                let carries = body.params.len() - 1;
-                let wanted = |i: usize| {
-                    let mut wanted = self.sharding(stmt.results[i]);
-                    if i >= carries {
-                        wanted.dims.remove(0);
-                    }
-                    Some(wanted)
-                };
-                let wanted = (0..stmt.results.len()).map(wanted).collect();
-                self.trips = trips;
-                body = self.block(body, wanted, false, carried);
-                stmt.blocks = vec![body];
-                self.push(stmt);
-            }
-            Op::While(_) => {
-                let trips = cost::trips_inside(None);
-                let carried = "the loop carries this value in another layout";
-                for (i, param) in stmt.blocks[1].params.clone().into_iter().enumerate() {
-                    let wanted = self.sharding(param);
-                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(carried));
-                }
-                let wanted: Vec<Option<Sharding>> =
-                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
-                let cond = std::mem::take(&mut stmt.blocks[0]);
-                let body = std::mem::take(&mut stmt.blocks[1]);
-                self.trips = trips;
-                let cond =
-                    self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
-                self.trips = trips;
-                let body = self.block(body, wanted, false, carried);
-                stmt.blocks = vec![cond, body];
-                self.push(stmt);
-            }
-            Op::Branch(_) => {
-                self.whole_scalars(&mut stmt, 1);
-                let wanted: Vec<Option<Sharding>> =
-                    stmt.results.iter().map(|&result| Some(self.sharding(result))).collect();
-                let blocks = std::mem::take(&mut stmt.blocks);
+        let Stmt { kind, args, results, origin } = &mut stmt;
+        match kind {
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, args, results, origin),
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, args, results, origin),
+            StmtKind::Control(Control::Branch(op)) => {
+                self.whole_scalars(args, origin);
+                let wanted: Vec<Option<Sharding>> = results.iter().map(|&result| Some(self.sharding(result))).collect();
                 let why = "both branches give this value in one layout";
-                stmt.blocks = blocks.into_iter().map(|block| self.block(block, wanted.clone(), true, why)).collect();
-                self.push(stmt);
-            }
-            Op::Manual(op) => {
-                let op = op.clone();
-                let mut body = std::mem::take(&mut stmt.blocks[0]);
-                debug_assert_eq!(op.inputs.len(), stmt.args.len(), "each argument of `{}` has its layout", op.name);
-                debug_assert_eq!(op.outputs.len(), stmt.results.len(), "each result of `{}` has its layout", op.name);
-                for (i, (&param, input)) in body.params.iter().zip(&op.inputs).enumerate() {
-                    let wanted = outside(&op, input, &self.sharding(param));
-                    let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
-                    stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
+                for block in [&mut op.then, &mut op.otherwise] {
+                    *block = self.block(std::mem::take(block), wanted.clone(), true, why);
                 }
-                let wanted = stmt.results.iter().zip(&op.outputs);
-                let wanted = wanted.map(|(&result, output)| Some(inside(output, &self.sharding(result)))).collect();
-                body = self.block(body, wanted, true, &format!("`{}` gives its result in this layout", op.name));
-                stmt.blocks = vec![body];
-                self.push(stmt);
             }
+            StmtKind::Control(Control::Manual(op)) => self.region(op, args, results, origin),
             // What is asked for is asked for already.
-            Op::Reshard(_) => {
-                if stmt.origin.reason.is_empty() {
-                    stmt.origin = stmt.origin.because(ASKED);
+            StmtKind::Op(Op::Reshard(_)) => {
+                if origin.reason.is_empty() {
+                    *origin = origin.because(ASKED);
                 }
-                self.push(stmt);
             }
-            _ => match window_of(&self.func, &stmt) {
-                Some(map) => self.window(stmt, &map),
-                None => self.ordinary(stmt),
-            },
+            StmtKind::Op(_) => {
+                return match window_of(&self.func, &stmt) {
+                    Some(map) => self.window(stmt, &map),
+                    None => self.ordinary(stmt),
+                };
+            }
         }
+        self.push(stmt);
+    }
+
+    fn for_loop(&mut self, op: &mut ForLoop, args: &mut [Value], results: &[Value], origin: &Origin) {
+        let carried = "the loop carries this value in another layout";
+        let (bounds, inits) = args.split_at_mut(op.bounds());
+        self.whole_scalars(bounds, origin);
+        let carries = op.body.params.len() - 1;
+        debug_assert_eq!(inits.len(), carries, "each carried value has its beginning");
+        for (init, param) in inits.iter_mut().zip(&op.body.params[1..]) {
+            let wanted = self.sharding(*param);
+            *init = self.laid_out(*init, &wanted, origin.because(carried));
+        }
+        let wanted = |i: usize| {
+            let mut wanted = self.sharding(results[i]);
+            if i >= carries {
+                wanted.dims.remove(0);
+            }
+            Some(wanted)
+        };
+        let wanted = (0..results.len()).map(wanted).collect();
+        self.trips = cost::trips_inside(op.trips());
+        op.body = self.block(std::mem::take(&mut op.body), wanted, false, carried);
+    }
+
+    fn while_loop(&mut self, op: &mut WhileLoop, args: &mut [Value], results: &[Value], origin: &Origin) {
+        let trips = cost::trips_inside(None);
+        let carried = "the loop carries this value in another layout";
+        for (arg, &param) in args.iter_mut().zip(&op.body.params) {
+            let wanted = self.sharding(param);
+            *arg = self.laid_out(*arg, &wanted, origin.because(carried));
+        }
+        let wanted: Vec<Option<Sharding>> = results.iter().map(|&result| Some(self.sharding(result))).collect();
+        let (cond, body) = (std::mem::take(&mut op.cond), std::mem::take(&mut op.body));
+        self.trips = trips;
+        op.cond = self.block(cond, vec![Some(Sharding::replicated(0))], false, "the condition is needed whole");
+        self.trips = trips;
+        op.body = self.block(body, wanted, false, carried);
+    }
+
+    fn region(&mut self, op: &mut ManualRegion, args: &mut [Value], results: &[Value], origin: &Origin) {
+        let body = std::mem::take(&mut op.body);
+        debug_assert_eq!(op.inputs.len(), args.len(), "each argument of `{}` has its layout", op.name);
+        debug_assert_eq!(op.outputs.len(), results.len(), "each result of `{}` has its layout", op.name);
+        for ((arg, &param), input) in args.iter_mut().zip(&body.params).zip(&op.inputs) {
+            let wanted = outside(op, input, &self.sharding(param));
+            let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
+            *arg = self.laid_out(*arg, &wanted, origin.because(why));
+        }
+        let wanted = results.iter().zip(&op.outputs);
+        let wanted = wanted.map(|(&result, output)| Some(inside(output, &self.sharding(result)))).collect();
+        op.body = self.block(body, wanted, true, &format!("`{}` gives its result in this layout", op.name));
     }
 
     /// Bounds and conditions are no sums.
-    fn whole_scalars(&mut self, stmt: &mut Stmt, count: usize) {
-        for i in 0..count {
-            let origin = stmt.origin.because("this scalar decides how the program goes on");
-            stmt.args[i] = self.laid_out(stmt.args[i], &Sharding::replicated(0), origin);
+    fn whole_scalars(&mut self, scalars: &mut [Value], origin: &Origin) {
+        for scalar in scalars {
+            let origin = origin.because("this scalar decides how the program goes on");
+            *scalar = self.laid_out(*scalar, &Sharding::replicated(0), origin);
         }
     }
 
@@ -431,7 +422,7 @@ impl Inserter<'_> {
         } else if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
             wanted.dims.clone_from(&to.dims);
         }
-        let name = called(stmt.op.rules().name());
+        let name = called(stmt.name());
         let why = match from.unreduced == sums {
             true => format!("{name} needs this operand as {}", wanted.display(self.mesh)),
             false => format!("{name} needs the whole sum"),
@@ -451,10 +442,11 @@ impl Inserter<'_> {
     }
 
     fn ordinary(&mut self, mut stmt: Stmt) {
-        let projection = Projection::new(self.func.factors(&stmt));
+        let StmtKind::Op(op) = &stmt.kind else { return self.push(stmt) };
+        let projection = Projection::new(self.func.factors(op, &stmt));
         let assignment = self.choose(&projection, &stmt);
         let sums = kept_sums(&self.func, &stmt);
-        let name = called(stmt.op.rules().name());
+        let name = called(stmt.name());
         let frames = self.frames_of(&projection, &stmt, &assignment);
         for i in 0..projection.rule.operands.len() {
             let ty = self.func.ty(stmt.args[i]);
@@ -478,7 +470,7 @@ impl Inserter<'_> {
                 format!("the result of {name} is wanted in another layout")
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
-                match &stmt.op {
+                match op {
                     Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
                     Op::Diagonal(_) => format!("each device has a part of the diagonal along {axes}"),
                     _ => format!("{name} {} over a dimension that is split over {axes}", combines(natural.combine)),
@@ -514,7 +506,8 @@ impl Inserter<'_> {
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
             return agreed;
         }
-        let stuck = if matches!(stmt.op, Op::Reshape(_)) { self.stuck(projection, stmt, &tensors) } else { Vec::new() };
+        let stuck =
+            if matches!(stmt.op(), Some(Op::Reshape(_))) { self.stuck(projection, stmt, &tensors) } else { Vec::new() };
         let candidates: Vec<Vec<Vec<u8>>> =
             (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
         let sums = kept_sums(&self.func, stmt);

@@ -47,8 +47,8 @@ impl Winners<'_> {
     fn block(&mut self, block: &mut Block) {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
-            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
-            if let Op::ArgReduce(find) = &stmt.op {
+            stmt.blocks_mut().for_each(|inner| self.block(inner));
+            if let Some(Op::ArgReduce(find)) = stmt.op() {
                 let mut found = self.local(find, &stmt);
                 if found.is_empty() && find.axes.len() > 1 {
                     found = self.flat(find, &stmt);

@@ -35,7 +35,7 @@ pub fn overlap(mut module: Module) -> Module {
 
 fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
     for stmt in &mut block.stmts {
-        stmt.blocks.iter_mut().for_each(|inner| reorder(inner, func, mesh, maker));
+        stmt.blocks_mut().for_each(|inner| reorder(inner, func, mesh, maker));
     }
     if !block.stmts.iter().any(|stmt| func.collective(stmt, mesh).is_some()) {
         return;
@@ -76,7 +76,7 @@ impl<'a> Order<'a> {
                 }
             };
             stmt.args.iter().for_each(|&arg| need(arg));
-            stmt.blocks.iter().for_each(|inner| inner.each_use(&mut need));
+            stmt.blocks().for_each(|inner| inner.each_use(&mut need));
             if is_fixed(stmt) {
                 needs.extend(effect.replace(at));
             }
@@ -151,8 +151,8 @@ impl<'a> Order<'a> {
 
     fn is_worthwhile(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
-        let [result] = stmt.results.as_slice() else { return false };
-        if self.placed[at] || stmt.op.rules().is_pointwise() {
+        let ([result], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return false };
+        if self.placed[at] || op.rules().is_pointwise() {
             return false;
         }
         let ty = self.func.ty(*result);
@@ -167,7 +167,7 @@ impl<'a> Order<'a> {
         while let Some(&at) = found.get(next) {
             next += 1;
             let stmt = &self.stmts[at];
-            let may_stop = stmt.op.rules().is_pointwise()
+            let may_stop = stmt.op().is_some_and(|op| op.rules().is_pointwise())
                 && stmt.results.iter().any(|&result| self.func.ty(result).dtype().is_integer());
             if is_fixed(stmt) || may_stop || self.communicates(stmt) {
                 return None;
@@ -190,7 +190,7 @@ impl<'a> Order<'a> {
 
 /// What stays in order: what has an effect, and what may hold something that does.
 fn is_fixed(stmt: &Stmt) -> bool {
-    !stmt.blocks.is_empty() || stmt.op.rules().has_effect() || stmt.results.is_empty()
+    stmt.is_control() || stmt.has_effect() || stmt.results.is_empty()
 }
 
 #[cfg(test)]
@@ -211,11 +211,11 @@ mod tests {
         fn names(block: &Block) -> Vec<&'static str> {
             let mut found = Vec::new();
             for stmt in &block.stmts {
-                match stmt.op.rules().name() {
+                match stmt.name() {
                     name @ ("einsum" | "all_reduce" | "all_gather" | "print" | "reduce_scatter") => found.push(name),
                     "for" => {
                         found.push("for");
-                        found.extend(stmt.blocks.iter().flat_map(names));
+                        found.extend(stmt.blocks().flat_map(names));
                     }
                     _ => {}
                 }

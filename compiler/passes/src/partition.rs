@@ -44,7 +44,7 @@ pub fn partition(module: Module, plans: &Plans) -> Module {
 }
 
 fn is_request(stmt: &Stmt) -> bool {
-    matches!(&stmt.op, Op::Reshard(op) if matches!(op.step, Step::Request | Step::Pin))
+    matches!(stmt.op(), Some(Op::Reshard(op)) if matches!(op.step, Step::Request | Step::Pin))
 }
 
 /// Drops requests that serve one other request in the same block only. Values with a name of the user's stay. Where a dropped request
@@ -61,7 +61,7 @@ fn join_requests(
         asked_again[stmt.args[0].0 as usize] = true;
     }
     for stmt in &mut block.stmts {
-        stmt.blocks.iter_mut().for_each(|inner| join_requests(inner, func, uses, replaced, sums));
+        stmt.blocks_mut().for_each(|inner| join_requests(inner, func, uses, replaced, sums));
     }
     block.stmts.retain(|stmt| {
         let serves_one = |result: Value| {
@@ -92,7 +92,7 @@ fn expand(
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
         if !is_request(&stmt) {
-            stmt.blocks.iter_mut().for_each(|inner| expand(inner, func, mesh, planner, sums, replaced));
+            stmt.blocks_mut().for_each(|inner| expand(inner, func, mesh, planner, sums, replaced));
             stmts.push(stmt);
             continue;
         }

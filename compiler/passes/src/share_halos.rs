@@ -21,7 +21,7 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::window::flow;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::margins::Margins;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ impl Group {
 
 impl Sharer<'_> {
     fn block(&mut self, block: &mut Block) {
-        block.stmts.iter_mut().flat_map(|stmt| &mut stmt.blocks).for_each(|inner| self.block(inner));
+        block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| self.block(inner));
         let mut groups: BTreeMap<Value, Vec<Group>> = BTreeMap::new();
         for (at, stmt) in block.stmts.iter().enumerate() {
             if let Some((needs, apart)) = self.single(stmt) {
@@ -126,7 +126,7 @@ impl Sharer<'_> {
         let stmts = stmts.filter_map(|(at, mut stmt)| {
             let Some(fetched) = fetched.remove(&at) else { return Some(stmt) };
             let (results, parts): (Vec<Value>, Vec<Arc<Margin>>) = fetched.into_iter().unzip();
-            (stmt.op, stmt.results) = (Margins { parts }.into(), results);
+            (stmt.kind, stmt.results) = (StmtKind::Op(Margins { parts }.into()), results);
             (!stmt.results.is_empty()).then_some(stmt)
         });
         block.stmts = stmts.collect();
@@ -135,7 +135,7 @@ impl Sharer<'_> {
 
     /// What a statement fetches, if it is the halo of a window that can share it.
     fn single(&self, stmt: &Stmt) -> Option<(Vec<Margin>, Moved)> {
-        let Op::Halo(halo) = &stmt.op else { return None };
+        let Some(Op::Halo(halo)) = stmt.op() else { return None };
         let [part] = halo.parts.as_slice() else { return None };
         let needs = Spread::new(&part.dims, &self.func.ty(stmt.args[0]).sharding, &part.to, self.mesh)?.margins();
         let flow = halo.flow(self.mesh);
@@ -215,7 +215,7 @@ impl Sharer<'_> {
 
 /// A window whose halo is no more reads margins.
 fn read_margins(stmt: &mut Stmt, replaced: &Replaced) {
-    let Op::Window(window) = &mut stmt.op else { return };
+    let StmtKind::Op(Op::Window(window)) = &mut stmt.kind else { return };
     let Some(margins) = stmt.args.get(1).and_then(|halo| replaced.get(halo)) else { return };
     debug_assert!(!window.halos.is_empty(), "a window without halos has one");
     stmt.args.truncate(1);

@@ -10,7 +10,7 @@ use crate::contract;
 use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::constant::{Constant, float_bits};
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.
@@ -37,7 +37,7 @@ impl Simplifier<'_> {
     fn block(&mut self, block: &mut Block) {
         block.stmts.retain_mut(|stmt| {
             stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
-            stmt.blocks.iter_mut().for_each(|inner| self.block(inner));
+            stmt.blocks_mut().for_each(|inner| self.block(inner));
             if let Some(same) = self.identity(stmt) {
                 debug_assert_eq!(
                     self.replaced[same.0 as usize], same,
@@ -55,7 +55,7 @@ impl Simplifier<'_> {
     /// The operand that the statement gives unchanged.
     fn identity(&self, stmt: &Stmt) -> Option<Value> {
         let &[result] = stmt.results.as_slice() else { return None };
-        let same = match &stmt.op {
+        let same = match stmt.op()? {
             Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[1]) => stmt.args[0],
             Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[0]) => stmt.args[1],
             Op::Binary(op) if op.0 == BinaryOp::Div && self.is_one(stmt.args[1]) => stmt.args[0],
@@ -79,14 +79,15 @@ impl Simplifier<'_> {
     /// Computes scalars of known operands.
     fn fold(&mut self, stmt: &mut Stmt) {
         let &[result] = stmt.results.as_slice() else { return };
-        if self.func.ty(result).rank() > 0 || !stmt.blocks.is_empty() {
+        if self.func.ty(result).rank() > 0 {
             return;
         }
-        if let Op::Constant(constant) = &stmt.op {
+        let Some(op) = stmt.op() else { return };
+        if let Op::Constant(constant) = op {
             self.scalars[result.0 as usize] = Some(constant.array.clone());
             return;
         }
-        let rules = stmt.op.rules();
+        let rules = op.rules();
         if !rules.is_pointwise() || rules.has_effect() || stmt.args.is_empty() || rules.group().is_some() {
             return;
         }
@@ -97,14 +98,9 @@ impl Simplifier<'_> {
             && let Ok(folded) = rules.eval(&known)
             && let [array] = folded.as_slice()
         {
-            debug_assert_eq!(
-                array.ty,
-                self.func.ty(result).array,
-                "`{}` is folded to another type",
-                stmt.op.rules().name()
-            );
+            debug_assert_eq!(array.ty, self.func.ty(result).array, "`{}` is folded to another type", rules.name());
             let array = array.clone();
-            stmt.op = Constant { array: array.clone() }.into();
+            stmt.kind = StmtKind::Op(Constant { array: array.clone() }.into());
             stmt.args.clear();
             self.scalars[result.0 as usize] = Some(array);
         }

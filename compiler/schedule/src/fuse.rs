@@ -100,7 +100,7 @@ impl<'a> Fuser<'a> {
             for (operand, arg) in stmt.args.iter().enumerate() {
                 self.uses[arg.0 as usize].push(Use::Operand(user, operand));
             }
-            stmt.blocks.iter().for_each(|inner| self.collect(inner, blocks));
+            stmt.blocks().for_each(|inner| self.collect(inner, blocks));
         }
         block.results.iter().for_each(|result| self.uses[result.0 as usize].push(Use::Result));
     }
@@ -115,7 +115,7 @@ impl<'a> Fuser<'a> {
 
     fn measure_scalar(&mut self, number: usize) {
         let (stmt, _) = self.stmts[number];
-        if let ([result], true) = (stmt.results.as_slice(), stmt.op.rules().is_pointwise())
+        if let ([result], true) = (stmt.results.as_slice(), stmt.op().is_some_and(|op| op.rules().is_pointwise()))
             && self.is_scalar(*result)
         {
             let operands: usize = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]).sum();
@@ -126,9 +126,9 @@ impl<'a> Fuser<'a> {
 
     fn decide(&mut self, number: usize) {
         let (stmt, block) = self.stmts[number];
-        let rules = stmt.op.rules();
-        let &[value] = stmt.results.as_slice() else { return };
-        if !stmt.blocks.is_empty() || !rules.is_pointwise() || rules.has_effect() {
+        let (&[value], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return };
+        let rules = op.rules();
+        if !rules.is_pointwise() || rules.has_effect() {
             return;
         }
         let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
@@ -155,7 +155,7 @@ impl<'a> Fuser<'a> {
         let (stmt, its_block) = self.stmts[user];
         if block == its_block
             && !stmt.args.iter().any(|arg| self.fused[arg.0 as usize])
-            && stmt.op.rules().streams(operand, gather, stmt, self.func, self.mesh)
+            && stmt.op().is_some_and(|op| op.rules().streams(operand, gather, stmt, self.func, self.mesh))
         {
             self.fused[value.0 as usize] = true;
         }
@@ -171,10 +171,8 @@ impl<'a> Fuser<'a> {
             let Use::Operand(user, operand) = site else { return None };
             let (stmt, _) = self.stmts[user];
             debug_assert_eq!(stmt.args[operand], value, "a use is an operand");
-            if !stmt.blocks.is_empty() {
-                return None;
-            }
-            let rules = stmt.op.rules();
+            let op = stmt.op()?;
+            let rules = op.rules();
             if rules.has_effect() || rules.group().is_some_and(|group| group.communicates()) {
                 return None;
             }
@@ -187,7 +185,7 @@ impl<'a> Fuser<'a> {
             if rules.is_pointwise() {
                 repeats |= stmt.results.iter().any(|&result| self.elements(result) > self.elements(value));
             }
-            let aligned = !rules.is_pointwise() || is_aligned(&self.func.factors(stmt), operand);
+            let aligned = !rules.is_pointwise() || is_aligned(&self.func.factors(op, stmt), operand);
             let here = match fused.map(|result| self.sites[result.0 as usize]) {
                 None => Sites::One { root: user, aligned },
                 Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
@@ -209,7 +207,7 @@ impl<'a> Fuser<'a> {
 
 /// Blocks of an array are put together.
 fn is_gather(stmt: &Stmt) -> bool {
-    matches!(&stmt.op, Op::Reshard(op) if op.step == Step::Collective(CollectiveKind::AllGather))
+    matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == Step::Collective(CollectiveKind::AllGather))
 }
 
 /// Whether element `i` of the result needs element `i` of the operand: each dimension of both is the same factor.

@@ -15,9 +15,9 @@ use spmdc_ir::lower::peel::peel;
 use spmdc_ir::lower::split::split_reduction;
 use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::control::ForLoop;
+use spmdc_ir::program::control::{Branch, Control, ForLoop, WhileLoop};
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_kernel::loops::Affine;
 use spmdc_kernel::scalar::BinaryOp;
 
@@ -82,10 +82,10 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
     debug_assert_eq!(fused.len(), func.values.len(), "every value is fused or not");
     let mut inlined = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
-        if let [result] = stmt.results.as_slice()
+        if let ([result], Some(op)) = (stmt.results.as_slice(), stmt.op())
             && fused[result.0 as usize]
         {
-            inlined[result.0 as usize] = Some(stmt);
+            inlined[result.0 as usize] = Some((op, stmt));
         }
     });
     let types = func.values.iter().map(|info| info.ty.clone()).collect();
@@ -110,7 +110,7 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
 struct Scheduler<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    inlined: &'a [Option<&'a Stmt>],
+    inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     types: Vec<Type>,
     constants: Vec<(Value, Vec<u8>)>,
     /// Fused values that somebody needs in memory after all: computed once for each block that is being scheduled.
@@ -128,30 +128,30 @@ impl<'a> Scheduler<'a> {
     }
 
     fn stmt(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
-        match &stmt.op {
-            Op::For(op) => self.for_loop(op, stmt, tasks),
-            Op::While(_) => self.while_loop(stmt, tasks),
-            Op::Branch(_) => self.branch(stmt, tasks),
-            Op::Manual(_) => {
-                let body = &stmt.blocks[0];
+        match &stmt.kind {
+            StmtKind::Op(op) => {
+                let fused = stmt.results.first().is_some_and(|result| self.inlined[result.0 as usize].is_some());
+                if !fused {
+                    self.lower(op, stmt, tasks);
+                }
+            }
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, stmt, tasks),
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, stmt, tasks),
+            StmtKind::Control(Control::Branch(op)) => self.branch(op, stmt, tasks),
+            StmtKind::Control(Control::Manual(op)) => {
+                let body = &op.body;
                 debug_assert_eq!(stmt.args.len(), body.params.len(), "each parameter of a region is an argument");
                 debug_assert_eq!(stmt.results.len(), body.results.len(), "each result of a region is one of its body");
                 stmt.args.iter().zip(&body.params).for_each(|(&arg, &param)| alias(arg, param, tasks));
                 tasks.extend(self.block(body));
                 body.results.iter().zip(&stmt.results).for_each(|(&local, &result)| alias(local, result, tasks));
             }
-            _ => {
-                let fused = stmt.results.first().is_some_and(|result| self.inlined[result.0 as usize].is_some());
-                if !fused {
-                    self.lower(stmt, tasks);
-                }
-            }
         }
     }
 
     /// The work of one op.
-    fn lower(&mut self, stmt: &Stmt, tasks: &mut Vec<Task>) {
-        let rules = stmt.op.rules();
+    fn lower(&mut self, op: &Op, stmt: &Stmt, tasks: &mut Vec<Task>) {
+        let rules = op.rules();
         let in_memory = |value: Value| self.inlined[value.0 as usize].is_none();
         if let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice())
             && rules.aliases(self.func.ty(from), self.func.ty(to), self.mesh)
@@ -161,7 +161,7 @@ impl<'a> Scheduler<'a> {
         }
         let lowered = self.work(&stmt.origin, |lowering| {
             if rules.is_pointwise() {
-                evaluate(stmt, lowering);
+                evaluate(op, stmt, lowering);
                 return Ok(());
             }
             rules.lower(lowering, stmt)
@@ -183,7 +183,7 @@ impl<'a> Scheduler<'a> {
 
     /// Computes a fused value into memory, for a reader that takes no expressions.
     fn store_fused(&mut self, value: Value, tasks: &mut Vec<Task>) {
-        let Some(Some(stmt)) = self.inlined.get(value.0 as usize).copied() else { return };
+        let Some(Some((op, stmt))) = self.inlined.get(value.0 as usize).copied() else { return };
         if self.stored.iter().flatten().any(|&known| known == value) {
             return;
         }
@@ -191,7 +191,7 @@ impl<'a> Scheduler<'a> {
             block.push(value);
         }
         match self.work(&stmt.origin, |lowering| {
-            evaluate(stmt, lowering);
+            evaluate(op, stmt, lowering);
             Ok(())
         }) {
             Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
@@ -244,9 +244,9 @@ impl<'a> Scheduler<'a> {
         Value(self.types.len() as u32 - 1)
     }
 
-    fn for_loop(&mut self, op: &ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+    fn for_loop(&mut self, op: &'a ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
         let bounds = op.bounds();
-        let block = &stmt.blocks[0];
+        let block = &op.body;
         let (counter, params) = (block.params[0], &block.params[1..]);
         debug_assert_eq!(stmt.args.len() - bounds, params.len(), "what a loop carries has a beginning");
         debug_assert_eq!(block.results.len(), stmt.results.len(), "a trip gives what the loop gives");
@@ -273,8 +273,8 @@ impl<'a> Scheduler<'a> {
         params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
     }
 
-    fn while_loop(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
-        let (test, block) = (&stmt.blocks[0], &stmt.blocks[1]);
+    fn while_loop(&mut self, op: &'a WhileLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        let (test, block) = (&op.cond, &op.body);
         debug_assert_eq!(stmt.args.len(), block.params.len(), "what a loop carries has a beginning");
         debug_assert_eq!(test.params.len(), block.params.len(), "the condition sees what the loop carries");
         for (&init, &param) in stmt.args.iter().zip(&block.params) {
@@ -290,8 +290,8 @@ impl<'a> Scheduler<'a> {
         block.params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
     }
 
-    fn branch(&mut self, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
-        let mut sides = stmt.blocks.iter().map(|block| {
+    fn branch(&mut self, op: &'a Branch, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
+        let [then, otherwise] = op.sides().map(|block| {
             debug_assert_eq!(block.results.len(), stmt.results.len(), "a side gives what the branch gives");
             let mut side = self.block(block);
             for (&value, &result) in block.results.iter().zip(&stmt.results) {
@@ -299,8 +299,6 @@ impl<'a> Scheduler<'a> {
             }
             side
         });
-        let mut side = || sides.next().expect("a branch has two sides");
-        let (then, otherwise) = (side(), side());
         let results = stmt.results.clone();
         tasks.push(Task::If { flag: stmt.args[0], results, then, otherwise, origin: stmt.origin.clone() });
     }
@@ -360,11 +358,11 @@ impl<'a> Scheduler<'a> {
 }
 
 /// The loop nest that computes a pointwise op.
-fn evaluate(stmt: &Stmt, lowering: &mut Lowering<'_>) {
+fn evaluate(op: &Op, stmt: &Stmt, lowering: &mut Lowering<'_>) {
     let result = stmt.results[0];
     let mut kernel = lowering.kernel();
     let index = kernel.block_dims(lowering.ty(result), false);
-    let elem = stmt.op.rules().point(&mut kernel, stmt, &index);
+    let elem = op.rules().point(&mut kernel, stmt, &index);
     kernel.store(result, &index, elem);
     lowering.run(kernel);
 }

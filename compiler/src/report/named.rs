@@ -16,16 +16,16 @@ pub fn named_values(func: &Func) -> Vec<(&str, Value)> {
 
 fn collect<'f>(func: &'f Func, block: &Block, found: &mut Vec<(&'f str, Value)>, before: &mut BTreeSet<Value>) {
     for stmt in &block.stmts {
-        stmt.blocks.iter().for_each(|inner| collect(func, inner, found, before));
+        stmt.blocks().for_each(|inner| collect(func, inner, found, before));
         for (at, &result) in stmt.results.iter().enumerate() {
             let info = func.info(result);
             let Some(name) = &info.name else { continue };
             // An annotation makes a statement of its own, and what leads to it has the variable's name, too.
-            if matches!(stmt.op, Op::Reshard(_) | Op::Combined(_)) {
+            if matches!(stmt.op(), Some(Op::Reshard(_) | Op::Combined(_))) {
                 before.extend(stmt.args.get(at).filter(|arg| func.info(**arg).name.as_ref() == Some(name)));
             }
             let same = |(other, value): &(&str, Value)| other == name && func.info(*value).named == info.named;
-            let carried = found.iter().position(same).filter(|_| !stmt.blocks.is_empty());
+            let carried = found.iter().position(same).filter(|_| stmt.is_control());
             match carried {
                 Some(at) => found[at].1 = result,
                 None => found.push((name, result)),

@@ -153,7 +153,7 @@ fn most_trials(partitioned: &Module) -> usize {
 fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<Layout> {
     let mut found: Vec<Layout> = Vec::new();
     module.func.body.walk(&mut |stmt| {
-        if stmt.origin.span != collective.span || !stmt.blocks.is_empty() {
+        if stmt.origin.span != collective.span || stmt.is_control() {
             return;
         }
         for &value in stmt.args.iter().chain(&stmt.results) {
@@ -198,7 +198,7 @@ fn shown(module: &Module, value: Value) -> String {
     let mut made_by = None;
     func.body.walk(&mut |stmt| {
         if stmt.results.contains(&value) {
-            made_by = Some(stmt.op.rules().name());
+            made_by = Some(stmt.name());
         }
     });
     match made_by {
@@ -591,7 +591,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         assert_eq!((tried.compiled, tried.possible), (20, 12 * 2 + 12 * 6));
         assert!(tried.is_part());
         let mut module = compilation.stage(Stage::Partitioned).unwrap().clone();
-        let first = module.func.body.stmts.iter().find(|stmt| stmt.blocks.is_empty()).unwrap().clone();
+        let first = module.func.body.stmts.iter().find(|stmt| !stmt.is_control()).unwrap().clone();
         let mut most = |statements: usize| {
             module.func.body.stmts = vec![first.clone(); statements];
             most_trials(&module)

@@ -4,6 +4,7 @@ use crate::layout::blocks::table;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{DType, Type};
 use crate::lower::work::Temporaries;
+use crate::ops::Op;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;
@@ -17,7 +18,7 @@ pub struct KernelContext<'a> {
     pub func: &'a Func,
     pub mesh: &'a Mesh,
     /// For each value the statement to expand in place of a load, if it is fused into its users.
-    pub inlined: &'a [Option<&'a Stmt>],
+    pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     pub temporaries: &'a Temporaries,
 }
 
@@ -27,7 +28,7 @@ impl<'a> KernelContext<'a> {
     }
 
     /// The statement to expand in place of a load.
-    fn inlined(&self, value: Value) -> Option<&'a Stmt> {
+    fn inlined(&self, value: Value) -> Option<(&'a Op, &'a Stmt)> {
         self.inlined.get(value.0 as usize).copied().flatten()
     }
 
@@ -158,9 +159,9 @@ impl<'a> KernelBuilder<'a> {
             return *elem;
         }
         let elem = match self.context.inlined(value) {
-            Some(stmt) => {
+            Some((op, stmt)) => {
                 let outer = std::mem::replace(&mut self.span, stmt.origin.span);
-                let elem = stmt.op.rules().point(self, stmt, index);
+                let elem = op.rules().point(self, stmt, index);
                 self.span = outer;
                 elem
             }

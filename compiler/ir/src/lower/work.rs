@@ -3,6 +3,7 @@
 use super::builder::{KernelBuilder, KernelContext};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
@@ -256,7 +257,7 @@ impl Temporaries {
 pub struct Lowering<'a> {
     pub func: &'a Func,
     pub mesh: &'a Mesh,
-    pub inlined: &'a [Option<&'a Stmt>],
+    pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     pub work: Vec<Work>,
     /// Values that ops needed in between, numbered after all others.
     pub temporaries: &'a Temporaries,

@@ -139,7 +139,7 @@ mod tests {
         let list = Term::List(vec![Term::Float(2.9), Term::Int(300)]);
         convert(&mut build, DType::U8, (&list, Span::default())).unwrap();
         let stmts = &build.innermost().stmts;
-        let printed = stmts[1].op.rules().print(&[], &Mesh::default());
+        let printed = stmts[1].op().unwrap().rules().print(&[], &Mesh::default());
         assert_eq!(printed, "u8([2, 44])");
         assert_eq!(stmts.len(), 2);
     }

@@ -481,7 +481,7 @@ mod tests {
         let i = testing::parameter(&mut build, DType::I64, &[]);
         testing::call(&mut build, "index", &[Term::Array(x), Term::Array(i)], &[("dims", testing::ints(&[1]))])
             .unwrap();
-        assert_eq!(build.blocks[0].stmts[0].op, Index { dims: vec![1] }.into());
+        assert_eq!(build.blocks[0].stmts[0].op(), Some(&Index { dims: vec![1] }.into()));
         assert_eq!(build.ty(build.blocks[0].stmts[0].results[0]).shape(), [2]);
     }
 }

@@ -12,7 +12,6 @@ pub mod collective;
 pub mod combined;
 pub mod concatenate;
 pub mod constant;
-pub mod control;
 pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
@@ -343,14 +342,6 @@ ops! {
     PVary(collective::vary::PVary) = "pvary",
     /// A device's position.
     AxisIndex(collective::axis_index::AxisIndex) = "axis_index" | "axis_size",
-    /// `for`
-    For(control::ForLoop),
-    /// `while`
-    While(control::WhileLoop),
-    /// `if`
-    Branch(control::Branch),
-    /// The body of a `manual` function.
-    Manual(control::ManualRegion),
 }
 
 composites! {

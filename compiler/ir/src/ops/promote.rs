@@ -478,7 +478,7 @@ mod tests {
         let span = Span::default();
         let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
         power(&mut build, (&x, span), (&Term::Int(6), span)).unwrap();
-        let names: Vec<&str> = build.innermost().stmts.iter().map(|stmt| stmt.op.rules().name()).collect();
+        let names: Vec<&str> = build.innermost().stmts.iter().map(|stmt| stmt.name()).collect();
         assert_eq!(names, ["square", "square", "mul"]);
         let n = Term::Array(testing::parameter(&mut build, DType::I32, &[2]));
         assert_eq!(power(&mut build, (&n, span), (&Term::Int(-1), span)).unwrap_err().code, Code::E0215);

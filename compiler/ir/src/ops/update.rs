@@ -407,6 +407,6 @@ mod tests {
         let at = Term::Tuple(vec![testing::ints(&[0, 2, 2])]);
         testing::call(&mut build, "update", &[x, Term::Int(1)], &[("at", at)]).unwrap();
         let wanted = Update { at: vec![Places::Range(Range { start: 0, step: 2, len: 2 })] };
-        assert_eq!(build.blocks[0].stmts[1].op, wanted.into());
+        assert_eq!(build.blocks[0].stmts[1].op(), Some(&wanted.into()));
     }
 }

@@ -47,17 +47,17 @@ pub fn statement(
     results: &[Value],
     origin: &Origin,
 ) -> Stmt {
-    let stmt = Stmt::new(op.into(), args.to_vec(), results.to_vec(), origin.clone());
-    debug_assert_eq!(misfit(func, mesh, &stmt), None);
-    stmt
+    let op = op.into();
+    debug_assert_eq!(misfit(func, mesh, (&op, args), results), None);
+    Stmt::new(op, args.to_vec(), results.to_vec(), origin.clone())
 }
 
 /// Why the op does not make such results of such operands.
-fn misfit(func: &Func, mesh: &Mesh, stmt: &Stmt) -> Option<String> {
-    let name = stmt.op.rules().name();
-    match typing::shapes(&stmt.op, &func.types(&stmt.args), mesh) {
+fn misfit(func: &Func, mesh: &Mesh, (op, args): (&Op, &[Value]), results: &[Value]) -> Option<String> {
+    let name = op.rules().name();
+    match typing::shapes(op, &func.types(args), mesh) {
         Ok(types) => {
-            let results = func.types(&stmt.results);
+            let results = func.types(results);
             let fits = types.len() == results.len() && types.iter().zip(results).all(|(a, b)| a.array == b.array);
             (!fits).then(|| format!("`{name}` makes {types:?} of its operands"))
         }

@@ -13,16 +13,17 @@ use spmdc_abi::ReduceOp;
 
 /// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so.
 pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
+    let Some(op) = stmt.op() else { return AxisSet::EMPTY };
     let args = func.types(&stmt.args);
     let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
-    let wanted = match stmt.op {
+    let wanted = match op {
         Op::ShowSharding(_) => all,
         _ if stmt.results.is_empty() => AxisSet::EMPTY,
         _ => stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced)),
     };
     let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced.intersect(wanted)).collect();
     let are_sums = args.iter().all(|ty| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum);
-    if are_sums && commutes_with_sum(&stmt.op, &args, &sets) { wanted } else { AxisSet::EMPTY }
+    if are_sums && commutes_with_sum(op, &args, &sets) { wanted } else { AxisSet::EMPTY }
 }
 
 /// For each factor the frame of its blocks, if they are not those of its own size.
@@ -97,5 +98,5 @@ pub fn natural(
 
 /// The window that a statement is, if it is one.
 pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
-    stmt.op.rules().window(&func.arrays(&stmt.args))
+    stmt.op()?.rules().window(&func.arrays(&stmt.args))
 }

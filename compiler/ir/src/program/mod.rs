@@ -1,12 +1,13 @@
 //! The intermediate representation: one function of structured statements over arrays.
 //!
 //! Calls are gone (the checker expands every function where it is called), structs and tuples are their leaves, shapes are
-//! numbers. A statement has one op, operands, results and, for control flow, blocks. There is no control-flow graph: `for`,
-//! `while`, `if` and `manual` hold blocks, so a pass is a walk in order.
+//! numbers. A statement has operands and results, and is an op or control flow. There is no control-flow graph: `for`, `while`, `if`
+//! and `manual` hold blocks, so a pass is a walk in order.
 //!
 //! Every value is defined once. Blocks see the values of the blocks around them.
 
 pub mod build;
+pub mod control;
 pub mod explicit;
 pub mod local;
 pub mod origin;
@@ -16,8 +17,10 @@ pub mod walk;
 
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
+use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Op;
+use control::Control;
 use origin::Origin;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
@@ -115,18 +118,28 @@ pub struct Block {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    pub op: Op,
+    pub kind: StmtKind,
     pub args: Vec<Value>,
     pub results: Vec<Value>,
-    /// What control flow holds, in the order that the op documents; empty for all other ops.
-    pub blocks: Vec<Block>,
     pub origin: Origin,
 }
 
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    Op(Op),
+    Control(Control),
+}
+
 impl Stmt {
-    /// A statement without blocks.
+    /// A statement that is an op.
     pub fn new(op: Op, args: Vec<Value>, results: Vec<Value>, origin: Origin) -> Stmt {
-        Stmt::with_blocks(op, args, results, Vec::new(), origin)
+        Stmt { kind: StmtKind::Op(op), args, results, origin }
+    }
+
+    /// Control flow.
+    pub fn of_control(control: Control, args: Vec<Value>, results: Vec<Value>, origin: Origin) -> Stmt {
+        Stmt { kind: StmtKind::Control(control), args, results, origin }
     }
 
     /// The same, with other results of the same types.
@@ -134,9 +147,69 @@ impl Stmt {
         Stmt { results, ..self.clone() }
     }
 
-    /// Control flow.
-    pub fn with_blocks(op: Op, args: Vec<Value>, results: Vec<Value>, blocks: Vec<Block>, origin: Origin) -> Stmt {
-        Stmt { op, args, results, blocks, origin }
+    /// The op, where it is no control flow.
+    pub fn op(&self) -> Option<&Op> {
+        match &self.kind {
+            StmtKind::Op(op) => Some(op),
+            StmtKind::Control(_) => None,
+        }
+    }
+
+    /// As [`Stmt::op`], to change it.
+    pub fn op_mut(&mut self) -> Option<&mut Op> {
+        match &mut self.kind {
+            StmtKind::Op(op) => Some(op),
+            StmtKind::Control(_) => None,
+        }
+    }
+
+    pub fn control(&self) -> Option<&Control> {
+        match &self.kind {
+            StmtKind::Op(_) => None,
+            StmtKind::Control(control) => Some(control),
+        }
+    }
+
+    pub fn control_mut(&mut self) -> Option<&mut Control> {
+        match &mut self.kind {
+            StmtKind::Op(_) => None,
+            StmtKind::Control(control) => Some(control),
+        }
+    }
+
+    pub fn is_control(&self) -> bool {
+        self.control().is_some()
+    }
+
+    /// What control flow holds; nothing for an op.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> + use<'_> {
+        self.control().into_iter().flat_map(Control::blocks)
+    }
+
+    /// As [`Stmt::blocks`], to change them.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> + use<'_> {
+        self.control_mut().into_iter().flat_map(Control::blocks_mut)
+    }
+
+    /// Its name in messages: that of the op, or `for`, `while`, `if` or `manual`.
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            StmtKind::Op(op) => op.rules().name(),
+            StmtKind::Control(control) => control.name(),
+        }
+    }
+
+    /// Whether the statement itself has an effect; what control flow holds does not count.
+    pub fn has_effect(&self) -> bool {
+        self.op().is_some_and(|op| op.rules().has_effect())
+    }
+
+    /// Axes have been cut: puts their parts wherever the statement itself names axes.
+    pub fn name_parts(&mut self, parts: &Parts) {
+        match &mut self.kind {
+            StmtKind::Op(op) => op.rules_mut().name_parts(parts),
+            StmtKind::Control(control) => control.name_parts(parts),
+        }
     }
 }
 
@@ -163,19 +236,19 @@ impl Func {
         values.iter().map(|&value| &self.ty(value).array).collect()
     }
 
-    /// The factor rule of a statement that is not control flow.
-    pub fn factors(&self, stmt: &Stmt) -> Factors {
-        stmt.op.rules().factors(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
+    /// The factor rule of an op as a statement.
+    pub fn factors(&self, op: &Op, stmt: &Stmt) -> Factors {
+        op.rules().factors(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
     }
 
     /// How many operations a statement is as a whole; those that it holds do not count.
     pub fn flops(&self, stmt: &Stmt) -> u64 {
-        stmt.op.rules().flops(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
+        stmt.op().map_or(0, |op| op.rules().flops(&self.arrays(&stmt.args), &self.arrays(&stmt.results)))
     }
 
     /// What a statement communicates itself, if it does: the kind, and the axes of its groups.
     pub fn collective(&self, stmt: &Stmt, mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        stmt.op.rules().collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh)
+        stmt.op()?.rules().collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh)
     }
 
     pub fn info(&self, value: Value) -> &ValueInfo {
@@ -197,7 +270,7 @@ impl Block {
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Stmt)) {
         for stmt in &self.stmts {
             visit(stmt);
-            for block in &stmt.blocks {
+            for block in stmt.blocks() {
                 block.walk(visit);
             }
         }
@@ -207,7 +280,7 @@ impl Block {
     pub fn each_use(&self, visit: &mut dyn FnMut(Value)) {
         for stmt in &self.stmts {
             stmt.args.iter().for_each(|&arg| visit(arg));
-            stmt.blocks.iter().for_each(|block| block.each_use(visit));
+            stmt.blocks().for_each(|block| block.each_use(visit));
         }
         self.results.iter().for_each(|&result| visit(result));
     }
@@ -216,7 +289,7 @@ impl Block {
     pub fn each_use_mut(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         for stmt in &mut self.stmts {
             stmt.args.iter_mut().for_each(&mut *visit);
-            stmt.blocks.iter_mut().for_each(|block| block.each_use_mut(visit));
+            stmt.blocks_mut().for_each(|block| block.each_use_mut(visit));
         }
         self.results.iter_mut().for_each(visit);
     }
@@ -225,7 +298,7 @@ impl Block {
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Stmt)) {
         for stmt in &mut self.stmts {
             visit(stmt);
-            stmt.blocks.iter_mut().for_each(|block| block.walk_mut(visit));
+            stmt.blocks_mut().for_each(|block| block.walk_mut(visit));
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn free_values(block: &Block) -> Vec<Value> {
 fn define(block: &Block, defined: &mut BTreeSet<Value>) {
     defined.extend(&block.params);
     for stmt in &block.stmts {
-        stmt.blocks.iter().for_each(|inner| define(inner, defined));
+        stmt.blocks().for_each(|inner| define(inner, defined));
         defined.extend(&stmt.results);
     }
 }
@@ -28,16 +28,16 @@ fn define(block: &Block, defined: &mut BTreeSet<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::control::Branch;
     use crate::program::Stmt;
+    use crate::program::control::{Branch, Control};
     use crate::program::origin::Origin;
 
     #[test]
     fn values_from_outside_are_found_through_inner_blocks() {
         let [a, b, c] = [Value(0), Value(1), Value(2)];
         let inner = Block { results: vec![b], ..Block::default() };
-        let blocks = vec![inner.clone(), inner];
-        let stmt = Stmt::with_blocks(Branch.into(), vec![a], vec![c], blocks, Origin::default());
+        let branch = Control::Branch(Branch { then: inner.clone(), otherwise: inner });
+        let stmt = Stmt::of_control(branch, vec![a], vec![c], Origin::default());
         let block = Block { params: vec![a], stmts: vec![stmt], results: vec![c] };
         assert_eq!(free_values(&block), [b]);
     }

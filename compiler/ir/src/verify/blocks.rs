@@ -7,6 +7,7 @@
 use crate::layout::factors::{Factor, FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{AxisSet, Type};
+use crate::ops::Op;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Why a statement cannot run on its blocks.
-pub(super) fn misfit(func: &Func, mesh: &Mesh, stmt: &Stmt) -> Option<String> {
-    let rule = func.factors(stmt);
+pub(super) fn misfit(func: &Func, mesh: &Mesh, (op, stmt): (&Op, &Stmt)) -> Option<String> {
+    let rule = func.factors(op, stmt);
     let tensors = Tensors { func, mesh, stmt, rule: &rule };
-    let sums = match kept_sums(func, stmt) {
+    let sums = match kept_sums(func, op, stmt) {
         Ok(sums) => sums,
         Err(value) => return Some(format!("{} is a partial value", tensors.display(value))),
     };
@@ -39,7 +40,7 @@ pub(super) fn misfit(func: &Func, mesh: &Mesh, stmt: &Stmt) -> Option<String> {
 }
 
 /// The axes over which operands are partial sums, of which the results are partial sums, too; or an operand that may not be one.
-pub(super) fn kept_sums(func: &Func, stmt: &Stmt) -> Result<AxisSet, Value> {
+pub(super) fn kept_sums(func: &Func, op: &Op, stmt: &Stmt) -> Result<AxisSet, Value> {
     let args = func.types(&stmt.args);
     let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced).collect();
     let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
@@ -49,14 +50,14 @@ pub(super) fn kept_sums(func: &Func, stmt: &Stmt) -> Result<AxisSet, Value> {
         let ty = func.ty(result);
         all.is_subset_of(ty.sharding.unreduced) && is_sum(ty)
     });
-    let has_result = !stmt.results.is_empty() || shows_layouts(stmt);
-    let holds = has_result && lies_so && args.iter().all(|ty| is_sum(ty)) && commutes_with_sum(&stmt.op, &args, &sets);
+    let has_result = !stmt.results.is_empty() || shows_layouts(op);
+    let holds = has_result && lies_so && args.iter().all(|ty| is_sum(ty)) && commutes_with_sum(op, &args, &sets);
     if holds { Ok(all) } else { Err(stmt.args[first]) }
 }
 
 /// Whether an op that gives nothing looks at layouts alone, never at elements.
-fn shows_layouts(stmt: &Stmt) -> bool {
-    matches!(stmt.op, crate::ops::Op::ShowSharding(_))
+fn shows_layouts(op: &Op) -> bool {
+    matches!(op, Op::ShowSharding(_))
 }
 
 /// The operands and results of a statement, and its rule.

@@ -18,9 +18,9 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
-use crate::ops::control::ManualRegion;
+use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::local::window_of;
-use crate::program::{Block, Func, Module, Stage, Stmt, Value};
+use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use crate::reshard::step::Step;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
     };
     module.func.body.params.iter().for_each(|&param| defined(param, &|| "the function".to_string()));
     module.func.body.walk(&mut |stmt| {
-        let params = stmt.blocks.iter().flat_map(|block| &block.params);
+        let params = stmt.blocks().flat_map(|block| &block.params);
         let place = || describe(stmt, &module.func, &module.mesh);
         stmt.results.iter().chain(params).for_each(|&value| defined(value, &place));
     });
@@ -208,65 +208,69 @@ impl<'a> Verifier<'a> {
     }
 
     fn stmt(&mut self, stmt: &'a Stmt) {
-        match &stmt.op {
-            Op::For(op) => {
-                let (bounds, inits) = stmt.args.split_at(op.bounds().min(stmt.args.len()));
-                let [body] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
-                let carried = inits.len();
-                let sizes = (body.params.len(), body.results.len(), stmt.results.len());
-                if sizes != (carried + 1, carried + op.collected, carried + op.collected) {
-                    return self.violation("the numbers of carried and collected values differ");
-                }
-                let varies = bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.func.ty(bound).varying));
-                self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
-                for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
-                    let Some(trips) = op.trips() else {
-                        return self.violation("collects values of an unknown number of trips");
-                    };
-                    let mut shape = vec![trips as usize];
-                    shape.extend(self.func.ty(value).shape());
-                    let stacked = self.func.ty(stack).shape() == shape;
-                    self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
-                    let lies_so = self.func.ty(stack).sharding == stacked_layout(&self.func.ty(value).sharding);
-                    self.expect(self.stage < Stage::Partitioned || lies_so, |it| {
-                        format!("{} does not lie as {} does", it.display(stack), it.display(value))
-                    });
-                }
-                self.under(varies, |verifier| verifier.block(body));
+        match &stmt.kind {
+            StmtKind::Op(op) => self.ordinary(op, stmt),
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, stmt),
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, stmt),
+            StmtKind::Control(Control::Branch(op)) => self.branch(op, stmt),
+            StmtKind::Control(Control::Manual(op)) => self.region(op, stmt),
+        }
+    }
+
+    fn for_loop(&mut self, op: &'a ForLoop, stmt: &'a Stmt) {
+        let (bounds, inits) = stmt.args.split_at(op.bounds().min(stmt.args.len()));
+        let body = &op.body;
+        let carried = inits.len();
+        let sizes = (body.params.len(), body.results.len(), stmt.results.len());
+        if sizes != (carried + 1, carried + op.collected, carried + op.collected) {
+            return self.violation("the numbers of carried and collected values differ");
+        }
+        let varies = bounds.iter().fold(AxisSet::EMPTY, |set, &bound| set.union(self.func.ty(bound).varying));
+        self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
+        for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
+            let Some(trips) = op.trips() else {
+                return self.violation("collects values of an unknown number of trips");
+            };
+            let mut shape = vec![trips as usize];
+            shape.extend(self.func.ty(value).shape());
+            let stacked = self.func.ty(stack).shape() == shape;
+            self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
+            let lies_so = self.func.ty(stack).sharding == stacked_layout(&self.func.ty(value).sharding);
+            self.expect(self.stage < Stage::Partitioned || lies_so, |it| {
+                format!("{} does not lie as {} does", it.display(stack), it.display(value))
+            });
+        }
+        self.under(varies, |verifier| verifier.block(body));
+    }
+
+    fn while_loop(&mut self, op: &'a WhileLoop, stmt: &'a Stmt) {
+        let (cond, body) = (&op.cond, &op.body);
+        let sizes = [cond.params.len(), body.params.len(), body.results.len(), stmt.results.len()];
+        if sizes.iter().any(|&size| size != stmt.args.len()) || cond.results.len() != 1 {
+            return self.violation("the numbers of carried values differ");
+        }
+        let varies = self.func.ty(cond.results[0]).varying;
+        self.carried(&stmt.args, &body.params, &body.results, &stmt.results, varies);
+        self.same_types(&cond.params, &body.params);
+        self.under(varies, |verifier| verifier.block(cond));
+        self.under(varies, |verifier| verifier.block(body));
+    }
+
+    fn branch(&mut self, op: &'a Branch, stmt: &'a Stmt) {
+        if stmt.args.len() != 1 {
+            return self.violation("has not one condition");
+        }
+        let varies = self.func.ty(stmt.args[0]).varying;
+        for block in op.sides() {
+            if block.results.len() != stmt.results.len() {
+                return self.violation("the branches give another number of results");
             }
-            Op::While(_) => {
-                let [cond, body] = stmt.blocks.as_slice() else { return self.violation("has not two blocks") };
-                let sizes = [cond.params.len(), body.params.len(), body.results.len(), stmt.results.len()];
-                if sizes.iter().any(|&size| size != stmt.args.len()) || cond.results.len() != 1 {
-                    return self.violation("the numbers of carried values differ");
-                }
-                let varies = self.func.ty(cond.results[0]).varying;
-                self.carried(&stmt.args, &body.params, &body.results, &stmt.results, varies);
-                self.same_types(&cond.params, &body.params);
-                self.under(varies, |verifier| verifier.block(cond));
-                self.under(varies, |verifier| verifier.block(body));
+            for (&value, &result) in block.results.iter().zip(&stmt.results) {
+                self.flows(value, result);
+                let varying = self.func.ty(result).varying;
+                self.expect(varies.is_subset_of(varying), |_| format!("{result} does not vary as the condition does"));
             }
-            Op::Branch(_) => {
-                if stmt.blocks.len() != 2 || stmt.args.len() != 1 {
-                    return self.violation("has not two branches and a condition");
-                }
-                let varies = self.func.ty(stmt.args[0]).varying;
-                for block in &stmt.blocks {
-                    if block.results.len() != stmt.results.len() {
-                        return self.violation("the branches give another number of results");
-                    }
-                    for (&value, &result) in block.results.iter().zip(&stmt.results) {
-                        self.flows(value, result);
-                        let varying = self.func.ty(result).varying;
-                        self.expect(varies.is_subset_of(varying), |_| {
-                            format!("{result} does not vary as the condition does")
-                        });
-                    }
-                    self.under(varies, |verifier| verifier.block(block));
-                }
-            }
-            Op::Manual(op) => self.region(op, stmt),
-            op => self.ordinary(op, stmt),
+            self.under(varies, |verifier| verifier.block(block));
         }
     }
 
@@ -307,8 +311,8 @@ impl<'a> Verifier<'a> {
         self.expect(same, |it| format!("{} is handed on as {}", it.display(from), it.display(to)));
     }
 
-    fn region(&mut self, op: &ManualRegion, stmt: &'a Stmt) {
-        let [block] = stmt.blocks.as_slice() else { return self.violation("has not one block") };
+    fn region(&mut self, op: &'a ManualRegion, stmt: &'a Stmt) {
+        let block = &op.body;
         let fits = block.params.len() == stmt.args.len()
             && op.inputs.len() == stmt.args.len()
             && block.results.len() == stmt.results.len()
@@ -371,7 +375,6 @@ impl<'a> Verifier<'a> {
         if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
             return;
         }
-        self.expect(stmt.blocks.is_empty(), |_| "holds blocks".to_string());
         let args = self.func.types(&stmt.args);
         let inferred = match crate::program::typing::shapes(op, &args, self.mesh) {
             Ok(inferred) => inferred,
@@ -410,7 +413,7 @@ impl<'a> Verifier<'a> {
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
             if let Some(totals) = stmt.args.get(1) {
                 let is_its_own = self.totals.get(totals).is_some_and(
-                    |maker| matches!(&maker.op, Op::BlockTotals(made) if made.is_for(scan, parts) && maker.args[0] == stmt.args[0]),
+                    |maker| matches!(maker.op(), Some(Op::BlockTotals(made)) if made.is_for(scan, parts) && maker.args[0] == stmt.args[0]),
                 );
                 self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
             }
@@ -444,7 +447,7 @@ impl<'a> Verifier<'a> {
             match window_of(self.func, stmt) {
                 Some(map) => self.window(op, stmt, &map),
                 None => {
-                    if let Some(misfit) = blocks::misfit(self.func, self.mesh, stmt) {
+                    if let Some(misfit) = blocks::misfit(self.func, self.mesh, (op, stmt)) {
                         self.violation(misfit);
                     }
                 }
@@ -472,14 +475,12 @@ fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
 fn describe(stmt: &Stmt, func: &Func, mesh: &Mesh) -> String {
     let is_known = |value: &Value| (value.0 as usize) < func.values.len();
     if !stmt.args.iter().chain(&stmt.results).all(is_known) {
-        return stmt.op.rules().name().to_string();
+        return stmt.name().to_string();
     }
     let args: Vec<String> = stmt.args.iter().map(Value::to_string).collect();
-    let text = match &stmt.op {
-        Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_) => {
-            format!("{}({})", stmt.op.rules().name(), args.join(", "))
-        }
-        op => op.rules().print(&args, mesh),
+    let text = match &stmt.kind {
+        StmtKind::Op(op) => op.rules().print(&args, mesh),
+        StmtKind::Control(control) => format!("{}({})", control.name(), args.join(", ")),
     };
     let results: Vec<String> =
         stmt.results.iter().map(|&result| format!("{result}: {}", func.ty(result).display(mesh))).collect();

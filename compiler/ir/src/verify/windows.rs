@@ -18,7 +18,7 @@ impl Verifier<'_> {
     /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
     pub(super) fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
         let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
-        let alike = blocks::kept_sums(self.func, stmt) == Ok(to.sharding.unreduced);
+        let alike = blocks::kept_sums(self.func, op, stmt) == Ok(to.sharding.unreduced);
         self.expect(alike, |_| "moves partial values".to_string());
         let Op::Window(window) = op else {
             let local = is_local(map, from, to, self.mesh);
@@ -39,7 +39,7 @@ impl Verifier<'_> {
         for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
             let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
             let is_its_own = self.halos.get(&halo).is_some_and(
-                |&(maker, at)| matches!(&maker.op, Op::Halo(made) if made.is_for(at, place.0, place.1, &maker.args)),
+                |&(maker, at)| matches!(maker.op(), Some(Op::Halo(made)) if made.is_for(at, place.0, place.1, &maker.args)),
             );
             self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
             let wanted = reaches.halo_type(dim, from, self.mesh);
@@ -64,7 +64,7 @@ impl Verifier<'_> {
         for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
             let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
                 maker.args[0] == stmt.args[0]
-                    && matches!(&maker.op, Op::Margins(made) if made.parts.get(at) == Some(known))
+                    && matches!(maker.op(), Some(Op::Margins(made)) if made.parts.get(at) == Some(known))
             });
             self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
         }

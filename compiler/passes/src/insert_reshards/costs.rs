@@ -61,11 +61,11 @@ impl<'a> Costs<'a> {
         let moved: Vec<usize> = stmt.args.iter().map(|&arg| inserter.reach(arg)).collect();
         // What a loop would exchange alike in every trip leaves it (`hoist`).
         let defined = moved.iter().copied().max();
-        let made = defined.filter(|_| !stmt.op.rules().has_effect()).map_or(trips, |depth| inserter.weight(depth));
+        let made = defined.filter(|_| !stmt.has_effect()).map_or(trips, |depth| inserter.weight(depth));
         let results = std::iter::repeat_n(made, stmt.results.len());
         let weights = moved.into_iter().map(|depth| inserter.weight(depth)).chain(results).collect();
         let operations = inserter.func.flops(stmt);
-        debug_assert!(trips.is_finite() && trips >= 0.0, "`{}` runs {trips} times", stmt.op.rules().name());
+        debug_assert!(trips.is_finite() && trips >= 0.0, "`{}` runs {trips} times", stmt.name());
         let (moves, known) = (Vec::new(), BTreeMap::new());
         Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
     }

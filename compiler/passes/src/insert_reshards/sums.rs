@@ -43,10 +43,11 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
+use spmdc_ir::program::control::Control;
 use spmdc_ir::program::local::{frames_of, natural};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::partial_sums::{Factor, passes_sums};
-use spmdc_ir::program::{Block, Stmt, Value};
+use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,7 +107,7 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
 fn depths(block: &Block, depth: usize, of: &mut [usize]) {
     let results = block.stmts.iter().flat_map(|stmt| &stmt.results);
     block.params.iter().chain(results).for_each(|value| of[value.0 as usize] = depth);
-    block.stmts.iter().flat_map(|stmt| &stmt.blocks).for_each(|inner| depths(inner, depth + 1, of));
+    block.stmts.iter().flat_map(Stmt::blocks).for_each(|inner| depths(inner, depth + 1, of));
 }
 
 impl Inserter<'_> {
@@ -178,12 +179,30 @@ struct Sums<'a, 'b> {
     rounds: BTreeMap<Value, Sharding>,
 }
 
-/// A loop's first operand that it carries, how often it is taken to run, and the first parameter of its body that it carries.
-fn loop_of(stmt: &Stmt) -> Option<(usize, f64, usize)> {
-    match &stmt.op {
-        Op::For(op) => Some((op.bounds(), cost::trips(op.trips()) as f64, 1)),
-        Op::While(_) => Some((0, cost::trips(None) as f64, 0)),
-        _ => None,
+/// A loop of either kind.
+struct Round<'a> {
+    /// The first operand that it carries.
+    bounds: usize,
+    /// How often it is taken to run.
+    trips: f64,
+    /// The first parameter of its body that it carries.
+    first: usize,
+    /// The condition of a `while`.
+    cond: Option<&'a Block>,
+    body: &'a Block,
+}
+
+fn loop_of(stmt: &Stmt) -> Option<Round<'_>> {
+    match stmt.control()? {
+        Control::For(op) => {
+            let (bounds, trips) = (op.bounds(), cost::trips(op.trips()) as f64);
+            Some(Round { bounds, trips, first: 1, cond: None, body: &op.body })
+        }
+        Control::While(op) => {
+            let trips = cost::trips(None) as f64;
+            Some(Round { bounds: 0, trips, first: 0, cond: Some(&op.cond), body: &op.body })
+        }
+        Control::Branch(_) | Control::Manual(_) => None,
     }
 }
 
@@ -195,16 +214,16 @@ impl<'a, 'b> Sums<'a, 'b> {
         body.each_use(&mut |value| uses[value.0 as usize] += 1);
         let mut constants = vec![Factor::default(); count];
         body.walk(&mut |stmt| {
-            if let [result] = stmt.results.as_slice() {
+            if let ([result], Some(op)) = (stmt.results.as_slice(), stmt.op()) {
                 let operands: Vec<Factor> = stmt.args.iter().map(|arg| constants[arg.0 as usize]).collect();
-                constants[result.0 as usize] = Factor::of(&stmt.op, &operands);
+                constants[result.0 as usize] = Factor::of(op, &operands);
             }
         });
         let mut makers = BTreeMap::new();
         body.walk(&mut |stmt| {
             let are_numbers =
                 stmt.args.iter().all(|arg| makers.contains_key(arg) && inserter.func.ty(*arg).is_scalar());
-            if matches!(stmt.op, Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)) && are_numbers {
+            if matches!(stmt.op(), Some(Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_))) && are_numbers {
                 makers.insert(stmt.results[0], stmt.clone());
             }
         });
@@ -239,13 +258,14 @@ impl<'a, 'b> Sums<'a, 'b> {
     /// The sets of operands that may be partial together while all others are whole.
     fn sets(&self, stmt: &Stmt) -> Vec<Vec<usize>> {
         let each = |first: usize| (first..stmt.args.len()).map(|at| vec![at]).collect::<Vec<_>>();
-        if let Some((bounds, ..)) = loop_of(stmt) {
+        if let Some(Round { bounds, .. }) = loop_of(stmt) {
             return each(bounds);
         }
+        let Some(op) = stmt.op() else { return Vec::new() };
         let args = self.inserter.func.types(&stmt.args);
-        let mut sets = match &stmt.op {
+        let mut sets = match op {
             // Products of partial operands repeat work.
-            Op::Einsum(_) | Op::Branch(_) | Op::Manual(_) => return Vec::new(),
+            Op::Einsum(_) => return Vec::new(),
             _ if stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) => return Vec::new(),
             _ => each(0),
         };
@@ -257,7 +277,7 @@ impl<'a, 'b> Sums<'a, 'b> {
             let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
             let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
             let factors: Vec<Factor> = stmt.args.iter().map(|arg| self.constants[arg.0 as usize]).collect();
-            passes_sums(&stmt.op, &args, &axes, &factors)
+            passes_sums(op, &args, &axes, &factors)
         });
         sets
     }
@@ -276,29 +296,29 @@ impl<'a, 'b> Sums<'a, 'b> {
         });
         nodes.consumers.extend(linear);
         for stmt in &block.stmts {
-            match &stmt.op {
-                Op::For(_) | Op::While(_) => self.round(stmt, nodes),
-                Op::Branch(_) | Op::Manual(_) => {}
-                _ => {
-                    if let Some(node) = self.node(stmt, nodes) {
+            match &stmt.kind {
+                StmtKind::Op(op) => {
+                    if let Some(node) = self.node(op, stmt, nodes) {
                         nodes.of.insert(stmt.results[0], node);
                     }
                 }
+                StmtKind::Control(Control::For(_) | Control::While(_)) => self.round(stmt, nodes),
+                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) => {}
             }
         }
     }
 
     /// What the result of a statement that is linear or sums costs.
-    fn node(&self, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
+    fn node(&self, op: &Op, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
         let &[result] = stmt.results.as_slice() else { return None };
         let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
-        let is_sum = matches!(&stmt.op, Op::Einsum(_)) || matches!(&stmt.op, Op::Reduce(op) if op.op == ReduceOp::Sum);
+        let is_sum = matches!(op, Op::Einsum(_)) || matches!(op, Op::Reduce(op) if op.op == ReduceOp::Sum);
         // Most sums meet nothing linear.
         let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {
             return None;
         }
-        let projection = Projection::new(self.inserter.func.factors(stmt));
+        let projection = Projection::new(self.inserter.func.factors(op, stmt));
         let wanted = self.layout(result);
         let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
         let whole: f64 = whole.sum();
@@ -373,7 +393,7 @@ impl<'a, 'b> Sums<'a, 'b> {
 
     /// What the results of a loop cost: its body may add to what it carries while that is partial.
     fn round(&mut self, stmt: &Stmt, nodes: &mut Nodes) {
-        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
         let mut inside = self.inside(stmt);
         self.inserter.enter(false, trips);
         self.learn(body, &mut inside);
@@ -392,7 +412,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
         for (i, &param) in body.params[first..].iter().enumerate() {
             let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
-            let decides = matches!(stmt.op, Op::While(_)) && self.uses[stmt.blocks[0].params[i].0 as usize] > 0;
+            let decides = cond.is_some_and(|cond| self.uses[cond.params[i].0 as usize] > 0);
             let framed = [init, result].into_iter().any(|value| self.layout(value).has_frames());
             let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
             let child = nodes.child(init);
@@ -428,7 +448,7 @@ impl<'a, 'b> Sums<'a, 'b> {
             ) else {
                 continue;
             };
-            if let Some((bounds, ..)) = loop_of(maker) {
+            if let Some(Round { bounds, .. }) = loop_of(maker) {
                 let carried = maker.results.iter().zip(&maker.args[bounds..]).find(|(result, _)| **result == value);
                 at.extend(carried.map(|(_, &init)| (init, found)));
             } else if let Some(operands) = &way.operands {
@@ -441,7 +461,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     /// What is known inside of a loop at first.
     fn inside(&self, stmt: &Stmt) -> Nodes {
         let mut nodes = Nodes::default();
-        if let (Some((bounds, ..)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) {
+        if let Some(Round { bounds, body, .. }) = loop_of(stmt) {
             let nexts = body.results.iter().take(stmt.args.len() - bounds);
             nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
         }
@@ -512,14 +532,14 @@ impl Sums<'_, '_> {
     fn block(&mut self, block: &Block, mut nodes: Nodes) {
         self.learn(block, &mut nodes);
         for (position, stmt) in block.stmts.iter().enumerate().rev() {
-            match &stmt.op {
-                Op::For(_) | Op::While(_) => self.decide_round(stmt, position, &nodes),
-                Op::Branch(_) | Op::Manual(_) => {
+            match &stmt.kind {
+                StmtKind::Control(Control::For(_) | Control::While(_)) => self.decide_round(stmt, position, &nodes),
+                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) => {
                     self.inserter.enter(true, 1.0);
-                    stmt.blocks.iter().for_each(|inner| self.block(inner, Nodes::default()));
+                    stmt.blocks().for_each(|inner| self.block(inner, Nodes::default()));
                     self.inserter.frames.pop();
                 }
-                _ => self.decide(stmt, position, &nodes),
+                StmtKind::Op(_) => self.decide(stmt, position, &nodes),
             }
         }
     }
@@ -566,7 +586,7 @@ impl Sums<'_, '_> {
     }
 
     fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
-        let (Some((bounds, trips, first)), Some(body)) = (loop_of(stmt), stmt.blocks.last()) else { return };
+        let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
         let mut inside = self.inside(stmt);
         for (i, &param) in body.params[first..].iter().enumerate() {
             self.agree(stmt.results[i]);
@@ -578,8 +598,8 @@ impl Sums<'_, '_> {
         }
         self.inserter.enter(false, trips);
         self.block(body, inside);
-        if first == 0 {
-            self.block(&stmt.blocks[0], Nodes::default());
+        if let Some(cond) = cond {
+            self.block(cond, Nodes::default());
         }
         self.inserter.frames.pop();
     }
@@ -598,11 +618,11 @@ impl Rewriter<'_, '_> {
         let mut stmts = Vec::new();
         for mut stmt in std::mem::take(&mut block.stmts) {
             let mut after = Vec::new();
-            if let Some((bounds, _, first)) = loop_of(&stmt) {
+            if let Some(Round { bounds, first, .. }) = loop_of(&stmt) {
                 for i in 0..stmt.args.len() - bounds {
                     let Some(layout) = self.rounds.remove(&stmt.results[i]) else { continue };
                     stmt.args[bounds + i] = self.operand(stmt.args[bounds + i], &layout, &stmt.origin, &mut stmts);
-                    for block in &stmt.blocks {
+                    for block in stmt.blocks() {
                         let param = block.params[first + i];
                         self.inserter.func.info_mut(param).ty.sharding = layout.clone();
                     }
@@ -614,7 +634,9 @@ impl Rewriter<'_, '_> {
                 }
                 self.result(&mut stmt, 0, layout, &mut after);
             }
-            stmt.blocks = std::mem::take(&mut stmt.blocks).into_iter().map(|inner| self.block(inner)).collect();
+            for inner in stmt.blocks_mut() {
+                *inner = self.block(std::mem::take(inner));
+            }
             stmts.push(stmt);
             stmts.append(&mut after);
         }
@@ -650,9 +672,9 @@ impl Rewriter<'_, '_> {
             return;
         }
         let axes = self.inserter.mesh.display_set(layout.unreduced);
-        let behind = match stmt.blocks.is_empty() {
-            true => called(stmt.op.rules().name()),
-            false => "the loop".to_string(),
+        let behind = match &stmt.kind {
+            StmtKind::Op(op) => called(op.rules().name()),
+            StmtKind::Control(_) => "the loop".to_string(),
         };
         let origin = stmt.origin.because(match layout.unreduced.is_empty() {
             true => format!("sums over different axes are added in parts, which are joined behind {behind}"),

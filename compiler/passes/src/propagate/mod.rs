@@ -30,7 +30,8 @@ use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::Op;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Step;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
@@ -84,7 +85,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
     even_borders(&mut module);
     let Func { body, values, .. } = &mut module.func;
     body.walk_mut(&mut |stmt| {
-        if let Op::Reshard(op) = &mut stmt.op {
+        if let StmtKind::Op(Op::Reshard(op)) = &mut stmt.kind {
             op.to = values[stmt.results[0].0 as usize].ty.sharding.clone();
         }
     });
@@ -191,10 +192,10 @@ impl Graph {
     }
 
     fn stmt(&mut self, func: &Func, stmt: &Stmt, auto: AxisSet) {
-        match &stmt.op {
-            Op::For(op) => {
+        match &stmt.kind {
+            StmtKind::Control(Control::For(op)) => {
                 let carries = &stmt.args[op.bounds()..];
-                let body = &stmt.blocks[0];
+                let body = &op.body;
                 debug_assert_eq!(body.params.len(), carries.len() + 1, "a body takes its counter and what it carries");
                 // Where nobody knows how often devices would meet, that decides nothing.
                 let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
@@ -216,8 +217,8 @@ impl Graph {
                     self.flow(func, &[body.results[i]], stmt.results[i], true, stmt);
                 }
             }
-            Op::While(_) => {
-                let (cond, body) = (&stmt.blocks[0], &stmt.blocks[1]);
+            StmtKind::Control(Control::While(op)) => {
+                let (cond, body) = (&op.cond, &op.body);
                 let loops = std::mem::take(&mut self.loops);
                 body.params.iter().for_each(|&param| self.define(func, param, auto));
                 for (i, &param) in body.params.iter().enumerate() {
@@ -231,17 +232,16 @@ impl Graph {
                     self.flow(func, &[stmt.args[i], body.results[i]], param, false, stmt);
                 }
             }
-            Op::Branch(_) => {
-                stmt.blocks.iter().for_each(|block| self.block(func, block, auto));
-                debug_assert_eq!(stmt.blocks.len(), 2, "a branch has two sides");
+            StmtKind::Control(Control::Branch(op)) => {
+                op.sides().into_iter().for_each(|block| self.block(func, block, auto));
                 for (i, &result) in stmt.results.iter().enumerate() {
                     self.define(func, result, auto);
-                    let sources: Vec<Value> = stmt.blocks.iter().map(|block| block.results[i]).collect();
+                    let sources = op.sides().map(|block| block.results[i]);
                     self.flow(func, &sources, result, false, stmt);
                 }
             }
-            Op::Manual(op) => {
-                let body = &stmt.blocks[0];
+            StmtKind::Control(Control::Manual(op)) => {
+                let body = &op.body;
                 let inside = auto.minus(op.axes);
                 // What `manual` code says is not for the compiler to change.
                 let loops = std::mem::take(&mut self.loops);
@@ -263,26 +263,24 @@ impl Graph {
                 }
                 self.loops = loops;
             }
-            Op::Reshard(op) => {
-                self.define(func, stmt.results[0], auto);
-                if matches!(op.step, Step::Pin | Step::Request) {
+            StmtKind::Op(op) => {
+                stmt.results.iter().for_each(|&result| self.define(func, result, auto));
+                if let Op::Reshard(reshard) = op
+                    && matches!(reshard.step, Step::Pin | Step::Request)
+                {
                     let slot = self.slot(stmt.results[0]);
                     pin(&mut self.slots[slot], func.ty(stmt.results[0]));
                 }
-                self.op(func, stmt);
-            }
-            _ => {
-                stmt.results.iter().for_each(|&result| self.define(func, result, auto));
-                self.op(func, stmt);
+                self.op(func, op, stmt);
             }
         }
     }
 
     /// The edge of an ordinary op.
-    fn op(&mut self, func: &Func, stmt: &Stmt) {
-        let projection = Projection::new(func.factors(stmt));
+    fn op(&mut self, func: &Func, op: &Op, stmt: &Stmt) {
+        let projection = Projection::new(func.factors(op, stmt));
         let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
-        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        let (span, op) = (stmt.origin.span, stmt.name());
         self.edges.push(Edge::Op(Node { projection, slots, span, op }));
     }
 
@@ -296,7 +294,7 @@ impl Graph {
         rule.operands = vec![dims[usize::from(stacked)..].to_vec(); sources.len()];
         rule.results.push(dims);
         let slots = sources.iter().chain([&target]).map(|&value| self.slot(value)).collect();
-        let (span, op) = (stmt.origin.span, stmt.op.rules().name());
+        let (span, op) = (stmt.origin.span, stmt.name());
         self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
     }
 
@@ -309,7 +307,7 @@ impl Graph {
     fn pin_operands(&mut self, func: &Func, block: &Block, uses: &[u32]) {
         let mut plain = vec![false; func.values.len()];
         for stmt in &block.stmts {
-            if let Op::Reshard(op) = &stmt.op
+            if let Some(Op::Reshard(op)) = stmt.op()
                 && matches!(op.step, Step::Pin | Step::Request)
                 && plain[stmt.args[0].0 as usize]
                 && uses[stmt.args[0].0 as usize] == 1
@@ -328,11 +326,10 @@ impl Graph {
                     operand.causes.extend(result.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| (axis, cause)));
                 }
             }
-            let structural = matches!(stmt.op, Op::For(_) | Op::While(_) | Op::Branch(_) | Op::Manual(_));
-            if !structural && !matches!(stmt.op, Op::Reshard(_)) {
+            if stmt.op().is_some_and(|op| !matches!(op, Op::Reshard(_))) {
                 stmt.results.iter().for_each(|result| plain[result.0 as usize] = true);
             }
-            stmt.blocks.iter().for_each(|block| self.pin_operands(func, block, uses));
+            stmt.blocks().for_each(|block| self.pin_operands(func, block, uses));
         }
     }
 
@@ -431,8 +428,8 @@ fn even_borders(module: &mut Module) {
     let Module { mesh, func, .. } = module;
     let mut uneven = Vec::new();
     func.body.walk(&mut |stmt| {
-        let Op::Manual(op) = &stmt.op else { return };
-        let body = &stmt.blocks[0];
+        let Some(Control::Manual(op)) = stmt.control() else { return };
+        let body = &op.body;
         let borders = op.inputs.iter().zip(body.params.iter().map(|param| (param, param)));
         let outputs = op.outputs.iter().zip(body.results.iter().zip(&stmt.results));
         for (manual, (inside, changed)) in borders.chain(outputs) {
@@ -457,8 +454,8 @@ fn copy_per_use(func: &mut Func) {
     // A copy of a large literal is no cheaper than moving it, and it lies whole on every device anyway.
     let mut makers: Vec<Option<Stmt>> = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
-        let free = stmt.args.is_empty() && stmt.blocks.is_empty() && !stmt.op.rules().has_effect();
-        if let ([result], true, false) = (stmt.results.as_slice(), free, matches!(stmt.op, Op::Constant(_)))
+        let free = stmt.args.is_empty() && !stmt.is_control() && !stmt.has_effect();
+        if let ([result], true, false) = (stmt.results.as_slice(), free, matches!(stmt.op(), Some(Op::Constant(_))))
             && func.ty(*result).rank() > 0
         {
             makers[result.0 as usize] = Some(stmt.clone());
@@ -488,7 +485,7 @@ fn copy_per_use(func: &mut Func) {
 fn place(block: &mut Block, copies: &mut [Vec<Stmt>]) {
     let mut stmts = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks.iter_mut().for_each(|inner| place(inner, copies));
+        stmt.blocks_mut().for_each(|inner| place(inner, copies));
         let made = stmt.results.first().and_then(|result| copies.get_mut(result.0 as usize)).map(std::mem::take);
         stmts.push(stmt);
         stmts.extend(made.into_iter().flatten());

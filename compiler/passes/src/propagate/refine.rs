@@ -16,7 +16,7 @@ use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::is_builtin;
-use spmdc_ir::program::{Func, Module, Stmt, Value};
+use spmdc_ir::program::{Func, Module, Value};
 use std::collections::BTreeMap;
 
 /// Of axes, by position, how many of their blocks are one of the part in front: 8 devices cut at 2 are 2 groups of 4.
@@ -81,7 +81,7 @@ impl Refined {
             "axes in parts have the devices that they had"
         );
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
-        func.body.walk_mut(&mut |stmt| stmt.op.rules_mut().name_parts(&refined.parts));
+        func.body.walk_mut(&mut |stmt| stmt.name_parts(&refined.parts));
         refined.module.func = func;
         refined.module.mesh.axes = axes;
         Some(refined)
@@ -155,8 +155,10 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
 /// Whether the text that a program prints speaks of coordinates: for what varies, it does.
 fn prints_places(func: &Func) -> bool {
     let mut found = false;
-    func.body.walk(&mut |Stmt { op, args, .. }| {
-        found |= matches!(op, Op::Print(_) | Op::Assert(_)) && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
+    func.body.walk(&mut |stmt| {
+        let args = &stmt.args;
+        found |= matches!(stmt.op(), Some(Op::Print(_) | Op::Assert(_)))
+            && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
     });
     found
 }

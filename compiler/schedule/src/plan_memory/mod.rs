@@ -128,7 +128,7 @@ fn buffer_infos(
     }
     let mut ops = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
-        stmt.results.iter().for_each(|result| ops[result.0 as usize] = Some(stmt.op.rules().name()));
+        stmt.results.iter().for_each(|result| ops[result.0 as usize] = Some(stmt.name()));
     });
     let infos = storage.buffers.iter().zip(&storage.places).map(|(buffer, &place)| {
         let named = |value: &&Value| names.get(value.0 as usize).is_some_and(Option::is_some);

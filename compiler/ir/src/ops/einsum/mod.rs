@@ -263,9 +263,12 @@ impl Einsum {
         let context = lowering.kernel().context;
         let mut operands = [stmt.args[0], stmt.args[1]];
         // Of an operand that is taken from where its blocks lie, these blocks.
-        let gathered = (0..2).find_map(|at| Some((at, lowering.inlined[operands[at].0 as usize]?)));
-        if let Some((at, gather)) = gathered {
-            operands[at] = gather.args[0];
+        let gathered = (0..2).find_map(|at| {
+            let (gather, stmt) = lowering.inlined[operands[at].0 as usize]?;
+            Some((at, gather, stmt.args[0]))
+        });
+        if let Some((at, _, blocks)) = gathered {
+            operands[at] = blocks;
         }
         let ([a, b], c) = (operands, stmt.results[0]);
         let types: [&Type; 3] = [a, b, c].map(|value| context.ty(value));
@@ -274,7 +277,7 @@ impl Einsum {
         let stride = |array: usize, label: char| position(labels[array], label).map_or(0, |dim| strides[array][dim]);
         let dim = |label: char| {
             // A contracted letter is split alike in both operands, and a kept one in the result, too.
-            let first = gathered.map_or(0, |(at, _)| at);
+            let first = gathered.map_or(0, |(at, ..)| at);
             let place = |array: usize| Some((array, position(labels[array], label)?));
             let (array, at) = place(first).or_else(|| place(1 - first)).expect(LABEL);
             let extent = context.block_len(types[array], at);
@@ -296,13 +299,13 @@ impl Einsum {
         }
         loops.extend(more_rows);
         loops.extend(more_columns);
-        let ring = gathered.and_then(|(at, gather)| {
+        let ring = gathered.and_then(|(at, gather, _)| {
             let (from, whole) = (types[at], context.ty(stmt.args[at]));
             let cut = ring::gathered(from, whole)?;
             let label = labels[at].chars().nth(cut)?;
-            let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather.op else { return None };
+            let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather else { return None };
             Some(Box::new(GemmRing {
-                kind,
+                kind: *kind,
                 bytes: from.block_bytes(context.mesh) as u64,
                 is_b: at == 1,
                 axes: from.sharding.dims[cut].axes.clone(),
@@ -403,7 +406,7 @@ mod tests {
             temporaries: &temporaries,
             origin: Origin::default(),
         };
-        stmt.op.rules().lower(&mut lowering, &stmt).unwrap();
+        stmt.op().unwrap().rules().lower(&mut lowering, &stmt).unwrap();
         lowering.work
     }
 
