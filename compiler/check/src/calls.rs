@@ -12,8 +12,8 @@ use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemK
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
-use spmdc_ir::ops::call::args::{Arg, Args};
-use spmdc_ir::ops::call::errors::{missing, only_in_dumps};
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::ops::call::term::{Function, Term, TypeTerm};
 use spmdc_ir::reshard::step::{Reshard, Step};
 use std::rc::Rc;
@@ -153,28 +153,17 @@ impl Checker<'_> {
         if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }
-        if let Some(call) = ops::builtin(name) {
+        if let Some(function) = ops::builtin(name) {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
-            let mut args = Args::new(name, span, args);
             self.build.span = span;
             self.build.called = Some(name.to_string());
-            let result = call(name, &mut args, &mut self.build);
+            let result = function.call(args, span, &mut self.build);
             self.build.called = None;
             let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
             let term = self.or_report(result);
-            if matches!(term, Term::Poison) {
-                return term;
-            }
-            return match args.rest.first() {
-                Some(Arg { name: Some(keyword), span, .. }) if args.known.contains(keyword) => {
-                    self.report(errors_of_calls::given_twice(name, keyword, *span))
-                }
-                Some(Arg { name: Some(keyword), span, .. }) => {
-                    let known: Vec<&str> = args.known.iter().map(String::as_str).collect();
-                    self.report(errors_of_calls::unknown_keyword(name, keyword, &known, *span))
-                }
-                Some(Arg { name: None, span, .. }) => self.report(errors_of_calls::unused(name, *span)),
-                None => self.laid_out_as_asked(name, term, &given, span),
+            return match term {
+                Term::Poison => term,
+                term => self.laid_out_as_asked(name, term, &given, span),
             };
         }
         self.report(items::not_yet(span, format_args!("`{name}`")))
@@ -256,7 +245,7 @@ impl Checker<'_> {
             return self.report(error.label(source.span, "the lambda is here"));
         }
         if let Some(Arg { name: Some(keyword), span, .. }) = args.iter().find(|arg| arg.name.is_some()) {
-            let error = errors_of_calls::unknown_keyword("this lambda", keyword, &[], *span);
+            let error = unknown_keyword("this lambda", keyword, &[], *span);
             return self.report(error.help("a lambda's arguments are given by position"));
         }
         self.frames.push(Frame {
@@ -351,14 +340,14 @@ impl Checker<'_> {
                 Some(keyword) => match params.iter().position(|param| param == keyword) {
                     Some(at) => at,
                     None => {
-                        let error = errors_of_calls::unknown_keyword(name, keyword, &params, arg.span);
+                        let error = unknown_keyword(name, keyword, &params, arg.span);
                         self.report(error.label(function.name.span, format!("`{name}` is declared here")));
                         return None;
                     }
                 },
             };
             if terms[at].is_some() {
-                self.report(errors_of_calls::given_twice(name, params[at], arg.span));
+                self.report(given_twice(name, params[at], arg.span));
                 return None;
             }
             terms[at] = Some((arg.term, arg.span));

@@ -13,6 +13,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::errors::too_large;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
 use crate::program::{Stmt, Value};
@@ -109,6 +110,11 @@ pub(super) fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagno
 }
 
 impl Call for Broadcast {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The array in a larger shape: dimensions of size 1, and such as are put in front, are repeated.
+        broadcast_to(x: Array, shape: Ints, [named] out: Sharding = None), Any, "(x: f32[6]) { broadcast_to(x, (4, 6)) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let given = args.ints("shape")?;

@@ -13,6 +13,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -104,6 +105,11 @@ fn convert_literal(term: &Term, to: DType) -> Term {
 }
 
 impl Call for Cast {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The elements in another type; `bf16(x)` is the same as `cast(x, bf16)`.
+        cast(x: Array, dtype: Type), NumbersAndBools, "(x: f32[4, 6]) { cast(x / 4, i32) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.required("x")?;
         let to = args.ty("dtype")?;

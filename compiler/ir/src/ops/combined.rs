@@ -136,7 +136,7 @@ pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut Builder) -> R
         one => vec![one],
     };
     let mut operands = Vec::new();
-    for arg in args.positional() {
+    for arg in args.rest("operands") {
         operands.push(build.materialize(&arg.term, None, arg.span)?);
     }
     let mut to = Vec::new();

@@ -9,8 +9,9 @@ use crate::layout::factors::{FactorKind, Factors, Part};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::work::Lowering;
-use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::promote;
 use crate::program::{Stmt, Value};
@@ -139,13 +140,17 @@ pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result
 }
 
 impl Call for Concatenate {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Arrays one after another; with `axis=None` the flattened ones.
+        concatenate(arrays: Of("list of arrays"), axis: Of("int or None") = 0), Any, "(x: f32[4, 6], y: f32[2, 6]) { concatenate([x, y]) }";
+        /// Arrays of one shape along a new dimension.
+        stack(arrays: Of("list of arrays"), axis: Int = 0), Any, "(x: f32[4, 6], y: f32[4, 6]) { stack([x, y], axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut values = operands(args, build)?;
-        let nothing =
-            |arg: &Arg| arg.name.as_deref().is_none_or(|name| name == "axis") && matches!(arg.term, Term::Nothing);
-        if name == "concatenate" && args.rest.iter().any(nothing) {
+        if name == "concatenate" && args.peek("axis").is_some_and(|arg| matches!(arg.term, Term::Nothing)) {
             // `axis=None` joins the flattened arrays.
-            args.take("axis");
             for value in &mut values {
                 let len = build.ty(*value).array.len();
                 *value = reshape::reshape(build, *value, &[len])?;

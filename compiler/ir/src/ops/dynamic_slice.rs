@@ -18,6 +18,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -202,17 +203,24 @@ fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnos
 }
 
 impl Call for DynamicSlice {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// A block of a static size that begins at dynamic places; it is moved so that it lies within the array.
+        dynamic_slice(operand: Array, start_indices: Of("tuple of ints or scalars"), slice_sizes: Ints),
+            Any, "(x: f32[4, 6], i: i32) { dynamic_slice(x, (i, 2), (2, 3)) }";
+        /// Places of some dimensions from dynamic ones on.
+        dynamic_slice(operand: Array, [rest] places: Array, [named] dims: Ints, [named] sizes: Ints)
+        in_dumps "with `dims=`" "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let instead = "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";
-        if let Some(dims) = args.take_in_dumps("dims", instead, build)? {
-            let dims = Args::new("dynamic_slice", args.span, vec![dims]).ints("dims")?;
-            let lens = args.ints("sizes")?;
+        if !args.signature().is_for_programs() {
+            let (dims, lens) = (args.ints("dims")?, args.ints("sizes")?);
             let value = args.array(build, "operand")?;
             let dims = shape::axes(&dims, build.ty(value).rank(), args.span)?;
             let lens = lens.iter().map(|&len| usize::try_from(len).unwrap_or(usize::MAX));
             let dims = dims.into_iter().zip(lens).collect();
             let mut operands = vec![value];
-            for arg in args.positional() {
+            for arg in args.rest("places") {
                 operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
             }
             return Ok(Term::Array(build.emit1(DynamicSlice { dims }, &operands)?));
@@ -250,6 +258,12 @@ impl Call for DynamicSlice {
 pub struct DynamicUpdate;
 
 impl Call for DynamicUpdate {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The array with a block replaced that begins at dynamic places; the block is moved so that it lies within the array.
+        dynamic_update_slice(operand: Array, update: Array, start_indices: Of("tuple of ints or scalars")),
+            Any, "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "operand")?;
         let ty = build.ty(value).array.clone();

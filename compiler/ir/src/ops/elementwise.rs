@@ -14,6 +14,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -330,6 +331,81 @@ pub fn truth(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
 }
 
 impl Call for Unary {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The magnitude.
+        abs(x: Array), NumbersAndBools, "(x: f32[4, 6]) { abs(x - 12) }";
+        /// -1, 0 or 1, by the sign.
+        sign(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sign(x - 12) }";
+        /// x times x.
+        square(x: Array), NumbersAndBools, "(x: f32[4, 6]) { square(x) }";
+        /// 1 / x.
+        reciprocal(x: Array), NumbersAndBools, "(x: f32[4, 6]) { reciprocal(x + 1) }";
+        /// The square root.
+        sqrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sqrt(x) }";
+        /// 1 / sqrt(x).
+        rsqrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { rsqrt(x + 1) }";
+        /// The cube root.
+        cbrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cbrt(x) }";
+        /// e to the power of x.
+        exp(x: Array), NumbersAndBools, "(x: f32[4, 6]) { exp(x) }";
+        /// 2 to the power of x.
+        exp2(x: Array), NumbersAndBools, "(x: f32[4, 6]) { exp2(x) }";
+        /// exp(x) - 1, without loss for x close to 0.
+        expm1(x: Array), NumbersAndBools, "(x: f32[4, 6]) { expm1(x) }";
+        /// The natural logarithm.
+        log(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log(x + 1) }";
+        /// The logarithm to base 2.
+        log2(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log2(x + 1) }";
+        /// The logarithm to base 10.
+        log10(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log10(x + 1) }";
+        /// log(1 + x), without loss for x close to 0.
+        log1p(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log1p(x) }";
+        /// The sine of an angle in radians.
+        sin(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sin(x) }";
+        /// The cosine of an angle in radians.
+        cos(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cos(x) }";
+        /// The tangent of an angle in radians.
+        tan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { tan(x) }";
+        /// The angle whose sine is x.
+        asin(x: Array), NumbersAndBools, "(x: f32[4, 6]) { asin(x / 24) }";
+        /// The angle whose cosine is x.
+        acos(x: Array), NumbersAndBools, "(x: f32[4, 6]) { acos(x / 24) }";
+        /// The angle whose tangent is x.
+        atan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { atan(x) }";
+        /// The hyperbolic sine.
+        sinh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sinh(x) }";
+        /// The hyperbolic cosine.
+        cosh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cosh(x) }";
+        /// The hyperbolic tangent.
+        tanh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { tanh(x) }";
+        /// The inverse of sinh.
+        asinh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { asinh(x) }";
+        /// The inverse of cosh.
+        acosh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { acosh(x + 1) }";
+        /// The inverse of tanh.
+        atanh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { atanh(x / 24) }";
+        /// The error function.
+        erf(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erf(x) }";
+        /// 1 - erf(x), without loss for large x.
+        erfc(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erfc(x) }";
+        /// The inverse of erf.
+        erf_inv(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erf_inv(x / 24) }";
+        /// The largest whole number that is not above x.
+        floor(x: Array), NumbersAndBools, "(x: f32[4, 6]) { floor(x / 4) }";
+        /// The smallest whole number that is not below x.
+        ceil(x: Array), NumbersAndBools, "(x: f32[4, 6]) { ceil(x / 4) }";
+        /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+        round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[4, 6]) { round(x / 4) }";
+        /// The whole number towards 0.
+        trunc(x: Array), NumbersAndBools, "(x: f32[4, 6]) { trunc(x / 4) }";
+        /// Whether x is not a number.
+        isnan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isnan(x / x) }";
+        /// Whether x is an infinity.
+        isinf(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isinf(x / x) }";
+        /// Whether x is a number and no infinity.
+        isfinite(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isfinite(x / x) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let op = UnaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let arg = args.required("x")?;
@@ -346,6 +422,21 @@ impl Call for Unary {
 }
 
 impl Call for Binary {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The smaller of two numbers; NaN if one is NaN.
+        minimum(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { minimum(x, y) }";
+        /// The larger of two numbers; NaN if one is NaN.
+        maximum(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { maximum(x, y) }";
+        /// The angle of the point with the ordinate x1 and the abscissa x2.
+        atan2(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { atan2(x, y) }";
+        /// sqrt(x1 ** 2 + x2 ** 2), without overflow in between.
+        hypot(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { hypot(x, y) }";
+        /// log(exp(x1) + exp(x2)), without overflow in between.
+        logaddexp(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { logaddexp(x, y) }";
+        /// x1 to the power of x2.
+        pow(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let op = BinaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let (lhs, rhs) = (args.required("x1")?, args.required("x2")?);
@@ -358,6 +449,11 @@ fn unknown(name: &str, args: &Args<'_>) -> Diagnostic {
 }
 
 impl Call for Select {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The elements of x where the condition holds, those of y elsewhere.
+        where(condition: Array, x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { where(x > y, x, y) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let condition = args.array(build, "condition")?;
         let (then, otherwise) = (args.required("x")?, args.required("y")?);
@@ -371,12 +467,17 @@ impl Call for Select {
 pub struct Clip;
 
 impl Call for Clip {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The elements, none below min or above max.
+        clip(x: Array, min: Array = None, max: Array = None), NumbersAndBools, "(x: f32[4, 6]) { clip(x, 2, 20) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let x = args.required("x")?;
         let (low, high) = (args.take("min"), args.take("max"));
         let mut value = x.term;
         for (op, bound) in [(BinaryOp::Maximum, low), (BinaryOp::Minimum, high)] {
-            if let Some(bound) = bound.filter(|bound| !matches!(bound.term, Term::Nothing)) {
+            if let Some(bound) = bound {
                 value = Term::Array(binary(build, op, (&value, x.span), (&bound.term, bound.span))?);
             }
         }

@@ -9,6 +9,7 @@ use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Stmt;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -75,6 +76,11 @@ impl Flip {
 }
 
 impl Call for Flip {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Dimensions in reverse, all of them if none is given.
+        flip(x: Array, axis: Ints = None), Any, "(x: f32[4, 6]) { flip(x, axis=1) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();

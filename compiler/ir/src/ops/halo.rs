@@ -19,6 +19,7 @@ use crate::layout::window::{DimMap, Flow, Reaches, flow};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
@@ -182,14 +183,20 @@ impl Halo {
 }
 
 impl Call for Halo {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// What devices lack for a window.
+        halo([rest] operands: Array, [named] dims: Of("places") = None, [named] to: Of("shardings") = None)
+        in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let span = args.span;
         let malformed = || Diagnostic::error(Code::E0210, span, "`halo` needs `dims=` and `to=` for each operand");
-        let (dims, to) = (args.take_named("dims"), args.take_named("to"));
+        let (dims, to) = (args.take("dims"), args.take("to"));
         let (Some(dims), Some(to)) = (dims, to) else { return Err(malformed()) };
         let (Term::List(dims), Term::List(to)) = (dims.term, to.term) else { return Err(malformed()) };
         let mut operands = Vec::new();
-        for arg in args.positional() {
+        for arg in args.rest("operands") {
             operands.push(build.materialize(&arg.term, None, arg.span)?);
         }
         if dims.len() != operands.len() || to.len() != operands.len() {

@@ -16,6 +16,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
@@ -251,6 +252,11 @@ impl Rules for CheckIndex {
 }
 
 impl Call for CheckIndex {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// A dynamic index that is valid, or the end of the program.
+        check_index(index: Array, extent: Int, len: Int = 1) in_dumps "" "write x[i]: every index is checked";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let index = args.array(build, "index")?;
         let extent = args.int("extent")?;
@@ -389,17 +395,21 @@ impl Rules for Index {
 }
 
 impl Call for Index {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Elements at dynamic places.
+        index(x: Array, [rest] places: Array, [named] dims: Ints = None) in_dumps "" "write x[i]";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let dims = args.take_named("dims");
+        let dims = args.optional_ints("dims")?;
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
         let Some(dims) = dims else {
             return Err(Diagnostic::error(Code::E0201, args.span, "`index` needs `dims=`; write x[i] to index"));
         };
-        let dims = Args::new("index", args.span, vec![dims]).ints("dims")?;
         let dims = shape::axes(&dims, rank, args.span)?;
         let mut operands = vec![value];
-        for arg in args.positional() {
+        for arg in args.rest("places") {
             operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
         }
         Ok(Term::Array(build.emit1(Index { dims }, &operands)?))

@@ -9,6 +9,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Stmt;
 use spmdc_grammar::codes::Code;
@@ -68,6 +69,11 @@ impl Rules for Iota {
 }
 
 impl Call for Iota {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The index along one dimension, at each element.
+        iota(type: Type, axis: Int = None, [named] out: Sharding = None), Numbers, "() { iota(f32[4, 6], axis=1) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let ty = args.ty("type")?.array;
         let axis = match args.optional_int("axis")? {

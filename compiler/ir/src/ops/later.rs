@@ -3,6 +3,7 @@
 use super::Call;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Dtypes, Given, Kind, Param, Signature, Status};
 use crate::ops::call::term::Term;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -11,7 +12,41 @@ use spmdc_grammar::span::Span;
 /// Answers every call with E0901.
 pub struct Later;
 
+macro_rules! later {
+    ($($name:ident)*) => {
+        &[
+            Signature {
+                name: "tree_map",
+                params: &[
+                    Param { name: "f", kind: Kind::Of("function"), given: Given::Either, default: None },
+                    Param { name: "trees", kind: Kind::Of("arrays, tuples or structs"), given: Given::Rest, default: None },
+                ],
+                doc: "The function's results for the leaves of trees of one form, in a tree of that form.",
+                dtypes: Dtypes::NumbersAndBools,
+                example: "(x: f32[4, 6]) { tree_map(|a, b| a + b, (x, 1), (2 * x, 3)) }",
+                status: Status::Shipped,
+            },
+            $(Signature {
+                name: stringify!($name),
+                params: &[],
+                doc: "Not there yet.",
+                dtypes: Dtypes::Nothing,
+                example: "",
+                status: Status::Later,
+            },)*
+        ]
+    };
+}
+
 impl Call for Later {
+    // `tree_map` is the checker's own: it calls functions of the program.
+    const SIGNATURES: &'static [Signature] = later! {
+        take take_along_axis sort argsort top_k searchsorted bincount segment_sum conv max_pool
+        avg_pool key fold_in bits uniform normal truncated_normal bernoulli randint permutation
+        categorical gumbel exponential grad value_and_grad vjp jvp vmap checkpoint stop_gradient
+        transfer
+    };
+
     fn call(name: &str, args: &mut Args<'_>, _: &mut Builder) -> Result<Term, Diagnostic> {
         Err(not_supported(name, args.span))
     }

@@ -15,7 +15,8 @@ use super::{Call, promote, shape};
 use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
-use crate::ops::call::term::{Term, TypeTerm};
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -24,6 +25,35 @@ use spmdc_grammar::span::Span;
 pub struct Makers;
 
 impl Call for Makers {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Zeros; the type may say how they lie.
+        zeros(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { zeros(f32[4, 6]) }";
+        /// Ones; the type may say how they lie.
+        ones(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { ones(f32[4, 6]) }";
+        /// One number everywhere; the type may say how the array lies.
+        full(shape: Type, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "() { full(f32[4, 6], 1) }";
+        /// Zeros in the type and shape of another array.
+        zeros_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { zeros_like(x) }";
+        /// Ones in the type and shape of another array.
+        ones_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { ones_like(x) }";
+        /// One number in the type and shape of another array.
+        full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { full_like(x, 1) }";
+        /// Numbers at equal distances from start, or from 0 with one argument, up to stop and without it.
+        arange(start: Of("number"), stop: Of("number") = None, step: Of("number") = 1, dtype: ElementType = None, [named] out: Sharding = None),
+            Numbers, "() { arange(2, 14, 3, dtype=f32) }";
+        /// So many numbers at equal distances from start to stop.
+        linspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, dtype: ElementType = f32, [named] out: Sharding = None),
+            Floats, "() { linspace(0, 1, 5, dtype=f32) }";
+        /// Ones on a diagonal of a matrix, zeros elsewhere.
+        eye(N: Int, M: Int = None, k: Int = 0, dtype: ElementType = f32, [named] out: Sharding = None), NumbersAndBools, "() { eye(3, 4, dtype=f32) }";
+        /// A new dimension, by default the last, with 1 at the index and 0 elsewhere.
+        one_hot(x: Array, num_classes: Int, dtype: ElementType = f32, axis: Int = -1, [named] out: Sharding = None), Integers, "(x: i32[4]) { one_hot(x, 5) }";
+        /// Zeros above a diagonal of the last two dimensions, the elements elsewhere.
+        tril(x: Array, k: Int = 0, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { tril(x) }";
+        /// Zeros below a diagonal of the last two dimensions, the elements elsewhere.
+        triu(x: Array, k: Int = 0, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { triu(x, k=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = match name {
             "zeros" | "ones" | "full" => {
@@ -69,14 +99,7 @@ fn number_everywhere(
 
 /// An optional `dtype=` (or positional) argument.
 fn dtype(args: &mut Args<'_>, default: DType) -> Result<DType, Diagnostic> {
-    match args.take("dtype") {
-        None => Ok(default),
-        Some(Arg { term: Term::Type(TypeTerm { array, .. }), .. }) if array.rank() == 0 => Ok(array.dtype),
-        Some(arg) => {
-            let message = format!("`dtype` is an element type such as f32, not {}", arg.term.describe());
-            Err(Diagnostic::error(Code::E0210, arg.span, message))
-        }
-    }
+    Ok(args.optional_dtype("dtype")?.unwrap_or(default))
 }
 
 fn indices(build: &mut Builder, dtype: DType, sizes: &[usize], axis: usize) -> Result<Value, Diagnostic> {

@@ -18,6 +18,7 @@ use crate::layout::window::{Flow, flow};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Stmt;
 use crate::reshard::Traffic;
@@ -148,8 +149,13 @@ fn read(term: &Term) -> Option<Arc<Margin>> {
 }
 
 impl Call for Margins {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// What devices lack for several windows.
+        margins(x: Array, [named] parts: Of("parts") = None) in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let parts = args.take_named("parts").map(|arg| arg.term);
+        let parts = args.take("parts").map(|arg| arg.term);
         let value = args.array(build, "x")?;
         let shape = build.ty(value).shape();
         let parts = match &parts {

@@ -51,8 +51,10 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::WindowMap;
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::ops::call::args::Args;
+use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::errors::only_in_dumps;
+use crate::ops::call::signature::{Signature, Status};
 use crate::ops::call::term::Term;
 use crate::program::explicit::Choice;
 use crate::program::{Func, Stmt};
@@ -60,6 +62,7 @@ use crate::reshard::Traffic;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::symbol_of;
 
@@ -212,11 +215,36 @@ pub trait Rules {
 
 /// How the language's call of an op becomes statements.
 pub trait Call {
-    /// `name` is one of the table's names for the op. Unused arguments are reported by the caller.
+    /// The forms of calls, for each of the table's names for the op. Where a name has several, the first is that of programs.
+    const SIGNATURES: &'static [Signature];
+
+    /// `name` is one of the table's names for the op, `args` are bound to the parameters of one of its signatures.
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic>;
 }
 
 type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
+
+/// Functions of the language that one op, or one composition of ops, answers for.
+struct Functions {
+    names: &'static [&'static str],
+    signatures: &'static [Signature],
+    call: CallFn,
+}
+
+impl Functions {
+    const fn new(names: &'static [&'static str], signatures: &'static [Signature], call: CallFn) -> Functions {
+        let mut name = 0;
+        while name < names.len() {
+            let mut at = 0;
+            while at < signatures.len() && !signatures[at].is_called(names[name]) {
+                at += 1;
+            }
+            assert!(at < signatures.len(), "a function of the table has no signature");
+            name += 1;
+        }
+        Functions { names, signatures, call }
+    }
+}
 
 /// How messages call an op of this name: as the program writes it.
 pub fn called(op: &str) -> String {
@@ -244,9 +272,9 @@ macro_rules! ops {
 
         $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
 
-        /// Language names of ops, each with what a call of it does.
-        const OPS: &[(&[&str], CallFn)] = &[
-            $($((&[$first $(, $more)*], <$ty as Call>::call),)?)*
+        /// Language names of ops, each with what a call of it takes and does.
+        const OPS: &[Functions] = &[
+            $($(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?)*
         ];
     };
 }
@@ -254,7 +282,8 @@ macro_rules! ops {
 /// Functions that are not ops of their own: their calls emit other ops.
 macro_rules! composites {
     ($($ty:ty = $first:literal $(| $more:literal)*,)*) => {
-        const COMPOSITES: &[(&[&str], CallFn)] = &[$((&[$first $(, $more)*], <$ty as Call>::call),)*];
+        const COMPOSITES: &[Functions] =
+            &[$(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)*];
     };
 }
 
@@ -361,40 +390,71 @@ composites! {
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
 }
 
-/// Every function of the table: its names, and what a call does.
-fn table() -> impl Iterator<Item = &'static (&'static [&'static str], CallFn)> {
-    OPS.iter().chain(COMPOSITES)
+/// A shipped function.
+#[derive(Clone, Copy)]
+pub struct Function {
+    pub name: &'static str,
+    signatures: &'static [Signature],
+    call: CallFn,
 }
 
-/// What a call of this language name does, if it is one of the shipped functions.
-pub fn builtin(name: &str) -> Option<CallFn> {
-    table().find(|(names, _)| names.contains(&name)).map(|(_, call)| *call)
+impl Function {
+    /// The forms of its call: that of programs first, if programs may call it, then those of dumps.
+    pub fn forms(&self) -> impl Iterator<Item = &'static Signature> + use<> {
+        let name = self.name;
+        self.signatures.iter().filter(move |signature| signature.name == name)
+    }
+
+    /// The first form.
+    pub fn signature(&self) -> &'static Signature {
+        self.forms().next().expect("the table has names with signatures only")
+    }
+
+    /// Emits what a call consists of, and gives its term.
+    pub fn call(&self, given: Vec<Arg>, span: Span, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let mut form = self.signature();
+        if form.status == Status::Later {
+            return Err(later::not_supported(self.name, span));
+        }
+        let marked = self.forms().skip(1).find_map(|other| Some((other, other.mark(form, &given)?)));
+        if let Some((other, mark)) = marked {
+            match (build.exact, other.status) {
+                (false, Status::InDumps { with, instead }) => {
+                    return Err(only_in_dumps(&format!("`{}` {with}", self.name), instead, mark.span));
+                }
+                (true, Status::InDumps { .. }) | (_, Status::Shipped | Status::Later) => form = other,
+            }
+        }
+        let mut args = Args::bind(self.name, form, given, span, build.exact)?;
+        (self.call)(self.name, &mut args, build)
+    }
+}
+
+/// Every function of the table.
+pub fn functions() -> impl Iterator<Item = Function> {
+    OPS.iter().chain(COMPOSITES).flat_map(|functions| {
+        let function = |&name: &&'static str| Function { name, signatures: functions.signatures, call: functions.call };
+        functions.names.iter().map(function)
+    })
+}
+
+/// The shipped function of this language name.
+pub fn builtin(name: &str) -> Option<Function> {
+    functions().find(|function| function.name == name)
 }
 
 /// All names that calls of shipped functions may use.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-    table().flat_map(|(names, _)| names.iter().copied())
+    functions().map(|function| function.name)
 }
 
-/// Functions that dumps alone may call, as they take for granted what the compiler has made sure of, each with what programs write.
-const IN_DUMPS: &[(&str, &str)] = &[
-    ("check_index", "write x[i]: every index is checked"),
-    ("index", "write x[i]"),
-    ("update", "write x[i] = v, for an `x` that is `let mut`"),
-    ("window", "write x[1:3], `roll`, `flip` or `pad`"),
-    ("halo", "write x[1:3] or `roll`: what devices lack is fetched"),
-    ("margins", "write x[1:3] or `roll`: what devices lack is fetched"),
-    ("block_totals", "write `cumsum` or the like"),
-    ("pin", "annotate the variable, or write reshard(x, P(X, _))"),
-    ("shard", "write reshard(x, P(X, _))"),
-    ("all_reduce", "write reshard(x, P(X, _)), or `psum` in a manual function"),
-    ("reduce_scatter", "write reshard(x, P(X, _)), or `psum_scatter` in a manual function"),
-    ("collective_permute", "write reshard(x, P(X, _)), or `ppermute` in a manual function"),
-];
-
-/// What a program writes instead of a call that only dumps may contain; None for the functions that everybody may call.
+/// What a program writes instead of a call that only dumps may contain, as it takes for granted what the compiler has made sure of; None
+/// for the functions that everybody may call.
 pub fn instead_of(name: &str) -> Option<&'static str> {
-    IN_DUMPS.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
+    match builtin(name)?.signature().status {
+        Status::InDumps { instead, .. } => Some(instead),
+        Status::Shipped | Status::Later => None,
+    }
 }
 
 /// Whether a shipped function has this name.
@@ -405,6 +465,7 @@ pub fn is_builtin(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::call::signature::Given;
 
     #[test]
     fn every_name_stands_in_the_table_once() {
@@ -416,7 +477,27 @@ mod tests {
     }
 
     #[test]
-    fn what_only_dumps_may_call_stands_in_the_table() {
-        assert!(IN_DUMPS.iter().all(|(name, _)| builtin(name).is_some()));
+    fn every_signature_is_that_of_a_name_and_can_be_bound() {
+        for functions in OPS.iter().chain(COMPOSITES) {
+            for signature in functions.signatures {
+                let name = signature.name;
+                assert!(functions.names.contains(&name), "`{name}` stands in no line of the table");
+                let line = signature.line();
+                assert!(line.ends_with('.') && line.len() < 140, "`{name}`: {line}");
+                let needs_example = signature.status == Status::Shipped;
+                assert_eq!(needs_example, !signature.example.is_empty(), "an example of `{name}`");
+                for (at, param) in signature.params.iter().enumerate() {
+                    let others = &signature.params[..at];
+                    assert!(others.iter().all(|other| other.name != param.name), "`{name}` has `{}` twice", param.name);
+                    let follows_optional = others.iter().any(|other| other.default.is_some());
+                    let needed = param.given == Given::Either && param.default.is_none();
+                    assert!(
+                        !(follows_optional && needed),
+                        "`{name}`: `{}` is needed after others that are not",
+                        param.name
+                    );
+                }
+            }
+        }
     }
 }

@@ -9,8 +9,9 @@ use super::reduce::reduce;
 use super::statistics::computed;
 use super::{Call, shape};
 use crate::layout::types::DType;
-use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_abi::ReduceOp;
@@ -20,6 +21,23 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 pub struct Neural;
 
 impl Call for Neural {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The larger of x and 0.
+        relu(x: Array), NumbersAndBools, "(x: f32[4, 6]) { relu(x - 12) }";
+        /// 1 / (1 + exp(-x)).
+        sigmoid(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sigmoid(x - 12) }";
+        /// x * sigmoid(x).
+        silu(x: Array), NumbersAndBools, "(x: f32[4, 6]) { silu(x - 12) }";
+        /// log(1 + exp(x)).
+        softplus(x: Array), NumbersAndBools, "(x: f32[4, 6]) { softplus(x - 12) }";
+        /// The Gaussian error linear unit, in its tanh form unless approximate=false.
+        gelu(x: Array, approximate: Bool = true), NumbersAndBools, "(x: f32[4, 6]) { gelu(x - 12) }";
+        /// exp(x) / sum(exp(x)), without overflow in between.
+        softmax(x: Array, axis: Of("ints or None") = -1), NumbersAndBools, "(x: f32[4, 6]) { softmax(x - 12) }";
+        /// log(softmax(x)), without overflow in between.
+        log_softmax(x: Array, axis: Of("ints or None") = -1), NumbersAndBools, "(x: f32[4, 6]) { log_softmax(x - 12) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let dtype = build.ty(value).dtype();
@@ -48,10 +66,7 @@ impl Call for Neural {
                 let axes = match args.take("axis") {
                     None => shape::axes(&[-1], rank, args.span)?,
                     Some(Arg { term: Term::Nothing, .. }) => (0..rank).collect(),
-                    Some(arg) => {
-                        let given = Args::new(name, args.span, vec![arg]).ints("axis")?;
-                        shape::axes(&given, rank, args.span)?
-                    }
+                    Some(arg) => shape::axes(&as_ints(&arg, "axis")?, rank, args.span)?,
                 };
                 formula.softmax(x, &axes, name == "log_softmax")
             }

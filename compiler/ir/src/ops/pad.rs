@@ -15,6 +15,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::errors::too_large;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
 use crate::ops::constant::filling_bits;
@@ -244,6 +245,13 @@ fn runs(places: impl Iterator<Item = i64>) -> Vec<Range> {
 }
 
 impl Call for Pad {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The array with elements around it: a number, or by `mode=` the edge's, the mirrored (`reflect`, `symmetric`) or the opposite ones (`wrap`).
+        pad(x: Array, pad_width: Of("int, pair, or pair for each dimension"), mode: Of("string") = "constant",
+        [in_dumps "write `constant_values=`"] bits: Of("bits") = None, [named] constant_values: Of("number") = 0),
+            Any, "(x: f32[4, 6]) { pad(x, (1, 0), constant_values=9) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let (dtype, rank) = (build.ty(value).dtype(), build.ty(value).rank());
@@ -254,8 +262,8 @@ impl Call for Pad {
         {
             return Ok(Term::Array(extended(build, value, &widths, mode, args)?));
         }
-        let bits = args.take_in_dumps("bits", "write `constant_values=`", build)?;
-        let number = match (bits, args.take_named("constant_values")) {
+        let bits = args.take("bits");
+        let number = match (bits, args.take("constant_values")) {
             // Any number, NaN included.
             (Some(arg), _) => match arg.term {
                 Term::Int(bits) => bits as u64,

@@ -11,6 +11,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::{Form, Piece, Spec, pieces};
@@ -178,9 +179,14 @@ impl Rules for Print {
 }
 
 impl Call for Print {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Prints one line, with the values at the `{}` of the text, or one after another.
+        print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); sum(f32(x)) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let first = args.required("text")?;
-        let mut rest = args.positional();
+        let mut rest = args.rest("values");
         let text = match &first.term {
             Term::Str(text) => text.clone(),
             // `print(x, y)` shows the values, with spaces between.
@@ -242,6 +248,12 @@ impl Rules for Assert {
 }
 
 impl Call for Assert {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Stops the program with the text unless the condition holds.
+        assert(condition: Of("bool"), text: String = "this does not hold", [rest] values: Of("value")),
+            NumbersAndBools, "(x: f32[4, 6]) { assert(all(x >= x), \"{} is odd\", x); x }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let condition = args.required("condition")?;
         let (text, span) = match args.take("text") {
@@ -252,7 +264,7 @@ impl Call for Assert {
                 return Err(Diagnostic::error(Code::E0210, span, message));
             }
         };
-        let rest = args.positional();
+        let rest = args.rest("values");
         let flag = build.materialize(&condition.term, None, condition.span)?;
         let ty = &build.ty(flag).array;
         if ty.dtype != DType::Bool || ty.rank() > 0 {
@@ -306,6 +318,11 @@ impl Rules for ShowSharding {
 }
 
 impl Call for ShowSharding {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Draws how the value lies on the devices.
+        show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         build.emit(ShowSharding, &[value])?;

@@ -17,6 +17,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -332,6 +333,27 @@ pub fn summed_in(dtype: DType) -> DType {
 }
 
 impl Call for Reduce {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sum of the elements.
+        sum(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { sum(x, axis=1) }";
+        /// The product of the elements.
+        prod(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { prod(x, axis=0) }";
+        /// The largest element; NaN if there is one.
+        max(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { max(x, axis=1) }";
+        /// The smallest element; NaN if there is one.
+        min(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { min(x, axis=1) }";
+        /// Whether all elements are true, or not zero.
+        all(x: Array, axis: Ints = None, keepdims: Bool = false, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { all(x, axis=1) }";
+        /// Whether an element is true, or not zero.
+        any(x: Array, axis: Ints = None, keepdims: Bool = false, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { any(x, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let op = match name {
             "sum" => ReduceOp::Sum,
@@ -343,13 +365,13 @@ impl Call for Reduce {
         };
         let value = args.array(build, "x")?;
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
-        let dtype = if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype_of(args)? } else { None };
+        let dtype = if matches!(op, ReduceOp::Sum | ReduceOp::Product) { args.optional_dtype("dtype")? } else { None };
         let value = match dtype {
             Some(dtype) => promote::cast(build, value, dtype)?,
             None => value,
         };
         let counts = !matches!(op, ReduceOp::And | ReduceOp::Or);
-        let initial = if counts { args.take_named("initial") } else { None };
+        let initial = if counts { args.take("initial") } else { None };
         let value = chosen(build, args, op, value, initial.as_ref())?;
         let empty = axes.iter().any(|&axis| build.ty(value).shape()[axis] == 0);
         let result = match &initial {
@@ -377,21 +399,9 @@ impl Call for Reduce {
     }
 }
 
-/// The `dtype=` of a call: an element type.
-pub fn dtype_of(args: &mut Args<'_>) -> Result<Option<DType>, Diagnostic> {
-    match args.take_named("dtype") {
-        None | Some(Arg { term: Term::Nothing, .. }) => Ok(None),
-        Some(Arg { term: Term::Type(ty), .. }) if ty.array.rank() == 0 => Ok(Some(ty.array.dtype)),
-        Some(arg) => {
-            let message = format!("`dtype` is an element type such as f32, not {}", arg.term.describe());
-            Err(Diagnostic::error(Code::E0210, arg.span, message))
-        }
-    }
-}
-
 /// The mask of a call's `where=`, in the shape of what is reduced.
 pub fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
-    let Some(arg) = args.take_named("where").filter(|arg| !matches!(arg.term, Term::Nothing)) else { return Ok(None) };
+    let Some(arg) = args.take("where") else { return Ok(None) };
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
         let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
@@ -424,10 +434,17 @@ fn chosen(
 }
 
 impl Call for ArgReduce {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The position of the largest element, of the first one if there are several; without an axis that in the flattened array.
+        argmax(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmax(x, axis=1) }";
+        /// The position of the smallest element, of the first one if there are several; without an axis that in the flattened array.
+        argmin(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmin(x, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
-        let given = args.take("axis").filter(|arg| !matches!(arg.term, Term::Nothing));
+        let given = args.take("axis");
         let keepdims = args.optional_bool("keepdims")?.unwrap_or(false);
         let axes = match given {
             Some(Arg { term: Term::Int(axis), span, .. }) => vec![shape::axis(axis as i64, rank, span)?],

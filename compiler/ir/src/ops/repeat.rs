@@ -8,6 +8,7 @@ use crate::layout::mesh::AxisKind;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::errors::too_large;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
@@ -75,6 +76,13 @@ fn repeated(
 }
 
 impl Call for Repeat {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The array several times along each dimension.
+        tile(x: Array, reps: Ints), Any, "(x: f32[4, 6]) { tile(x, (1, 2)) }";
+        /// Each element several times; without an axis in the flattened array.
+        repeat(x: Array, repeats: Ints, axis: Int = None), Any, "(x: f32[4, 6]) { repeat(x, 2, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
         let given = args.ints(if name == "tile" { "reps" } else { "repeats" })?;

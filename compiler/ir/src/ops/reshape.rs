@@ -12,9 +12,10 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::ops::call::args::Args;
+use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::Builder;
 use crate::ops::call::errors::too_large;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::explicit;
 use crate::program::{Stmt, Value};
@@ -212,6 +213,17 @@ fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
 }
 
 impl Call for Reshape {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The same elements, in row-major order, in another shape; one size may be -1.
+        reshape(x: Array, shape: Ints, [rest] sizes: Of("int"), [named] out: Sharding = None), Any, "(x: f32[4, 6]) { reshape(x, (3, -1)) }";
+        /// The same elements in one dimension.
+        ravel(x: Array, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { ravel(x) }";
+        /// Without dimensions of size 1.
+        squeeze(x: Array, axis: Ints = None, [named] out: Sharding = None), Any, "(x: f32[4, 1, 6]) { squeeze(x, axis=1) }";
+        /// With new dimensions of size 1.
+        expand_dims(x: Array, axis: Ints, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { expand_dims(x, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let from = build.ty(value).shape().to_vec();
@@ -241,8 +253,8 @@ impl Call for Reshape {
             _ => {
                 // `x.reshape(2, 3)` as well as `reshape(x, (2, 3))`.
                 let mut given = args.ints("shape")?;
-                while let Some(more) = args.optional_int("shape")? {
-                    given.push(more);
+                for size in args.rest("sizes") {
+                    given.push(as_int(&size, "shape")?);
                 }
                 fill_in(&given, len, args)?
             }

@@ -14,7 +14,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
-use crate::ops::call::errors::only_in_dumps;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use crate::reshard::step::{Reshard, Step};
@@ -144,25 +144,35 @@ pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from
     }
 }
 
-/// Whether a call in a dump that has the name of a collective is a step, or several: it says layouts, not axes.
-pub fn is_step(args: &Args<'_>, build: &Builder) -> Result<bool, Diagnostic> {
-    let layout =
-        args.rest.iter().find(|arg| matches!(arg.term, Term::Sharding(_)) || arg.name.as_deref() == Some("to"));
-    match layout {
-        Some(arg) if !build.exact => {
-            let what = format!("`{}` with a layout", args.function);
-            let instead = "write reshard(x, P(X, _)), or the axis of a manual function";
-            Err(only_in_dumps(&what, instead, arg.span))
-        }
-        layout => Ok(layout.is_some()),
-    }
+/// Whether a call in a dump stands for several steps.
+fn is_of_several(args: &Args<'_>) -> bool {
+    args.signature().params.iter().any(|param| param.name == "to")
 }
 
 impl Call for Reshard {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The same value in another layout.
+        reshard(x: Array, sharding: Of("sharding")), Any, "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
+        /// A step of a change of layout.
+        pin(x: Array, sharding: Of("sharding")) in_dumps "" "annotate the variable, or write reshard(x, P(X, _))";
+        /// A step of a change of layout.
+        shard(x: Array, sharding: Of("sharding")) in_dumps "" "write reshard(x, P(X, _))";
+        /// A step of a change of layout.
+        all_reduce(x: Array, sharding: Of("sharding")) in_dumps "" "write reshard(x, P(X, _)), or `psum` in a manual function";
+        /// Several steps at once.
+        all_reduce([rest] operands: Array, [named] to: Of("shardings")) in_dumps "" "write reshard(x, P(X, _)), or `psum` in a manual function";
+        /// A step of a change of layout.
+        reduce_scatter(x: Array, sharding: Of("sharding")) in_dumps "" "write reshard(x, P(X, _)), or `psum_scatter` in a manual function";
+        /// Several steps at once.
+        reduce_scatter([rest] operands: Array, [named] to: Of("shardings")) in_dumps "" "write reshard(x, P(X, _)), or `psum_scatter` in a manual function";
+        /// A step of a change of layout.
+        collective_permute(x: Array, sharding: Of("sharding")) in_dumps "" "write reshard(x, P(X, _)), or `ppermute` in a manual function";
+        /// Several steps at once.
+        collective_permute([rest] operands: Array, [named] to: Of("shardings")) in_dumps "" "write reshard(x, P(X, _)), or `ppermute` in a manual function";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        if let (true, Step::Collective(kind)) = (build.exact, Step::named(name))
-            && args.rest.iter().any(|arg| arg.name.as_deref() == Some("to"))
-        {
+        if let (true, Step::Collective(kind)) = (is_of_several(args), Step::named(name)) {
             return combined::read(kind, args, build);
         }
         let value = args.array(build, "x")?;
@@ -194,8 +204,8 @@ pub fn made_with_layout(
     make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
     before: impl Fn(&Builder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
 ) -> Result<Term, Diagnostic> {
-    let given = args.rest.iter().find_map(|arg| match &arg.term {
-        Term::Sharding(given) if arg.name.as_deref() == Some("out") => Some(given.sharding.clone()),
+    let given = args.peek("out").and_then(|arg| match &arg.term {
+        Term::Sharding(given) => Some(given.sharding.clone()),
         _ => None,
     });
     let value = match (make(build, operand), given) {

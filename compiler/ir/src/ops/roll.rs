@@ -11,6 +11,7 @@ use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -109,6 +110,11 @@ fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Resu
 }
 
 impl Call for Roll {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Elements moved round by so many places; without an axis in the flattened array.
+        roll(x: Array, shift: Ints, axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let given = args.ints("shift")?;

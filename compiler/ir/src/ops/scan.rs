@@ -4,7 +4,7 @@
 //! the blocks before it come to. Of each block only one number per row travels, its total: the pass `exchange_totals` puts
 //! [`BlockTotals`] and a gather in front, and makes the result an operand of the scan.
 
-use super::reduce::{accumulated, dtype_of, summed_in};
+use super::reduce::{accumulated, summed_in};
 use super::reshape::reshape;
 use super::{Call, Mismatch, Reads, Rules, promote, shape};
 use crate::array::{Array, Trap};
@@ -17,6 +17,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -347,6 +348,19 @@ impl Rules for BlockTotals {
 }
 
 impl Call for Scan {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sums of the elements up to each; without an axis those of the flattened array.
+        cumsum(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None, [in_dumps "leave it out"] totals: Array = None),
+            NumbersAndBools, "(x: f32[4, 6]) { cumsum(x, axis=1) }";
+        /// The products of the elements up to each; without an axis those of the flattened array.
+        cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None, [in_dumps "leave it out"] totals: Array = None),
+            NumbersAndBools, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
+        /// The largest of the elements up to each.
+        cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), NumbersAndBools, "(x: f32[4, 6]) { cummax(x, axis=1) }";
+        /// The smallest of the elements up to each.
+        cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), NumbersAndBools, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let op = scan_op(name).expect("the table gives this op the names of scans only");
         let mut value = args.array(build, "x")?;
@@ -354,7 +368,7 @@ impl Call for Scan {
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);
         let mut result = build.ty(value).dtype();
         if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
-            let asked = dtype_of(args)?;
+            let asked = args.optional_dtype("dtype")?;
             let dtype = asked.unwrap_or(result);
             result = asked.unwrap_or(accumulated(dtype));
             // Small integers wrap alike at the end; the totals of halves may be beyond the largest half.
@@ -367,7 +381,7 @@ impl Call for Scan {
         }
         let axis = shape::axes(&[axis.unwrap_or(0)], build.ty(value).rank(), args.span)?[0];
         let mut operands = vec![value];
-        if let Some(totals) = args.take_in_dumps("totals", "leave it out", build)? {
+        if let Some(totals) = args.take("totals") {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
         let scanned = build.emit1(Scan { op, axis, reverse }, &operands)?;
@@ -376,6 +390,11 @@ impl Call for Scan {
 }
 
 impl Call for BlockTotals {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The totals of the blocks of a split dimension.
+        block_totals(x: Array, of: String, axis: Int, parts: Int) in_dumps "" "write `cumsum` or the like";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let (of, axis, parts) = (args.string("of")?, args.int("axis")?, args.int("parts")?);

@@ -4,6 +4,7 @@ use super::slice::{Range, slice_dim};
 use super::{Call, shape};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
 use spmdc_grammar::codes::Code;
@@ -41,6 +42,11 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
 }
 
 impl Call for Split {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Parts of equal size, or the parts between borders, as a tuple.
+        split(x: Array, indices_or_sections: Of("int or tuple of ints"), axis: Int = 0), Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let sizes = build.ty(value).shape().to_vec();

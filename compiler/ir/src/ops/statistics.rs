@@ -6,11 +6,12 @@
 
 use super::elementwise::{Binary, Compare, Select, Unary, unary};
 use super::promote::{cast, inexact};
-use super::reduce::{axes_of, dtype_of, mask_of, reduce};
+use super::reduce::{axes_of, mask_of, reduce};
 use super::{Call, later};
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
 use crate::program::Value;
@@ -22,13 +23,32 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 pub struct Statistics;
 
 impl Call for Statistics {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The mean of the elements.
+        mean(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] where: Of("mask") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { mean(x, axis=1) }";
+        /// The variance: the mean of the squared differences from the mean, with n - ddof in place of n.
+        var(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, ddof: Int = 0, correction: Int = 0),
+            NumbersAndBools, "(x: f32[4, 6]) { var(x, axis=1) }";
+        /// The standard deviation, the root of the variance.
+        std(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, ddof: Int = 0, correction: Int = 0),
+            NumbersAndBools, "(x: f32[4, 6]) { std(x, axis=1) }";
+        /// How many elements are not zero.
+        count_nonzero(x: Array, axis: Ints = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { count_nonzero(x, axis=1) }";
+        /// log(sum(exp(x))), without overflow in between.
+        logsumexp(x: Array, axis: Ints = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { logsumexp(x, axis=1) }";
+        /// The norm of vectors or matrices, as `numpy.linalg.norm` defines it.
+        norm(x: Array, ord: Of("number or string") = None, axis: Ints = None, keepdims: Bool = false),
+            NumbersAndBools, "(x: f32[4, 6]) { norm(x, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let order = if name == "norm" { args.take("ord") } else { None };
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
         let over = Over { axes: &axes, keepdims };
         let averages = matches!(name, "mean" | "var" | "std");
-        let value = match if averages { dtype_of(args)? } else { None } {
+        let value = match if averages { args.optional_dtype("dtype")? } else { None } {
             Some(dtype) => cast(build, value, dtype)?,
             None => value,
         };
@@ -155,7 +175,6 @@ enum Order {
 fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
     let Some(Arg { term, span, .. }) = given else { return Ok(Order::Euclidean) };
     let number = match &term {
-        Term::Nothing => return Ok(Order::Euclidean),
         Term::Int(order) => *order as f64,
         Term::Float(order) => *order,
         Term::Str(name) => match name.as_str() {

@@ -4,7 +4,7 @@ use super::{Op, builtin};
 use crate::array::Array;
 use crate::layout::mesh::{Axis, AxisKind, Mesh};
 use crate::layout::types::{ArrayType, DType, Type};
-use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::args::Arg;
 use crate::ops::call::build::Builder;
 use crate::ops::call::term::Term;
 use crate::program::origin::Origin;
@@ -43,11 +43,8 @@ pub fn call(
     };
     let mut rest: Vec<Arg> = positional.iter().map(|term| arg(None, term)).collect();
     rest.extend(named.iter().map(|(name, term)| arg(Some(name), term)));
-    let mut args = Args::new(name, Span::default(), rest);
     let function = builtin(name).unwrap_or_else(|| panic!("`{name}` is not in the table"));
-    let result = function(name, &mut args, build);
-    assert!(result.is_err() || args.rest.is_empty(), "`{name}` left {:?}", args.rest);
-    result
+    function.call(rest, Span::default(), build)
 }
 
 /// Calls a function on arrays and evaluates the statements that it makes; `terms` gets the arrays' terms.

@@ -8,8 +8,9 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
-use crate::ops::call::args::Args;
+use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -87,6 +88,15 @@ pub fn transpose(build: &mut Builder, value: Value, axes: &[usize]) -> Result<Va
 }
 
 impl Call for Transpose {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The dimensions in another order, in reverse if none is given.
+        transpose(x: Array, axes: Ints = None, [rest] more: Of("int")), Any, "(x: f32[4, 6]) { transpose(x) }";
+        /// Two dimensions exchanged.
+        swapaxes(x: Array, axis1: Int, axis2: Int), Any, "(x: f32[4, 6]) { swapaxes(x, 0, 1) }";
+        /// Dimensions moved to other places; the others keep their order.
+        moveaxis(x: Array, source: Ints, destination: Ints), Any, "(x: f32[4, 6]) { moveaxis(x, 0, 1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
@@ -111,8 +121,8 @@ impl Call for Transpose {
             }
             _ => match args.optional_ints("axes")? {
                 Some(mut given) => {
-                    while let Some(more) = args.optional_int("axes")? {
-                        given.push(more);
+                    for axis in args.rest("more") {
+                        given.push(as_int(&axis, "axes")?);
                     }
                     shape::axes(&given, rank, args.span)?
                 }

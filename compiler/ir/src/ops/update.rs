@@ -17,6 +17,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
@@ -293,8 +294,14 @@ pub(super) fn assigned(build: &mut Builder, dtype: DType, (term, span): Operand<
 }
 
 impl Call for Update {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// An array with a region replaced.
+        update(x: Array, v: Array, [rest] places: Array, [named] at: Of("places") = None)
+        in_dumps "" "write x[i] = v, for an `x` that is `let mut`";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let at = args.take_named("at");
+        let at = args.take("at");
         let malformed = || {
             let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
             Diagnostic::error(Code::E0210, args.span, message)
@@ -319,7 +326,7 @@ impl Call for Update {
         let value = args.array(build, "x")?;
         let dtype = build.ty(value).dtype();
         let mut operands = vec![value, args.array_like(build, "v", dtype)?];
-        for arg in args.positional() {
+        for arg in args.rest("places") {
             operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
         }
         Ok(Term::Array(build.emit1(Update { at }, &operands)?))

@@ -19,6 +19,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -284,9 +285,15 @@ impl Reader<'_> {
 }
 
 impl Call for Window {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Elements at other places.
+        window(x: Array, [rest] margins: Array, [named] dims: Of("places") = None, [named] halos: Ints = None, [named] bits: Of("bits") = 0)
+        in_dumps "" "write x[1:3], `roll`, `flip` or `pad`";
+    };
+
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let (dims, halos) = (args.take_named("dims"), args.take_named("halos"));
-        let fill = args.take_named("bits").map_or(Term::Int(0), |arg| arg.term);
+        let (dims, halos) = (args.take("dims"), args.optional_ints("halos")?);
+        let fill = args.take("bits").map_or(Term::Int(0), |arg| arg.term);
         let value = args.array(build, "x")?;
         let (Some(dims), Term::Int(fill)) = (dims, fill) else {
             return Err(Diagnostic::error(Code::E0201, args.span, "`window` needs `dims=`; write x[1:3] for a slice"));
@@ -295,13 +302,12 @@ impl Call for Window {
         let halos = match halos {
             None => Vec::new(),
             Some(halos) => {
-                let given = Args::new("window", args.span, vec![halos]).ints("halos")?;
                 // Of margins there may be two along a dimension.
-                given.iter().map(|&dim| shape::axis(dim, dims.len(), args.span)).collect::<Result<_, _>>()?
+                halos.iter().map(|&dim| shape::axis(dim, dims.len(), args.span)).collect::<Result<_, _>>()?
             }
         };
         let mut operands = vec![value];
-        for arg in args.positional() {
+        for arg in args.rest("margins") {
             operands.push(build.materialize(&arg.term, None, arg.span)?);
         }
         let map = WindowMap { dims, fill: fill as u64 };

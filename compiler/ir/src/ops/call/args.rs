@@ -1,8 +1,9 @@
-//! The arguments of a call of a shipped function, taken one by one.
+//! The arguments of a call of a shipped function, bound to the parameters of its signature.
 //!
-//! An op asks for what it needs by position and name, as `args.array(build, "x")?` or `args.optional_int("k")?`; whatever is left
-//! when it returns is reported by the caller.
+//! The binder has seen that all are there, and are what the signature says. An op takes them by name, as `args.array(build, "x")?`
+//! or `args.optional_int("k")?`; to ask for a parameter that the signature does not have is a defect of the op.
 
+use super::signature::Signature;
 use super::term::{ShardingTerm, Term, TypeTerm};
 use crate::layout::types::DType;
 use crate::ops::call::build::Builder;
@@ -12,6 +13,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
+/// An argument as a call has it.
 #[derive(Clone, Debug)]
 pub struct Arg {
     pub name: Option<String>,
@@ -23,73 +25,52 @@ pub struct Args<'a> {
     /// The function's name as called.
     pub function: &'a str,
     pub span: Span,
-    /// What has not been taken yet, in source order.
-    pub rest: Vec<Arg>,
-    /// The parameters that have been asked for.
-    pub known: Vec<String>,
+    signature: &'static Signature,
+    /// The arguments of each parameter that have not been taken yet.
+    bound: Vec<Vec<Arg>>,
 }
 
 impl<'a> Args<'a> {
-    pub fn new(function: &'a str, span: Span, rest: Vec<Arg>) -> Args<'a> {
-        Args { function, span, rest, known: Vec::new() }
+    /// `given` are in the order of the source; `exact`: a dump is being read.
+    pub fn bind(
+        function: &'a str,
+        signature: &'static Signature,
+        given: Vec<Arg>,
+        span: Span,
+        exact: bool,
+    ) -> Result<Args<'a>, Diagnostic> {
+        let bound = signature.bind(function, given, span, exact)?;
+        Ok(Args { function, span, signature, bound })
     }
 
-    fn asked(&mut self, name: &str) {
-        if !self.known.iter().any(|known| known == name) {
-            self.known.push(name.to_string());
-        }
+    /// No argument at all, for what is called otherwise than by name.
+    pub fn none(function: &'a str, signature: &'static Signature, span: Span) -> Args<'a> {
+        Args { function, span, signature, bound: vec![Vec::new(); signature.params.len()] }
     }
 
-    /// The next positional argument, or the one of this name.
+    /// The form of the call: which parameters it has.
+    pub fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    /// The argument of this parameter, if it is given.
     pub fn take(&mut self, name: &str) -> Option<Arg> {
-        self.asked(name);
-        let at = self.rest.iter().position(|arg| match &arg.name {
-            Some(given) => given == name,
-            None => true,
-        })?;
-        // A keyword beats a positional that another parameter may still claim.
-        let named = self.rest.iter().position(|arg| arg.name.as_deref() == Some(name));
-        Some(self.rest.remove(named.unwrap_or(at)))
+        self.bound[self.signature.position(name)].pop()
     }
 
-    /// Only by keyword.
-    pub fn take_named(&mut self, name: &str) -> Option<Arg> {
-        self.asked(name);
-        let at = self.rest.iter().position(|arg| arg.name.as_deref() == Some(name))?;
-        Some(self.rest.remove(at))
+    /// What [`Args::take`] would give.
+    pub fn peek(&self, name: &str) -> Option<&Arg> {
+        self.bound[self.signature.position(name)].last()
     }
 
-    /// Only by keyword, and only in dumps; `instead` says what programs write.
-    pub fn take_in_dumps(&mut self, name: &str, instead: &str, build: &Builder) -> Result<Option<Arg>, Diagnostic> {
-        if build.exact {
-            return Ok(self.take_named(name));
-        }
-        match self.rest.iter().find(|arg| arg.name.as_deref() == Some(name)) {
-            Some(arg) => Err(crate::ops::call::errors::only_in_dumps(
-                &format!("`{}` with `{name}=`", self.function),
-                instead,
-                arg.span,
-            )),
-            None => Ok(None),
-        }
+    /// All arguments of a parameter that takes several.
+    pub fn rest(&mut self, name: &str) -> Vec<Arg> {
+        std::mem::take(&mut self.bound[self.signature.position(name)])
     }
 
+    /// For a parameter whose default is no value of its kind, so that another argument may make it needed.
     pub fn required(&mut self, name: &str) -> Result<Arg, Diagnostic> {
-        self.take(name).ok_or_else(|| {
-            let error = crate::ops::call::errors::missing(self.function, name, self.span);
-            let keywords = self.rest.iter().filter_map(|arg| arg.name.as_deref());
-            match super::errors::nearest(name, keywords) {
-                Some(near) => error.help(format!("did you mean `{name}` by `{near}`?")),
-                None => error,
-            }
-        })
-    }
-
-    /// All positional arguments that are left.
-    pub fn positional(&mut self) -> Vec<Arg> {
-        let (positional, named) = std::mem::take(&mut self.rest).into_iter().partition(|arg| arg.name.is_none());
-        self.rest = named;
-        positional
+        self.take(name).ok_or_else(|| super::errors::missing(self.function, name, self.span))
     }
 
     /// An array; numbers and lists become constants of their default types.
@@ -105,8 +86,7 @@ impl<'a> Args<'a> {
     }
 
     pub fn int(&mut self, name: &str) -> Result<i64, Diagnostic> {
-        let arg = self.required(name)?;
-        as_int(&arg, name)
+        as_int(&self.required(name)?, name)
     }
 
     pub fn optional_int(&mut self, name: &str) -> Result<Option<i64>, Diagnostic> {
@@ -114,73 +94,99 @@ impl<'a> Args<'a> {
     }
 
     pub fn optional_bool(&mut self, name: &str) -> Result<Option<bool>, Diagnostic> {
-        self.take(name).map_or(Ok(None), |arg| match arg.term {
-            Term::Bool(value) => Ok(Some(value)),
-            other => Err(kind_error(name, "true or false", &other, arg.span)),
-        })
+        self.take(name).map(|arg| as_bool(&arg, name)).transpose()
     }
 
     /// An integer, or a tuple or list of them.
     pub fn ints(&mut self, name: &str) -> Result<Vec<i64>, Diagnostic> {
-        let arg = self.required(name)?;
-        as_ints(&arg, name)
+        as_ints(&self.required(name)?, name)
     }
 
     pub fn optional_ints(&mut self, name: &str) -> Result<Option<Vec<i64>>, Diagnostic> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(arg) if matches!(arg.term, Term::Nothing) => Ok(None),
-            Some(arg) => as_ints(&arg, name).map(Some),
-        }
+        self.take(name).map(|arg| as_ints(&arg, name)).transpose()
     }
 
     pub fn string(&mut self, name: &str) -> Result<String, Diagnostic> {
-        let arg = self.required(name)?;
-        match arg.term {
-            Term::Str(text) => Ok(text),
-            other => Err(kind_error(name, "a string", &other, arg.span)),
-        }
+        as_string(&self.required(name)?, name)
     }
 
     pub fn ty(&mut self, name: &str) -> Result<TypeTerm, Diagnostic> {
-        let arg = self.required(name)?;
-        match arg.term {
-            Term::Type(ty) => Ok(ty),
-            sizes @ (Term::Int(_) | Term::Tuple(_) | Term::List(_)) => {
-                let error = kind_error(name, "a type", &sizes, arg.span);
-                let sizes = as_ints(&Arg { name: None, term: sizes, span: arg.span }, name).unwrap_or_default();
-                let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
-                let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
-                Err(error.help(format!("the element type stands before the sizes: `{}(f32[{sizes}])`", self.function)))
-            }
-            other => Err(kind_error(name, "a type", &other, arg.span)),
-        }
+        as_type(&self.required(name)?, name, self.function)
+    }
+
+    /// `dtype=f32`
+    pub fn optional_dtype(&mut self, name: &str) -> Result<Option<DType>, Diagnostic> {
+        self.take(name).map(|arg| as_dtype(&arg, name)).transpose()
     }
 
     /// One mesh axis, or a tuple of them, major to minor.
     pub fn axes(&mut self, name: &str) -> Result<Vec<u8>, Diagnostic> {
-        let arg = self.required(name)?;
-        let terms = match &arg.term {
-            Term::Tuple(terms) | Term::List(terms) => terms.clone(),
-            one => vec![one.clone()],
-        };
-        let axis = |term: &Term| match term {
-            Term::Axis(axis) => Ok(*axis),
-            other => Err(kind_error(name, "a mesh axis", other, arg.span)),
-        };
-        terms.iter().map(axis).collect()
+        as_axes(&self.required(name)?, name)
     }
 
     /// `out=P(...)`
     pub fn optional_sharding(&mut self, name: &str) -> Result<Option<(ShardingTerm, Span)>, Diagnostic> {
-        self.take_named(name).map_or(Ok(None), |arg| match arg.term {
-            Term::Sharding(sharding) => Ok(Some((sharding, arg.span))),
-            other => Err(kind_error(name, "a sharding such as P(X, _)", &other, arg.span)),
-        })
+        self.take(name).map(|arg| Ok((as_sharding(&arg, name)?, arg.span))).transpose()
     }
 }
 
-fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
+pub fn as_bool(arg: &Arg, name: &str) -> Result<bool, Diagnostic> {
+    match &arg.term {
+        Term::Bool(value) => Ok(*value),
+        other => Err(kind_error(name, "true or false", other, arg.span)),
+    }
+}
+
+pub fn as_string(arg: &Arg, name: &str) -> Result<String, Diagnostic> {
+    match &arg.term {
+        Term::Str(text) => Ok(text.clone()),
+        other => Err(kind_error(name, "a string", other, arg.span)),
+    }
+}
+
+pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagnostic> {
+    match &arg.term {
+        Term::Type(ty) => Ok(ty.clone()),
+        sizes @ (Term::Int(_) | Term::Tuple(_) | Term::List(_)) => {
+            let error = kind_error(name, "a type", sizes, arg.span);
+            let sizes: Vec<String> = as_ints(arg, name).unwrap_or_default().iter().map(i64::to_string).collect();
+            let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
+            Err(error.help(format!("the element type stands before the sizes: `{function}(f32[{sizes}])`")))
+        }
+        other => Err(kind_error(name, "a type", other, arg.span)),
+    }
+}
+
+pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
+    match &arg.term {
+        Term::Type(ty) if ty.array.rank() == 0 => Ok(ty.array.dtype),
+        other => {
+            let message = format!("`{name}` is an element type such as f32, not {}", other.describe());
+            Err(Diagnostic::error(Code::E0210, arg.span, message))
+        }
+    }
+}
+
+pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
+    let terms = match &arg.term {
+        Term::Tuple(terms) | Term::List(terms) => terms.clone(),
+        one => vec![one.clone()],
+    };
+    let axis = |term: &Term| match term {
+        Term::Axis(axis) => Ok(*axis),
+        other => Err(kind_error(name, "a mesh axis", other, arg.span)),
+    };
+    terms.iter().map(axis).collect()
+}
+
+pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
+    match &arg.term {
+        Term::Sharding(sharding) => Ok(sharding.clone()),
+        other => Err(kind_error(name, "a sharding such as P(X, _)", other, arg.span)),
+    }
+}
+
+pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     // A quotient such as `N / 2` counts if it is whole.
     match (whole_number(&arg.term), &arg.term) {
         (Some(value), _) => i64::try_from(value)
@@ -190,7 +196,7 @@ fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     }
 }
 
-fn as_ints(arg: &Arg, name: &str) -> Result<Vec<i64>, Diagnostic> {
+pub fn as_ints(arg: &Arg, name: &str) -> Result<Vec<i64>, Diagnostic> {
     match &arg.term {
         Term::Tuple(terms) | Term::List(terms) => {
             terms.iter().map(|term| as_int(&Arg { name: None, term: term.clone(), span: arg.span }, name)).collect()

@@ -6,13 +6,13 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::MAX_RANK;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
-use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::errors::{rank_too_large, too_large};
 use crate::ops::call::term::Term;
+use crate::ops::collective::vary::PVary;
 use crate::ops::constant::Constant;
 use crate::ops::promote;
 use crate::ops::shape;
-use crate::ops::{self, Mismatch, Op};
+use crate::ops::{Mismatch, Op};
 use crate::program::explicit::Choice;
 use crate::program::origin::Origin;
 use crate::program::partial_sums::Factor;
@@ -225,19 +225,8 @@ impl Builder {
         if missing.is_empty() {
             return Ok(value);
         }
-        let Some(pvary) = ops::builtin("pvary") else {
-            return Err(Diagnostic::error(Code::E0901, self.span, "`pvary` is not supported yet"));
-        };
-        let arg = |term: Term| Arg { name: None, term, span: self.span };
-        let axes = missing.iter().map(|axis| Term::Axis(axis as u8)).collect();
-        let mut args = Args::new("pvary", self.span, vec![arg(Term::Array(value)), arg(Term::Tuple(axes))]);
-        match pvary("pvary", &mut args, self)? {
-            Term::Array(value) => Ok(value),
-            other => {
-                let message = format!("`pvary` gives {}", other.describe());
-                Err(Diagnostic::error(Code::E0999, self.span, message))
-            }
-        }
+        let axes = missing.iter().map(|axis| axis as u8).collect();
+        self.emit1(PVary { axes }, &[value])
     }
 
     /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.

@@ -3,11 +3,32 @@
 use crate::layout::types::{MAX_ELEMENTS, MAX_RANK};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
 
 /// E0201
 pub fn missing(function: &str, parameter: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0201, span, format!("`{function}` needs an argument `{parameter}`"))
+}
+
+/// E0201
+pub fn unused(function: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0201, span, format!("`{function}` does not take this argument"))
+}
+
+/// E0202
+pub fn unknown_keyword(function: &str, keyword: &str, parameters: &[&str], span: Span) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0202, span, format!("`{function}` has no parameter `{keyword}`"));
+    match habits::of_keyword(keyword, parameters).or_else(|| nearest(keyword, parameters.iter().copied())) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if parameters.is_empty() => error,
+        None => error.help(format!("its parameters are {}", parameters.join(", "))),
+    }
+}
+
+/// E0202
+pub fn given_twice(function: &str, parameter: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0202, span, format!("`{parameter}` of `{function}` is given twice"))
 }
 
 /// E0108

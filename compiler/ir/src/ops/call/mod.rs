@@ -3,4 +3,5 @@
 pub mod args;
 pub mod build;
 pub mod errors;
+pub mod signature;
 pub mod term;

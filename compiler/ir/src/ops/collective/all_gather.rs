@@ -9,8 +9,8 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::reshard::is_step;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
 use crate::reshard::step::Reshard;
@@ -85,9 +85,18 @@ impl Collective for PAllGather {
 }
 
 impl Call for PAllGather {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The values of a group of devices, one after another.
+        all_gather(x: Array, axis_name: Axes, axis: Int = 0), Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6] { all_gather(x, X) }";
+        /// A step of a change of layout.
+        all_gather(x: Array, sharding: Sharding) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
+        /// Several steps at once.
+        all_gather([rest] operands: Array, [named] to: Of("shardings")) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_gather(v, P(...))` is the step of a reshard.
-        if is_step(args, build)? {
+        if !args.signature().is_for_programs() {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

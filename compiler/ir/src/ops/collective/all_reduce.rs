@@ -11,6 +11,7 @@ use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::{Constant, float_bits};
 use crate::ops::elementwise::Binary;
@@ -123,6 +124,17 @@ impl Collective for PAllReduce {
 }
 
 impl Call for PAllReduce {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sum over a group of devices.
+        psum(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { psum(x, X) }";
+        /// The mean over a group of devices.
+        pmean(x: Array, axis_name: Axes), Floats, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmean(x, X) }";
+        /// The largest over a group of devices.
+        pmax(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmax(x, X) }";
+        /// The smallest over a group of devices.
+        pmin(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;

@@ -11,8 +11,8 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::reshard::is_step;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
 use crate::reshard::step::Reshard;
@@ -114,9 +114,19 @@ impl Collective for PAllToAll {
 }
 
 impl Call for PAllToAll {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Each device sends a part of one dimension to every other; the parts are joined along another.
+        all_to_all(x: Array, axis_name: Axes, split: Int, concat: Int),
+            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6@X] { all_to_all(x, X, split=1, concat=0) }";
+        /// A step of a change of layout.
+        all_to_all(x: Array, sharding: Sharding) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
+        /// Several steps at once.
+        all_to_all([rest] operands: Array, [named] to: Of("shardings")) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         // In dumps, `all_to_all(v, P(...))` is the step of a reshard.
-        if is_step(args, build)? {
+        if !args.signature().is_for_programs() {
             return Reshard::call(name, args, build);
         }
         let value = args.array(build, "x")?;

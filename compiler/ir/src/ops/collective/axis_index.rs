@@ -9,6 +9,7 @@ use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
@@ -83,6 +84,13 @@ impl Collective for AxisIndex {
 }
 
 impl Call for AxisIndex {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The position of the device in its group.
+        axis_index(axis_name: Axes), Nothing, "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x + f32(axis_index(X)) }";
+        /// The number of devices of a group.
+        axis_size(axis_name: Axes), Nothing, "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x * axis_size(X) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let axes = manual_axes(name, args, build)?;
         if name == "axis_size" {

@@ -11,6 +11,7 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
@@ -126,6 +127,15 @@ fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> 
 }
 
 impl Call for PPermute {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Values sent from device to device by pairs of positions; whom nobody sends to gets zeros.
+        ppermute(x: Array, axis_name: Axes, perm: Of("pairs of positions")),
+            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { ppermute(x, X, ((0, 1),)) }";
+        /// Values sent so many devices on, round the group.
+        pshift(x: Array, axis_name: Axes, shift: Int),
+            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { pshift(x, X, 1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;

@@ -10,6 +10,7 @@ use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
@@ -96,6 +97,12 @@ impl Collective for PSumScatter {
 }
 
 impl Call for PSumScatter {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sum over a group of devices, of which each keeps its part.
+        psum_scatter(x: Array, axis_name: Axes, axis: Int = 0),
+            Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 3@X] { psum_scatter(x, X, axis=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;

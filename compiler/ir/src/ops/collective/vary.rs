@@ -9,6 +9,7 @@ use crate::layout::types::{ArrayType, AxisSet};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::{Call, Mismatch, Rules};
 use crate::program::Stmt;
@@ -63,6 +64,11 @@ impl Rules for PVary {
 }
 
 impl Call for PVary {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The value, marked as varying over devices; where operands mix the compiler marks them itself.
+        pvary(x: Array, axis_name: Axes), Any, "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pvary(x, X) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;

@@ -10,6 +10,7 @@ use crate::layout::mesh::AxisKind;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::elementwise::Binary;
 use crate::ops::promote::{self, Operand};
@@ -219,7 +220,7 @@ fn letters(skipping: &'static str) -> impl Iterator<Item = char> {
 /// `lhs @ rhs`: matrices in the last two dimensions, batches before them broadcast; a vector is a row or a column.
 pub fn matmul(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let values = promote::promoted(build, &[lhs, rhs])?;
-    let mut args = Args::new("@", build.span, Vec::new());
+    let mut args = Args::none("@", Products::matmul(), build.span);
     matmul_values(build, values[0], values[1], &mut args)
 }
 
@@ -309,7 +310,29 @@ fn tensordot(
 
 pub struct Products;
 
+impl Products {
+    fn matmul() -> &'static Signature {
+        let found = Products::SIGNATURES.iter().find(|signature| signature.name == "matmul");
+        found.expect("`matmul` is a product")
+    }
+}
+
 impl Call for Products {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Sums of products by the letters of dimensions: those that the result does not name are summed.
+        einsum(subscripts: String, [rest] operands: Array, [named] out: Sharding = None),
+            NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { einsum(\"ik,kj->ij\", a, b) }";
+        /// The product of matrices in the last two dimensions; `a @ b` is the same.
+        matmul(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { matmul(a, b) }";
+        /// The sum of products over the last dimension of a and the last but one of b.
+        dot(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { dot(a, b) }";
+        /// All products of an element of a and one of b.
+        outer(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4], b: f32[6]) { outer(a, b) }";
+        /// The sum of products over the last dimensions of a and the first of b, so many of each, or over those that are listed.
+        tensordot(a: Array, b: Array, axes: Of("int or pair of lists") = 2, [named] out: Sharding = None),
+            NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { tensordot(a, b, axes=1) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         if name == "einsum" {
             return einsum(args, build);
@@ -373,7 +396,7 @@ fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usiz
 
 fn einsum(args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
     let text = args.string("subscripts")?;
-    let operands = args.positional();
+    let operands = args.rest("operands");
     let terms: Vec<(&Term, Span)> = operands.iter().map(|arg| (&arg.term, arg.span)).collect();
     if terms.is_empty() {
         return Err(Diagnostic::error(Code::E0201, args.span, "`einsum` needs operands after its text"));

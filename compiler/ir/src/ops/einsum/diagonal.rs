@@ -14,6 +14,7 @@ use crate::lower::work::Lowering;
 use crate::ops::broadcast::broadcast;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
@@ -252,6 +253,13 @@ impl Rules for Diagonal {
 pub struct DiagonalCalls;
 
 impl Call for DiagonalCalls {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sum of a diagonal of two dimensions.
+        trace(x: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), NumbersAndBools, "(x: f32[4, 6]) { trace(x) }";
+        /// A diagonal of a matrix, or the matrix with a vector on a diagonal.
+        diag(x: Array, k: Of("int") = 0), Any, "(x: f32[4, 6]) { diag(x) }";
+    };
+
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let offset = args.take(if name == "diag" { "k" } else { "offset" });

@@ -1,0 +1,351 @@
+//! Signatures: the parameters of each shipped function, in order, with what a reader has to know of it.
+//!
+//! They stand beside the [`Call`](crate::ops::Call) of the op that the functions belong to. The binder, the messages, `spmdc explain` and
+//! `docs/functions.md` read them.
+
+use super::args::{self, Arg};
+use super::errors;
+use super::term::Term;
+use crate::layout::types::DType;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use std::fmt;
+
+/// One form of a call of a shipped function. A function has one form in programs; dumps may have others of the same name.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    pub name: &'static str,
+    pub params: &'static [Param],
+    /// One sentence.
+    pub doc: &'static str,
+    pub dtypes: Dtypes,
+    /// The parameters and the body of a `main` that calls the function, or a whole `manual` one.
+    pub example: &'static str,
+    pub status: Status,
+}
+
+/// Who may call a function in this form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Shipped,
+    /// A name of the language; its calls are answered by E0901.
+    Later,
+    /// Dumps only. `with` tells the form from that of programs, such as "with `dims=`"; `instead` says what programs write.
+    InDumps {
+        with: &'static str,
+        instead: &'static str,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub given: Given,
+    /// The value when no argument is given, as a program writes it; None where an argument is needed.
+    pub default: Option<&'static str>,
+}
+
+/// How an argument reaches its parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// By position or by name.
+    Either,
+    /// By name only.
+    Named,
+    /// All positions that are left.
+    Rest,
+    /// By name, and only in dumps; the text says what programs write.
+    InDumps(&'static str),
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An array, or a number or list of numbers that becomes one.
+    Array,
+    Int,
+    /// An integer, or a tuple or list of integers.
+    Ints,
+    Bool,
+    String,
+    /// Such as `f32[4, 8]`.
+    Type,
+    /// Such as `f32`.
+    ElementType,
+    /// Such as `P(X, _)`.
+    Sharding,
+    /// The name of a mesh axis, or a tuple of names.
+    Axes,
+    /// In these words; the function itself looks at the argument.
+    Of(&'static str),
+}
+
+/// The element types for which a function is there: which can stand for the first one that its example names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dtypes {
+    Any,
+    /// All but keys.
+    NumbersAndBools,
+    /// Integers and floats.
+    Numbers,
+    Integers,
+    Floats,
+    Bools,
+    /// It takes no array.
+    Nothing,
+}
+
+impl Dtypes {
+    pub fn contains(self, dtype: DType) -> bool {
+        match self {
+            Dtypes::Any => true,
+            Dtypes::NumbersAndBools => dtype != DType::Key,
+            Dtypes::Numbers => dtype.is_integer() || dtype.is_float(),
+            Dtypes::Integers => dtype.is_integer(),
+            Dtypes::Floats => dtype.is_float(),
+            Dtypes::Bools => dtype == DType::Bool,
+            Dtypes::Nothing => false,
+        }
+    }
+
+    /// In words; None where nothing is to be said.
+    pub fn describe(self) -> Option<&'static str> {
+        match self {
+            Dtypes::Any => Some("all"),
+            Dtypes::NumbersAndBools => Some("numbers and bools"),
+            Dtypes::Numbers => Some("numbers"),
+            Dtypes::Integers => Some("integers"),
+            Dtypes::Floats => Some("floats"),
+            Dtypes::Bools => Some("bools"),
+            Dtypes::Nothing => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Array => "array",
+            Kind::Int => "int",
+            Kind::Ints => "ints",
+            Kind::Bool => "bool",
+            Kind::String => "string",
+            Kind::Type => "type",
+            Kind::ElementType => "element type",
+            Kind::Sharding => "sharding",
+            Kind::Axes => "mesh axes",
+            Kind::Of(words) => words,
+        })
+    }
+}
+
+impl Kind {
+    /// What is wrong with an argument of another kind.
+    fn check(self, function: &str, param: &str, arg: &Arg) -> Result<(), Diagnostic> {
+        match self {
+            Kind::Array => match &arg.term {
+                Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => Ok(()),
+                other => {
+                    let message = format!("an array is needed here, not {}", other.describe());
+                    Err(Diagnostic::error(Code::E0210, arg.span, message))
+                }
+            },
+            Kind::Int => args::as_int(arg, param).map(drop),
+            Kind::Ints => args::as_ints(arg, param).map(drop),
+            Kind::Bool => args::as_bool(arg, param).map(drop),
+            Kind::String => args::as_string(arg, param).map(drop),
+            Kind::Type => args::as_type(arg, param, function).map(drop),
+            Kind::ElementType => args::as_dtype(arg, param).map(drop),
+            Kind::Sharding => args::as_sharding(arg, param).map(drop),
+            Kind::Axes => args::as_axes(arg, param).map(drop),
+            Kind::Of(_) => Ok(()),
+        }
+    }
+}
+
+impl Param {
+    /// Whether programs can name it.
+    fn is_known(&self) -> bool {
+        match self.given {
+            Given::Either | Given::Named => true,
+            Given::Rest | Given::InDumps(_) => false,
+        }
+    }
+
+    fn accepts(&self, function: &str, arg: &Arg) -> Result<(), Diagnostic> {
+        if self.default == Some("None") && matches!(arg.term, Term::Nothing) {
+            return Ok(());
+        }
+        self.kind.check(function, self.name, arg)
+    }
+}
+
+impl Signature {
+    pub fn is_for_programs(&self) -> bool {
+        match self.status {
+            Status::Shipped | Status::Later => true,
+            Status::InDumps { .. } => false,
+        }
+    }
+
+    /// The position of a parameter. To ask for one that is not there is a mistake of the function, not of the call.
+    pub fn position(&self, name: &str) -> usize {
+        let found = self.params.iter().position(|param| param.name == name);
+        found.unwrap_or_else(|| panic!("`{}` reads `{name}`, which its signature does not have", self.name))
+    }
+
+    /// The argument that only a call in this form has, beside the form of programs.
+    pub fn mark<'a>(&self, programs: &Signature, given: &'a [Arg]) -> Option<&'a Arg> {
+        let names = |signature: &Signature, name: &str| signature.params.iter().any(|param| param.name == name);
+        let takes_layout = |signature: &Signature| {
+            signature.params.iter().any(|param| param.given == Given::Either && param.kind == Kind::Sharding)
+        };
+        given.iter().find(|arg| match &arg.name {
+            Some(name) => names(self, name) && !names(programs, name),
+            None => matches!(arg.term, Term::Sharding(_)) && takes_layout(self) && !takes_layout(programs),
+        })
+    }
+
+    /// The arguments of each parameter. `given` are in the order of the source; `exact`: a dump is being read.
+    pub fn bind(&self, function: &str, given: Vec<Arg>, call: Span, exact: bool) -> Result<Vec<Vec<Arg>>, Diagnostic> {
+        let mut bound: Vec<Vec<Arg>> = vec![Vec::new(); self.params.len()];
+        let mut by_position =
+            self.params.iter().enumerate().filter(|(_, param)| param.given == Given::Either).map(|(at, _)| at);
+        let rest = self.params.iter().position(|param| param.given == Given::Rest);
+        let mut unfit = None;
+        let mut unknown = Vec::new();
+        for arg in given {
+            let at = match &arg.name {
+                None => by_position.next().or(rest),
+                Some(name) => self.params.iter().position(|param| {
+                    param.name == name && (param.is_known() || matches!(param.given, Given::InDumps(_)))
+                }),
+            };
+            let problem = match (at, &arg.name) {
+                (Some(at), _) if Some(at) == rest || bound[at].is_empty() => {
+                    if let (Given::InDumps(instead), false) = (self.params[at].given, exact) {
+                        let what = format!("`{function}` with `{}=`", self.params[at].name);
+                        return Err(errors::only_in_dumps(&what, instead, arg.span));
+                    }
+                    bound[at].push(arg);
+                    continue;
+                }
+                (Some(at), _) => errors::given_twice(function, self.params[at].name, arg.span),
+                (None, Some(name)) => {
+                    unknown.push(name.clone());
+                    errors::unknown_keyword(function, name, &self.known(), arg.span)
+                }
+                (None, None) => errors::unused(function, arg.span),
+            };
+            unfit.get_or_insert(problem);
+        }
+        for (param, found) in self.params.iter().zip(&bound) {
+            if found.is_empty() && param.default.is_none() && param.given != Given::Rest {
+                let error = errors::missing(function, param.name, call);
+                return Err(match errors::nearest(param.name, unknown.iter().map(String::as_str)) {
+                    Some(near) => error.help(format!("did you mean `{}` by `{near}`?", param.name)),
+                    None => error,
+                });
+            }
+        }
+        if let Some(problem) = unfit {
+            return Err(problem);
+        }
+        for (param, found) in self.params.iter().zip(&mut bound) {
+            found.iter().try_for_each(|arg| param.accepts(function, arg))?;
+            // `axis=None` is the same as no argument, where that is the default.
+            found.retain(|arg| param.default != Some("None") || !matches!(arg.term, Term::Nothing));
+        }
+        Ok(bound)
+    }
+
+    /// The names that programs give arguments.
+    fn known(&self) -> Vec<&'static str> {
+        self.params.iter().filter(|param| param.is_known()).map(|param| param.name).collect()
+    }
+
+    /// The line of documentation.
+    pub fn line(&self) -> &'static str {
+        self.doc.trim()
+    }
+
+    /// For tables of names that are checked while compiling.
+    pub const fn is_called(&self, name: &str) -> bool {
+        let (a, b) = (self.name.as_bytes(), name.as_bytes());
+        let mut at = 0;
+        while at < a.len() && at < b.len() && a[at] == b[at] {
+            at += 1;
+        }
+        at == a.len() && at == b.len()
+    }
+}
+
+impl fmt::Display for Signature {
+    /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`, as Python marks what is given by name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = |given: Given| self.params.iter().filter(move |param| param.given == given);
+        let text = |param: &Param| {
+            let default = param.default.map_or_else(String::new, |default| format!(" = {default}"));
+            format!("{}: {}{default}", param.name, param.kind)
+        };
+        let mut params: Vec<String> = by(Given::Either).map(text).collect();
+        params.extend(by(Given::Rest).map(|param| format!("*{}", text(param))));
+        if by(Given::Rest).next().is_none() && by(Given::Named).next().is_some() {
+            params.push("*".to_string());
+        }
+        params.extend(by(Given::Named).map(text));
+        write!(f, "{}({})", self.name, params.join(", "))
+    }
+}
+
+/// The signatures of an op's functions:
+///
+/// ```text
+/// signatures! {
+///     /// The sum of the elements.
+///     sum(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None),
+///         NumbersAndBools, "(x: f32[4, 6]) { sum(x, axis=1) }";
+///     /// What a collective of dumps does.
+///     shard(x: Array, sharding: Sharding) in_dumps "" "write reshard(x, P(X, _))";
+/// }
+/// ```
+///
+/// A parameter is marked `[named]` if it has no position, `[rest]` if it takes all positions that are left, and
+/// `[in_dumps "what programs write"]` if programs do not have it.
+macro_rules! signatures {
+    ($(
+        #[doc = $doc:literal]
+        $name:ident($(
+            $([$($mark:tt)+])? $param:ident: $kind:ident $(($words:literal))? $(= $default:expr)?
+        ),* $(,)?) $(in_dumps $with:literal $instead:literal)? $(, $dtypes:ident, $example:literal)?;
+    )*) => {
+        &[$($crate::ops::call::signature::Signature {
+            name: stringify!($name),
+            params: &[$($crate::ops::call::signature::Param {
+                name: stringify!($param),
+                kind: $crate::ops::call::signature::Kind::$kind $(($words))?,
+                given: $crate::ops::call::signature::signatures!(@given $($($mark)+)?),
+                default: $crate::ops::call::signature::signatures!(@default $($default)?),
+            }),*],
+            doc: $doc,
+            dtypes: $crate::ops::call::signature::signatures!(@dtypes $($dtypes)?),
+            example: concat!($($example)?),
+            status: $crate::ops::call::signature::signatures!(@status $($with $instead)?),
+        }),*]
+    };
+    (@given) => { $crate::ops::call::signature::Given::Either };
+    (@given named) => { $crate::ops::call::signature::Given::Named };
+    (@given rest) => { $crate::ops::call::signature::Given::Rest };
+    (@given in_dumps $instead:literal) => { $crate::ops::call::signature::Given::InDumps($instead) };
+    (@default) => { None };
+    (@default $default:expr) => { Some(stringify!($default)) };
+    (@dtypes) => { $crate::ops::call::signature::Dtypes::Nothing };
+    (@dtypes $dtypes:ident) => { $crate::ops::call::signature::Dtypes::$dtypes };
+    (@status) => { $crate::ops::call::signature::Status::Shipped };
+    (@status $with:literal $instead:literal) => {
+        $crate::ops::call::signature::Status::InDumps { with: $with, instead: $instead }
+    };
+}
+pub(crate) use signatures;
