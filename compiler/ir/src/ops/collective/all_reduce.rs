@@ -2,7 +2,7 @@
 //!
 //! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
 
-use super::{Collective, axis_set, factors, manual_axes, sides};
+use super::{Collective, axis_set, factors, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -130,14 +130,15 @@ impl Call for PAllReduce {
         /// The mean over a group of devices.
         pmean(x: Array, axis_name: Axes), Floats, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmean(x, X) }";
         /// The largest over a group of devices.
-        pmax(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmax(x, X) }";
+        pmax(x: Array, axis_name: Axes), NumbersAndBools, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmax(x, X) }";
         /// The smallest over a group of devices.
-        pmin(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
+        pmin(x: Array, axis_name: Axes), NumbersAndBools, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
+        refuse_keys(name, value, build)?;
         let op = match name {
             "pmax" => ReduceOp::Max,
             "pmin" => ReduceOp::Min,

@@ -13,7 +13,7 @@ pub mod vary;
 
 use crate::array::Array;
 use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::types::AxisSet;
+use crate::layout::types::{AxisSet, DType};
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
@@ -62,6 +62,14 @@ pub(super) fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors 
     rule.operands.push(operand);
     rule.results.push(result);
     rule
+}
+
+/// Keys are no numbers: nothing can be made of several.
+pub(super) fn refuse_keys(name: &str, value: Value, build: &Builder) -> Result<(), Diagnostic> {
+    if build.ty(value).dtype() == DType::Key {
+        return Err(Diagnostic::error(Code::E0215, build.span, format!("`{name}` is not defined for key")));
+    }
+    Ok(())
 }
 
 /// The axes argument of a collective, checked against the region that is being built.

@@ -1,7 +1,7 @@
 //! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes, of which each device keeps its own part.
 
 use super::all_reduce::combined;
-use super::{Collective, axis_set, cut, dimension, factors, manual_axes, sides};
+use super::{Collective, axis_set, cut, dimension, factors, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -100,12 +100,13 @@ impl Call for PSumScatter {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum over a group of devices, of which each keeps its part.
         psum_scatter(x: Array, axis_name: Axes, axis: Int = 0),
-            Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 3@X] { psum_scatter(x, X, axis=1) }";
+            Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6@X] { psum_scatter(x, X, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
+        refuse_keys(name, value, build)?;
         let dim = args.optional_int("axis")?.unwrap_or(0);
         let dim = dimension(name, dim, build.ty(value).rank(), build)?;
         let members = build.mesh.size_of(&axes);
