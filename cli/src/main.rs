@@ -86,7 +86,7 @@ fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> R
         }
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
         Command::Why(command) => print(&commands::why::why(command, texts)?),
-        Command::Explain { code } => print(&commands::explain::explain(code.as_deref())?),
+        Command::Explain { topic } => print(&commands::explain::explain(topic.as_deref(), texts)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Options::command(), "spmdc", &mut script);

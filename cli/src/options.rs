@@ -41,10 +41,10 @@ pub enum Command {
         program.index(1).value_name("PROG:LINE").help("The program and a line of it, such as prog.spmd:7")
     }))]
     Why(WhyCommand),
-    /// Explain the code of a diagnostic
+    /// Explain the code of a diagnostic, or a function
     Explain {
-        /// Such as E0301; all codes are listed without it
-        code: Option<String>,
+        /// Such as E0301 or softmax; all codes and functions are listed without it
+        topic: Option<String>,
     },
     /// Print a script that completes commands and options in a shell
     Completions { shell: Shell },

@@ -38,7 +38,7 @@ pub struct SourceTexts {
 }
 
 impl SourceTexts {
-    fn add(&mut self, name: &str, text: &str) {
+    pub fn add(&mut self, name: &str, text: &str) {
         let named = NamedSource::new(name, text.to_string());
         self.files.push(SourceText { name: name.to_string(), text: text.to_string(), lines: Lines::new(text), named });
     }

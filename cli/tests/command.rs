@@ -43,6 +43,8 @@ fn codes_are_explained() {
     folder.spmdc(&["explain", "e0301"]).expect(0, "# E0301: the layout of a result is ambiguous\n", "");
     folder.spmdc(&["explain"]).expect(0, "E0999  internal error\n", "");
     folder.spmdc(&["explain", "E5555"]).expect(2, "", "there is no diagnostic `E5555`");
+    folder.spmdc(&["explain", "softmax"]).expect(0, "x: f32[4, 6@X]    all_reduce over X, 16 bytes", "");
+    folder.spmdc(&["explain", "sofmax"]).expect(2, "", "did you mean `softmax`?");
 }
 
 #[test]

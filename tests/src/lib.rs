@@ -5,6 +5,7 @@ pub mod case;
 pub mod compare;
 pub mod dumps;
 pub mod engine;
+pub mod functions;
 pub mod fuzz;
 pub mod races;
 pub mod random;

@@ -1,23 +1,58 @@
-//! `spmdc explain E0301`: the long text of a diagnostic.
+//! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: what a function takes, how it works on split arrays, and an
+//! example.
 
 use std::fmt::Write as _;
 
+use spmdc_abi::CollectiveKind;
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_compiler::report::functions::{self, MESH};
+use spmdc_compiler::totals::Collective;
+use spmdc_cranelift::jit;
 use spmdc_grammar::codes::Code;
+use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::ops::call::signature::Status;
+use spmdc_ir::ops::{Function, builtin};
+use spmdc_runtime::array::HostArray;
+use spmdc_runtime::inputs::{Argument, bind};
+use spmdc_runtime::outputs;
+use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
+
+use super::{absent, bytes, no_code};
+use crate::Stop;
+use crate::sources::SourceTexts;
 
 /// Every code and its page, from `docs/errors`.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// The page of a code, or the list of all codes.
-pub fn explain(code: Option<&str>) -> Result<String, RunError> {
-    let Some(name) = code else {
+/// The page of a code, what is known of a function, or the list of both.
+pub fn explain(topic: Option<&str>, texts: &mut SourceTexts) -> Result<String, Stop> {
+    let Some(name) = topic else {
         return Ok(list());
     };
-    let page = PAGES.iter().find(|(code, _)| code.eq_ignore_ascii_case(name));
-    page.map(|(_, text)| text.to_string()).ok_or_else(|| {
-        RunError::new("E0702", format!("there is no diagnostic `{name}`"))
-            .with_help("a code is the letter E and four digits; `spmdc explain` lists all of them")
-    })
+    if let Some((_, page)) = PAGES.iter().find(|(code, _)| code.eq_ignore_ascii_case(name)) {
+        return Ok((*page).to_string());
+    }
+    match builtin(name) {
+        Some(function) => explain_function(&function, texts),
+        None => Err(unknown(name).into()),
+    }
+}
+
+fn unknown(name: &str) -> RunError {
+    let is_code = name.len() > 1 && name[1..].bytes().all(|byte| byte.is_ascii_digit());
+    let known = functions::functions();
+    let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).chain(known.iter().map(|one| one.name)).collect();
+    let help = match nearest(name, known.iter().copied()) {
+        Some(near) if !is_code => format!("did you mean `{near}`?"),
+        Some(_) | None => {
+            "a code is the letter E and four digits; `spmdc explain` lists all of them, and the functions".to_string()
+        }
+    };
+    let what = if is_code { "diagnostic" } else { "function or diagnostic" };
+    RunError::new("E0702", format!("there is no {what} `{name}`")).with_help(help)
 }
 
 fn list() -> String {
@@ -25,7 +60,92 @@ fn list() -> String {
     for code in Code::ALL {
         let _ = writeln!(text, "{}  {}", code.name(), code.title());
     }
+    text.push('\n');
+    let functions = functions::functions();
+    let longest = functions.iter().map(|function| function.name.len()).max().unwrap_or_default();
+    for function in functions {
+        let _ = writeln!(text, "{:longest$}  {}", function.name, function.signature().line());
+    }
     text
+}
+
+fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<String, Stop> {
+    let signature = function.signature();
+    let mut text = String::new();
+    match signature.status {
+        Status::Shipped => {}
+        Status::Later => {
+            return Ok(format!("`{}` is a function of the language that is not there yet.\n", function.name));
+        }
+        Status::InDumps { instead, .. } => {
+            for form in function.forms() {
+                let _ = writeln!(text, "{form}");
+            }
+            let _ = writeln!(text, "\n{}\nOnly dumps call it; in a program {instead}.", signature.line());
+            return Ok(text);
+        }
+    }
+    let _ = writeln!(text, "{signature}\n\n{}", signature.line());
+    if let Some(dtypes) = signature.dtypes.describe() {
+        let _ = writeln!(text, "Element types: {dtypes}.");
+    }
+    let program = functions::program(signature);
+    texts.add("example", &program);
+    let rules = functions::rules(signature).map_err(Stop::Program)?;
+    if !rules.is_empty() {
+        text.push_str("\nRule:\n");
+        for rule in rules {
+            let _ = writeln!(text, "  {rule}");
+        }
+    }
+    let rows = functions::exchanges(signature).map_err(Stop::Program)?;
+    let _ = writeln!(text, "\nCollectives, {}:", MESH.trim_end_matches(';'));
+    let longest = rows.iter().map(|(ty, _)| ty.chars().count()).max().unwrap_or_default();
+    for (ty, found) in &rows {
+        let found: Vec<String> = found.iter().map(exchange).collect();
+        let found = if found.is_empty() { "none".to_string() } else { found.join("; ") };
+        let _ = writeln!(text, "  {ty:longest$}  {found}");
+    }
+    text.push_str("\nExample");
+    let parameters = functions::parameters(signature);
+    if !parameters.is_empty() {
+        let args: Vec<String> = parameters.iter().map(|name| format!("--arg {name}=iota")).collect();
+        let _ = write!(text, ", with {}", args.join(" "));
+    }
+    text.push_str(":\n");
+    let answer = answer(&program, &parameters)?;
+    for line in program.lines().chain([""]).chain(answer.lines()) {
+        let _ = writeln!(text, "{}", format_args!("  {line}").to_string().trim_end());
+    }
+    Ok(text)
+}
+
+/// `all_reduce over X, 16 bytes`
+fn exchange(collective: &Collective) -> String {
+    let kind: CollectiveKind = collective.kind;
+    format!("{} over {}, {}", kind.name(), collective.axes.join(" and "), bytes(collective.bytes))
+}
+
+/// What the example prints, for parameters that count from 0.
+fn answer(program: &str, parameters: &[String]) -> Result<String, Stop> {
+    let set = SourceSet::load("example", program, &NoSources).0;
+    let compilation = compile(&set, &Options::default()).map_err(Stop::Program)?;
+    let program = compilation.program.ok_or_else(|| absent("program"))?;
+    let jit = jit::compile(&compilation.kernels).map_err(|error| no_code(&error))?;
+    let arguments = parameters.iter().map(|name| Argument::parse(&format!("{name}=iota")));
+    let arguments = arguments.collect::<Result<Vec<Argument>, RunError>>()?;
+    let mut sources = bind(&program.params, &arguments)?;
+    let mut session = Session::load(program, jit.into_kernels(), RunOptions::default())?;
+    for (index, source) in sources.iter_mut().enumerate() {
+        session.write_param(index, &mut **source)?;
+    }
+    let mut printed = Vec::new();
+    session.run(&mut printed)?;
+    let results = session.program().results.clone();
+    let array = |index| session.read_result(index).map(HostArray::with_one_nan).map(Some);
+    let arrays = (0..results.len()).map(array).collect::<Result<Vec<_>, RunError>>()?;
+    outputs::print(&mut printed, &results, &arrays).map_err(|error| RunError::internal(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[cfg(test)]
@@ -33,14 +153,61 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn explained(topic: Option<&str>) -> Result<String, Stop> {
+        explain(topic, &mut SourceTexts::default())
+    }
+
+    fn refused(topic: &str) -> RunError {
+        match explained(Some(topic)) {
+            Err(Stop::Failure(failure)) => failure.error,
+            Err(Stop::Program(diagnostics)) => panic!("{diagnostics:?}"),
+            Ok(text) => panic!("{text}"),
+        }
+    }
+
     #[test]
     fn every_code_has_a_page_under_its_own_title() {
         for code in Code::ALL {
-            let page = explain(Some(code.name())).unwrap();
+            let page = explained(Some(code.name())).ok().unwrap();
             assert!(page.starts_with(&format!("# {}: {}\n", code.name(), code.title())), "{page}");
         }
-        assert!(explain(Some("e0301")).is_ok());
-        assert_eq!(explain(Some("E1234")).unwrap_err().code, "E0702");
-        assert_eq!(explain(None).unwrap().lines().count(), Code::ALL.len());
+        assert!(explained(Some("e0301")).is_ok());
+        assert_eq!(refused("E1234").code, "E0702");
+        let list = explained(None).ok().unwrap();
+        assert_eq!(list.lines().count(), Code::ALL.len() + 1 + functions::functions().len());
+    }
+
+    #[test]
+    fn a_function_is_explained_by_what_compiling_and_running_it_says() {
+        let text = explained(Some("sum")).ok().unwrap();
+        let expected = "\
+sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None, initial: number = None, where: mask = None)
+
+The sum of the elements.
+Element types: numbers and bools.
+
+Rule:
+  sum(x, axis=(1,)): ab->a, b is reduced by sum
+
+Collectives, mesh (X = 2, Y = 2):
+  x: f32[4@X, 6]    none
+  x: f32[4, 6@X]    all_reduce over X, 16 bytes
+  x: f32[4@X, 6@Y]  all_reduce over Y, 8 bytes
+
+Example, with --arg x=iota:
+  fn main(x: f32[4, 6]) { sum(x, axis=1) }
+
+  f32[4]
+  [ 15.  51.  87. 123.]
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn near_names_are_offered() {
+        assert_eq!(refused("sofmax").help.as_deref(), Some("did you mean `softmax`?"));
+        assert!(refused("E123").message.contains("no diagnostic `E123`"));
+        assert!(explained(Some("index")).ok().unwrap().contains("in a program write x[i]"));
+        assert!(explained(Some("sort")).ok().unwrap().contains("not there yet"));
     }
 }

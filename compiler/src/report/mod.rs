@@ -1,5 +1,6 @@
 //! What the compiler can say of a program: drawings, plans, JSON.
 
+pub mod functions;
 pub mod json;
 pub mod lints;
 pub mod named;

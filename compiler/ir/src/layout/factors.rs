@@ -120,4 +120,35 @@ impl Factors {
         rule.results.push(dims);
         rule
     }
+
+    /// In the letters of `einsum`, dimensions of several factors in parentheses: `ik,kj->ij, k is reduced by sum`.
+    pub fn describe(&self) -> String {
+        let letter = |&factor: &usize| char::from(b'a' + (factor % 26) as u8);
+        let dim = |factors: &DimFactors| match factors.as_slice() {
+            [factor] => letter(factor).to_string(),
+            several => format!("({})", several.iter().map(letter).collect::<String>()),
+        };
+        let list = |arrays: &[Vec<DimFactors>]| -> String {
+            let arrays = arrays.iter().map(|dims| dims.iter().map(dim).collect::<String>());
+            arrays.collect::<Vec<_>>().join(",")
+        };
+        let mut text = format!("{}->{}", list(&self.operands), list(&self.results));
+        for (factor, Factor { kind, size }) in self.factors.iter().enumerate() {
+            let is = match kind {
+                FactorKind::Pass => continue,
+                // There is nothing to split.
+                FactorKind::Whole if *size == 1 => continue,
+                FactorKind::Reduce(ReduceOp::Sum) => "reduced by sum",
+                FactorKind::Reduce(ReduceOp::Product) => "reduced by prod",
+                FactorKind::Reduce(ReduceOp::Max) => "reduced by max",
+                FactorKind::Reduce(ReduceOp::Min) => "reduced by min",
+                FactorKind::Reduce(ReduceOp::And) => "reduced by all",
+                FactorKind::Reduce(ReduceOp::Or) => "reduced by any",
+                FactorKind::Window => "moved along",
+                FactorKind::Whole => "needed whole",
+            };
+            text.push_str(&format!(", {} is {is}", letter(&factor)));
+        }
+        text
+    }
 }

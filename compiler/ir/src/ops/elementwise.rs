@@ -333,77 +333,77 @@ pub fn truth(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
 impl Call for Unary {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The magnitude.
-        abs(x: Array), NumbersAndBools, "(x: f32[4, 6]) { abs(x - 12) }";
+        abs(x: Array), NumbersAndBools, "(x: f32[6]) { abs(x - 3) }";
         /// -1, 0 or 1, by the sign.
-        sign(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sign(x - 12) }";
+        sign(x: Array), NumbersAndBools, "(x: f32[6]) { sign(x - 3) }";
         /// x times x.
-        square(x: Array), NumbersAndBools, "(x: f32[4, 6]) { square(x) }";
+        square(x: Array), NumbersAndBools, "(x: f32[6]) { square(x) }";
         /// 1 / x.
-        reciprocal(x: Array), NumbersAndBools, "(x: f32[4, 6]) { reciprocal(x + 1) }";
+        reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
         /// The square root.
-        sqrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sqrt(x) }";
+        sqrt(x: Array), NumbersAndBools, "(x: f32[6]) { sqrt(x) }";
         /// 1 / sqrt(x).
-        rsqrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { rsqrt(x + 1) }";
+        rsqrt(x: Array), NumbersAndBools, "(x: f32[6]) { rsqrt(x + 1) }";
         /// The cube root.
-        cbrt(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cbrt(x) }";
+        cbrt(x: Array), NumbersAndBools, "(x: f32[6]) { cbrt(x) }";
         /// e to the power of x.
-        exp(x: Array), NumbersAndBools, "(x: f32[4, 6]) { exp(x) }";
+        exp(x: Array), NumbersAndBools, "(x: f32[6]) { exp(x) }";
         /// 2 to the power of x.
-        exp2(x: Array), NumbersAndBools, "(x: f32[4, 6]) { exp2(x) }";
+        exp2(x: Array), NumbersAndBools, "(x: f32[6]) { exp2(x) }";
         /// exp(x) - 1, without loss for x close to 0.
-        expm1(x: Array), NumbersAndBools, "(x: f32[4, 6]) { expm1(x) }";
+        expm1(x: Array), NumbersAndBools, "(x: f32[6]) { expm1(x) }";
         /// The natural logarithm.
-        log(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log(x + 1) }";
+        log(x: Array), NumbersAndBools, "(x: f32[6]) { log(x + 1) }";
         /// The logarithm to base 2.
-        log2(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log2(x + 1) }";
+        log2(x: Array), NumbersAndBools, "(x: f32[6]) { log2(x + 1) }";
         /// The logarithm to base 10.
-        log10(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log10(x + 1) }";
+        log10(x: Array), NumbersAndBools, "(x: f32[6]) { log10(x + 1) }";
         /// log(1 + x), without loss for x close to 0.
-        log1p(x: Array), NumbersAndBools, "(x: f32[4, 6]) { log1p(x) }";
+        log1p(x: Array), NumbersAndBools, "(x: f32[6]) { log1p(x) }";
         /// The sine of an angle in radians.
-        sin(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sin(x) }";
+        sin(x: Array), NumbersAndBools, "(x: f32[6]) { sin(x) }";
         /// The cosine of an angle in radians.
-        cos(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cos(x) }";
+        cos(x: Array), NumbersAndBools, "(x: f32[6]) { cos(x) }";
         /// The tangent of an angle in radians.
-        tan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { tan(x) }";
+        tan(x: Array), NumbersAndBools, "(x: f32[6]) { tan(x) }";
         /// The angle whose sine is x.
-        asin(x: Array), NumbersAndBools, "(x: f32[4, 6]) { asin(x / 24) }";
+        asin(x: Array), NumbersAndBools, "(x: f32[6]) { asin(x / 6) }";
         /// The angle whose cosine is x.
-        acos(x: Array), NumbersAndBools, "(x: f32[4, 6]) { acos(x / 24) }";
+        acos(x: Array), NumbersAndBools, "(x: f32[6]) { acos(x / 6) }";
         /// The angle whose tangent is x.
-        atan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { atan(x) }";
+        atan(x: Array), NumbersAndBools, "(x: f32[6]) { atan(x) }";
         /// The hyperbolic sine.
-        sinh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { sinh(x) }";
+        sinh(x: Array), NumbersAndBools, "(x: f32[6]) { sinh(x) }";
         /// The hyperbolic cosine.
-        cosh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { cosh(x) }";
+        cosh(x: Array), NumbersAndBools, "(x: f32[6]) { cosh(x) }";
         /// The hyperbolic tangent.
-        tanh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { tanh(x) }";
+        tanh(x: Array), NumbersAndBools, "(x: f32[6]) { tanh(x) }";
         /// The inverse of sinh.
-        asinh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { asinh(x) }";
+        asinh(x: Array), NumbersAndBools, "(x: f32[6]) { asinh(x) }";
         /// The inverse of cosh.
-        acosh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { acosh(x + 1) }";
+        acosh(x: Array), NumbersAndBools, "(x: f32[6]) { acosh(x + 1) }";
         /// The inverse of tanh.
-        atanh(x: Array), NumbersAndBools, "(x: f32[4, 6]) { atanh(x / 24) }";
+        atanh(x: Array), NumbersAndBools, "(x: f32[6]) { atanh(x / 6) }";
         /// The error function.
-        erf(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erf(x) }";
+        erf(x: Array), NumbersAndBools, "(x: f32[6]) { erf(x) }";
         /// 1 - erf(x), without loss for large x.
-        erfc(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erfc(x) }";
+        erfc(x: Array), NumbersAndBools, "(x: f32[6]) { erfc(x) }";
         /// The inverse of erf.
-        erf_inv(x: Array), NumbersAndBools, "(x: f32[4, 6]) { erf_inv(x / 24) }";
+        erf_inv(x: Array), NumbersAndBools, "(x: f32[6]) { erf_inv(x / 6) }";
         /// The largest whole number that is not above x.
-        floor(x: Array), NumbersAndBools, "(x: f32[4, 6]) { floor(x / 4) }";
+        floor(x: Array), NumbersAndBools, "(x: f32[6]) { floor(x / 4) }";
         /// The smallest whole number that is not below x.
-        ceil(x: Array), NumbersAndBools, "(x: f32[4, 6]) { ceil(x / 4) }";
+        ceil(x: Array), NumbersAndBools, "(x: f32[6]) { ceil(x / 4) }";
         /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
-        round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[4, 6]) { round(x / 4) }";
+        round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[6]) { round(x / 4) }";
         /// The whole number towards 0.
-        trunc(x: Array), NumbersAndBools, "(x: f32[4, 6]) { trunc(x / 4) }";
+        trunc(x: Array), NumbersAndBools, "(x: f32[6]) { trunc(x / 4) }";
         /// Whether x is not a number.
-        isnan(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isnan(x / x) }";
+        isnan(x: Array), NumbersAndBools, "(x: f32[6]) { isnan(x / x) }";
         /// Whether x is an infinity.
-        isinf(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isinf(x / x) }";
+        isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
         /// Whether x is a number and no infinity.
-        isfinite(x: Array), NumbersAndBools, "(x: f32[4, 6]) { isfinite(x / x) }";
+        isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {

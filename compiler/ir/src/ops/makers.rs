@@ -49,9 +49,9 @@ impl Call for Makers {
         /// A new dimension, by default the last, with 1 at the index and 0 elsewhere.
         one_hot(x: Array, num_classes: Int, dtype: ElementType = f32, axis: Int = -1, [named] out: Sharding = None), Integers, "(x: i32[4]) { one_hot(x, 5) }";
         /// Zeros above a diagonal of the last two dimensions, the elements elsewhere.
-        tril(x: Array, k: Int = 0, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { tril(x) }";
+        tril(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { tril(x) }";
         /// Zeros below a diagonal of the last two dimensions, the elements elsewhere.
-        triu(x: Array, k: Int = 0, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { triu(x, k=1) }";
+        triu(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { triu(x, k=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {

@@ -181,7 +181,7 @@ impl Rules for Print {
 impl Call for Print {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Prints one line, with the values at the `{}` of the text, or one after another.
-        print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); sum(f32(x)) }";
+        print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); x }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {

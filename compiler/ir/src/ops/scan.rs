@@ -356,9 +356,9 @@ impl Call for Scan {
         cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None, [in_dumps "leave it out"] totals: Array = None),
             NumbersAndBools, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
         /// The largest of the elements up to each.
-        cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), NumbersAndBools, "(x: f32[4, 6]) { cummax(x, axis=1) }";
+        cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummax(x, axis=1) }";
         /// The smallest of the elements up to each.
-        cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), NumbersAndBools, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
+        cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {

@@ -1,0 +1,163 @@
+//! What is known of a shipped function: its signature and example, and by compiling the example its factor rules and its collectives.
+
+use crate::pipeline::{self, Compilation, Options};
+use crate::totals::{Collective, collectives};
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_grammar::ast::{FnItem, ItemKind, Param, PatternKind, TypeExprKind};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::ops::Function;
+use spmdc_ir::ops::call::signature::{Signature, Status};
+use spmdc_ir::program::{Module, Stage};
+use std::collections::BTreeMap;
+
+/// The mesh on which collectives are measured.
+pub const MESH: &str = "mesh (X = 2, Y = 2);";
+
+/// The functions of the language that are there, by name: those of dumps, and those that are not there yet, are left out.
+pub fn functions() -> Vec<Function> {
+    let mut found: Vec<Function> = spmdc_ir::ops::functions()
+        .filter(|function| match function.signature().status {
+            Status::Shipped => true,
+            Status::Later | Status::InDumps { .. } => false,
+        })
+        .collect();
+    found.sort_by_key(|function| function.name);
+    found
+}
+
+/// A program of one line that calls the function.
+pub fn example(signature: &Signature) -> String {
+    let text = signature.example;
+    if text.starts_with('(') { format!("fn main{text}") } else { text.to_string() }
+}
+
+/// The example as a program that runs: with a mesh, if it names an axis.
+pub fn program(signature: &Signature) -> String {
+    let text = example(signature);
+    let names_axes = text.contains('@') || text.contains("P(") || text.starts_with("manual");
+    if names_axes { format!("{MESH}\n{text}\n") } else { format!("{text}\n") }
+}
+
+/// The names of the example's parameters.
+pub fn parameters(signature: &Signature) -> Vec<String> {
+    let (set, _) = SourceSet::load("example", &example(signature), &NoSources);
+    let params = main_of(&set).map(|function| function.params.as_slice()).unwrap_or_default();
+    params.iter().map(name_of).collect()
+}
+
+/// The factor rule of each statement that the example becomes, as `sum(x, axis=(1,)): ab->a, b is summed`.
+pub fn rules(signature: &Signature) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let compilation = compiled(&program(signature), Stage::Typed)?;
+    let Some(Module { mesh, func, .. }) = compilation.stage(Stage::Typed) else { return Ok(Vec::new()) };
+    let mut names = BTreeMap::new();
+    names.extend(func.body.params.iter().copied().zip(func.params.iter().map(|param| param.name.clone())));
+    let mut found = Vec::new();
+    func.body.walk(&mut |stmt| {
+        let Some(op) = stmt.op() else { return };
+        // Numbers say nothing of layouts.
+        let mut values = stmt.args.iter().chain(&stmt.results);
+        if values.all(|&value| func.ty(value).is_scalar()) {
+            return;
+        }
+        let args: Vec<String> =
+            stmt.args.iter().map(|arg| names.get(arg).cloned().unwrap_or("_".to_string())).collect();
+        let text = format!("{}: {}", op.rules().print(&args, mesh), func.factors(op, stmt).describe());
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    });
+    Ok(found)
+}
+
+/// For each way in which an array of the example may be split over the mesh: the parameter's type, and what devices exchange.
+pub fn exchanges(signature: &Signature) -> Result<Vec<(String, Vec<Collective>)>, Vec<Diagnostic>> {
+    let text = example(signature);
+    let (set, _) = SourceSet::load("example", &text, &NoSources);
+    let mut found = Vec::new();
+    let mut measure = |what: String, text: &str| -> Result<(), Vec<Diagnostic>> {
+        let compilation = compiled(&format!("{MESH}\n{text}\n"), Stage::Optimized)?;
+        found.push((what, compilation.stage(Stage::Optimized).map(collectives).unwrap_or_default()));
+        Ok(())
+    };
+    for (name, places) in
+        main_of(&set).filter(|function| function.manual.is_none()).map(split_places).unwrap_or_default()
+    {
+        let mut ways: Vec<Vec<(usize, &str)>> = places.iter().map(|&place| vec![(place, "@X")]).collect();
+        if let [first, second, ..] = *places {
+            ways.push(vec![(first, "@X"), (second, "@Y")]);
+        }
+        for mut way in ways {
+            way.sort_by_key(|&(place, _)| std::cmp::Reverse(place));
+            let mut text = text.clone();
+            way.iter().for_each(|&(place, axis)| text.insert_str(place, axis));
+            let (set, _) = SourceSet::load("example", &text, &NoSources);
+            let ty = main_of(&set).and_then(|function| {
+                let param = function.params.iter().find(|param| name_of(param) == name)?;
+                text.get(param.span.start as usize..param.span.end as usize)
+            });
+            measure(ty.unwrap_or(&name).to_string(), &text)?;
+        }
+    }
+    if found.is_empty() {
+        let compilation = compiled(&format!("{MESH}\n{text}\n"), Stage::Optimized)?;
+        let of_example = compilation.stage(Stage::Optimized).map(collectives).unwrap_or_default();
+        found.push(("as in the example".to_string(), of_example));
+    }
+    Ok(found)
+}
+
+fn compiled(text: &str, stage: Stage) -> Result<Compilation, Vec<Diagnostic>> {
+    let (set, diagnostics) = SourceSet::load("example", text, &NoSources);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    pipeline::compile(&set, &Options { stop_after: Some(stage), ..Options::default() })
+}
+
+fn main_of(set: &SourceSet) -> Option<&FnItem> {
+    set.file(SourceSet::ROOT).program.items.iter().find_map(|item| match &item.kind {
+        ItemKind::Fn(function) => Some(function),
+        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+    })
+}
+
+fn name_of(param: &Param) -> String {
+    match &param.pattern.kind {
+        PatternKind::Name(name) => name.clone(),
+        PatternKind::Wildcard | PatternKind::Tuple(_) | PatternKind::Struct(_) => "_".to_string(),
+    }
+}
+
+/// The parameters that are arrays, and where in the text an axis can be put behind a size.
+fn split_places(function: &FnItem) -> Vec<(String, Vec<usize>)> {
+    let places = |kind: &TypeExprKind| match kind {
+        TypeExprKind::Array { dims, .. } => dims.iter().map(|dim| dim.size.span.end as usize).collect(),
+        TypeExprKind::Tuple(_) | TypeExprKind::Struct(_) | TypeExprKind::Named { .. } | TypeExprKind::On { .. } => {
+            Vec::new()
+        }
+    };
+    let param = |param: &Param| Some((name_of(param), places(&param.ty.as_ref()?.kind)));
+    function.params.iter().filter_map(param).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use spmdc_ir::ops::builtin;
+
+    #[test]
+    fn a_reduced_dimension_costs_an_all_reduce() {
+        let sum = builtin("sum").unwrap().signature();
+        assert_eq!(rules(sum).unwrap(), ["sum(x, axis=(1,)): ab->a, b is reduced by sum"]);
+        let exchanges = exchanges(sum).unwrap();
+        let kinds =
+            exchanges.iter().map(|(ty, found)| (ty.as_str(), found.iter().map(|one| one.kind.name()).collect()));
+        let expected: [(&str, Vec<&str>); 3] = [
+            ("x: f32[4@X, 6]", vec![]),
+            ("x: f32[4, 6@X]", vec!["all_reduce"]),
+            ("x: f32[4@X, 6@Y]", vec!["all_reduce"]),
+        ];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    }
+}

@@ -1,0 +1,62 @@
+//! The reference of functions, of which the table of signatures is the source.
+//!
+//! `docs/functions.md` is what [`page`] says; `cargo run -p spmdc-tests --bin functions > docs/functions.md` writes it.
+
+use crate::compare::{Tolerance, difference};
+use crate::engine;
+use spmdc_compiler::report::functions::{functions, parameters, program};
+use spmdc_ir::ops::call::signature::{Signature, Status};
+use spmdc_runtime::show;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// `docs/functions.md`
+pub fn page() -> Result<String, String> {
+    let mut text = "# Functions
+
+What a call takes: parameters in order, each with its kind, and its default if there is one. `*` stands before parameters that are given by
+name only, `*values` takes all positions that are left. \"Element types\" are those that can stand for the first one of the example. Below each
+example is what it gives for parameters that count from 0 (`--arg x=iota`). `spmdc explain sum` says more: the factor rule, and what devices
+exchange for each way in which the operands may be split. The rules are explained in `docs/rules/`.
+
+This page is generated.
+"
+    .to_string();
+    for function in functions() {
+        let signature = function.signature();
+        let _ = write!(text, "\n## `{}`\n\n```text\n{signature}\n```\n\n{}", function.name, signature.line());
+        if let Some(dtypes) = signature.dtypes.describe() {
+            let _ = write!(text, " Element types: {dtypes}.");
+        }
+        let answer = answer(signature).map_err(|error| format!("the example of `{}`: {error}", function.name))?;
+        let _ = write!(text, "\n\n```spmd\n{}```\n\n```text\n{answer}```\n", program(signature));
+    }
+    let later = spmdc_ir::ops::functions().filter(|function| function.signature().status == Status::Later);
+    let later: Vec<String> = later.map(|function| format!("`{}`", function.name)).collect();
+    let _ = write!(text, "\n## Not there yet\n\n{}\n", later.join(" "));
+    Ok(text)
+}
+
+/// What the example prints, on which machine code and evaluator agree.
+fn answer(signature: &Signature) -> Result<String, String> {
+    let text = program(signature);
+    let explained = |failures: &[engine::Failure]| format!("{failures:?}");
+    let compilation = engine::compiled("example.spmd", &text, "", None).map_err(|failures| explained(&failures))?;
+    let args: Vec<String> = parameters(signature).iter().map(|name| format!("{name}=iota")).collect();
+    let inputs = engine::inputs(&compilation, &args, Path::new(""))?;
+    let outcome = engine::run(&compilation, &inputs, None).map_err(|failure| explained(&[failure]))?;
+    let module = compilation.stages.first().ok_or("there is no typed program")?;
+    let expected = engine::evaluated(&text, module, &inputs).map_err(|failure| explained(&[failure]))?;
+    for (expected, actual) in expected.iter().zip(&outcome.results) {
+        if let Some(text) = difference(expected, actual, Tolerance::sum_of_ones(expected.dtype)) {
+            return Err(text);
+        }
+    }
+    let results = compilation.program.map(|program| program.results).unwrap_or_default();
+    let mut shown = outcome.printed;
+    for (result, array) in results.iter().zip(&outcome.results) {
+        let name = Some(result.name.as_str()).filter(|_| results.len() > 1);
+        shown.push_str(&show::result(name, &result.ty, array));
+    }
+    Ok(shown)
+}

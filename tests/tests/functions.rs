@@ -1,0 +1,57 @@
+//! The table of signatures says what is so: the page that is made of it, and the element types.
+
+#![allow(clippy::unwrap_used)]
+
+use spmdc_abi::DType;
+use spmdc_compiler::report::functions::{functions, program};
+use spmdc_ir::ops::call::signature::Dtypes;
+use spmdc_ir::program::Stage;
+use spmdc_tests::engine::compiled;
+use spmdc_tests::functions::page;
+use spmdc_tests::root;
+
+#[test]
+fn the_page_is_what_the_command_prints() {
+    let written = std::fs::read_to_string(root().join("docs/functions.md")).unwrap_or_default();
+    let expected = page().unwrap();
+    let differs = written.lines().zip(expected.lines()).find(|(written, expected)| written != expected);
+    assert!(
+        written == expected,
+        "cargo run -p spmdc-tests --bin functions > docs/functions.md; the first difference: {differs:?}"
+    );
+}
+
+/// The program with another element type for the first one that it names.
+fn with_dtype(text: &str, dtype: DType) -> Option<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let first = text.split(|c| !is_word(c)).find(|word| DType::ALL.iter().any(|dtype| dtype.name() == *word))?;
+    let words = text.split_inclusive(|c| !is_word(c));
+    let replaced = words.map(|piece| {
+        let word = piece.trim_end_matches(|c| !is_word(c));
+        if word == first { piece.replacen(first, dtype.name(), 1) } else { piece.to_string() }
+    });
+    Some(replaced.collect())
+}
+
+#[test]
+fn element_types_are_those_of_the_table() {
+    let mut wrong = Vec::new();
+    for function in functions() {
+        let signature = function.signature();
+        if signature.dtypes == Dtypes::Nothing {
+            continue;
+        }
+        let text = program(signature);
+        let accepted = |dtype: &DType| {
+            let text = with_dtype(&text, *dtype).unwrap_or_else(|| panic!("{text}"));
+            compiled("example.spmd", &text, "", Some(Stage::Typed)).is_ok()
+        };
+        let (is, not): (Vec<DType>, Vec<DType>) = DType::ALL.iter().copied().partition(accepted);
+        let listed = |dtypes: &[DType]| dtypes.iter().all(|&dtype| signature.dtypes.contains(dtype));
+        if !listed(&is) || not.iter().any(|&dtype| signature.dtypes.contains(dtype)) {
+            let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" ");
+            wrong.push(format!("`{}` takes {}, and not {}", function.name, names(&is), names(&not)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
