@@ -8,7 +8,6 @@ use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::ASKED;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
-use spmdc_ir::reshard::Traffic;
 
 /// A statement in which devices exchange data.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,13 +53,16 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
 
 /// What devices exchange in a statement, if several take part.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
-    let rules = stmt.op()?.rules();
-    let (kind, group) = func.collective(stmt, mesh).filter(|&(_, group)| mesh.size_of_set(group) > 1)?;
+    let op = stmt.op()?;
+    let (exchange, args, results) = (op.exchange()?, func.types(&stmt.args), func.types(&stmt.results));
+    let (kind, group) = exchange.collective(&args, &results, mesh);
+    if mesh.size_of_set(group) == 1 {
+        return None;
+    }
     let operand = func.ty(*stmt.args.first()?);
     let axes: Vec<u8> = group.iter().map(|axis| axis as u8).collect();
     let group_size = mesh.size_of_set(group);
-    let traffic = rules.traffic(&func.types(&stmt.args), &func.types(&stmt.results), mesh);
-    let traffic = traffic.unwrap_or_else(|| Traffic::usual(kind, group_size, operand, mesh));
+    let traffic = exchange.traffic(&args, &results, mesh);
     Some(Collective {
         kind,
         axes: mesh.names(&axes).into_iter().map(str::to_string).collect(),
@@ -74,7 +76,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
         reason: stmt.origin.reason.clone(),
-        asked: rules.group().is_some() || stmt.origin.reason == ASKED,
+        asked: op.rules().properties().group().is_some() || stmt.origin.reason == ASKED,
         gathers_all: kind == CollectiveKind::AllGather
             && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),
     })

@@ -6,8 +6,8 @@ use super::types::SizeParams;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BinaryOp, Block, Expr, ExprKind, Ident, Index, Stmt, StmtKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::Stmt as IrStmt;
 
 /// One step from a variable to the part of it that is assigned to.
@@ -19,8 +19,8 @@ enum Place<'e> {
 
 /// Prints, or stops the program under a condition of the user's.
 fn acts(stmt: &IrStmt) -> bool {
-    let is_check = matches!(stmt.op(), Some(Op::CheckIndex(_)));
-    stmt.has_effect() && !is_check || stmt.blocks().any(|block| block.stmts.iter().any(acts))
+    let effect = stmt.op().map(|op| op.rules().properties().effect);
+    matches!(effect, Some(Effect::Text | Effect::Layout)) || stmt.blocks().any(|block| block.stmts.iter().any(acts))
 }
 
 impl Checker<'_> {

@@ -158,7 +158,7 @@ impl Evaluator<'_> {
             self.printed.push(Printed { text: op.text.clone(), values });
             return Ok(());
         }
-        match op.rules().group() {
+        match op.rules().properties().group() {
             Some(group) => {
                 self.group(group, stmt, active);
                 Ok(())

@@ -16,8 +16,9 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, Type};
+use crate::ops::Op;
 use crate::ops::is_builtin;
-use crate::ops::{Op, Rules};
+use crate::ops::rules::Semantics;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;

@@ -203,19 +203,13 @@ impl<'a> Graph<'a> {
             }
             return;
         }
-        let rules = op.rules();
-        let knows_frames = match op {
-            Op::Update(_) | Op::Concatenate(_) | Op::Reduce(_) => true,
-            Op::Reshard(_) => false,
-            _ => rules.is_pointwise() && !rules.has_effect() && rules.group().is_none(),
-        };
         if let Op::Reshape(op) = op {
             // A new dimension of size 1 costs nothing wherever it lies: the operand is there on all devices along its axes.
             stmt.args.iter().for_each(|&arg| self.fix(arg));
             let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
             return others.for_each(|(dim, _)| self.fix_dim(stmt.results[0], dim));
         }
-        if !knows_frames {
+        if !op.rules().properties().knows_frames {
             return stmt.args.iter().chain(&stmt.results).for_each(|&value| self.fix(value));
         }
         let projection = Projection::new(self.func.factors(op, stmt));
@@ -224,7 +218,7 @@ impl<'a> Graph<'a> {
             (rule.operands.len(), rule.results.len()),
             (stmt.args.len(), stmt.results.len()),
             "the factor rule of `{}` speaks of every operand and result",
-            rules.name()
+            op.rules().name()
         );
         let mut of_factor: Vec<Option<Node>> = vec![None; rule.factors.len()];
         let tensors = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));

@@ -111,10 +111,7 @@ impl Combiner<'_> {
     /// Whether a statement is never moved behind others.
     fn stays(&self, stmt: &Stmt) -> bool {
         let Some(op) = stmt.op() else { return true };
-        let rules = op.rules();
-        rules.has_effect()
-            || rules.group().is_some_and(|group| group.communicates())
-            || self.func.collective(stmt, self.mesh).is_some()
+        op.has_effect() || op.exchange().is_some()
     }
 
     /// What a collective that may be combined has in common with others, and the bytes of its operand or its result.

@@ -91,8 +91,7 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
 }
 
 fn is_elementwise(stmt: &Stmt) -> bool {
-    matches!(stmt.op(), Some(Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Cast(_)))
-        && !stmt.has_effect()
+    stmt.op().is_some_and(|op| op.rules().properties().elements.are_elementwise())
 }
 
 /// What is computed between reshapes from a shape and a reshape of `last` back to it, if that can be done without them.

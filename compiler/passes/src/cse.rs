@@ -41,8 +41,8 @@ fn key(op: &Op, stmt: &Stmt) -> u64 {
     let mut hasher = DefaultHasher::new();
     op.rules().name().hash(&mut hasher);
     stmt.args.iter().for_each(|arg| arg.0.hash(&mut hasher));
-    if let Op::Constant(constant) = op {
-        constant.array.bits.hash(&mut hasher);
+    if let Some(literal) = op.rules().properties().elements.literal() {
+        literal.bits.hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -63,7 +63,7 @@ impl Finder<'_> {
                 None => {}
             }
             let Some(op) = stmt.op() else { return true };
-            if op.rules().has_effect() || stmt.results.is_empty() {
+            if op.has_effect() || stmt.results.is_empty() {
                 return true;
             }
             let key = key(op, stmt);

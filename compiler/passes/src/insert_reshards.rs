@@ -33,6 +33,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
+use spmdc_ir::ops::rules::Combines;
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
@@ -470,10 +471,12 @@ impl Inserter<'_> {
                 format!("the result of {name} is wanted in another layout")
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
-                match op {
-                    Op::Index(_) | Op::DynamicSlice(_) => format!("the place lies on one device along {axes}"),
-                    Op::Diagonal(_) => format!("each device has a part of the diagonal along {axes}"),
-                    _ => format!("{name} {} over a dimension that is split over {axes}", combines(natural.combine)),
+                match op.rules().properties().combines {
+                    Combines::Places(_) => format!("the place lies on one device along {axes}"),
+                    Combines::Diagonal => format!("each device has a part of the diagonal along {axes}"),
+                    Combines::Nothing | Combines::Elements(_) => {
+                        format!("{name} {} over a dimension that is split over {axes}", combines(natural.combine))
+                    }
                 }
             };
             let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };

@@ -17,6 +17,7 @@
 use crate::contract;
 use spmdc_ir::cost::HELD_FOR_OVERLAP;
 use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::ops::Op;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 
 /// How many statements behind a collective's first user are looked at.
@@ -152,7 +153,7 @@ impl<'a> Order<'a> {
     fn is_worthwhile(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
         let ([result], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return false };
-        if self.placed[at] || op.rules().is_pointwise() {
+        if self.placed[at] || op.is_pointwise() {
             return false;
         }
         let ty = self.func.ty(*result);
@@ -167,7 +168,7 @@ impl<'a> Order<'a> {
         while let Some(&at) = found.get(next) {
             next += 1;
             let stmt = &self.stmts[at];
-            let may_stop = stmt.op().is_some_and(|op| op.rules().is_pointwise())
+            let may_stop = stmt.op().is_some_and(Op::is_pointwise)
                 && stmt.results.iter().any(|&result| self.func.ty(result).dtype().is_integer());
             if is_fixed(stmt) || may_stop || self.communicates(stmt) {
                 return None;

@@ -12,11 +12,10 @@
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::Type;
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
-use spmdc_ir::reshard::step::Step;
 use spmdc_ir::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
 
@@ -44,7 +43,8 @@ pub fn partition(module: Module, plans: &Plans) -> Module {
 }
 
 fn is_request(stmt: &Stmt) -> bool {
-    matches!(stmt.op(), Some(Op::Reshard(op)) if matches!(op.step, Step::Request | Step::Pin))
+    let placement = stmt.op().map(|op| op.rules().properties().placement);
+    matches!(placement, Some(Placement::Requested(_)))
 }
 
 /// Drops requests that serve one other request in the same block only. Values with a name of the user's stay. Where a dropped request

@@ -83,12 +83,12 @@ impl Simplifier<'_> {
             return;
         }
         let Some(op) = stmt.op() else { return };
-        if let Op::Constant(constant) = op {
-            self.scalars[result.0 as usize] = Some(constant.array.clone());
+        let (rules, properties) = (op.rules(), op.rules().properties());
+        if let Some(literal) = properties.elements.literal() {
+            self.scalars[result.0 as usize] = Some(literal.clone());
             return;
         }
-        let rules = op.rules();
-        if !rules.is_pointwise() || rules.has_effect() || stmt.args.is_empty() || rules.group().is_some() {
+        if !op.is_pointwise() || properties.has_effect() || stmt.args.is_empty() || properties.group().is_some() {
             return;
         }
         let known: Option<Vec<&Array>> = stmt.args.iter().map(|arg| self.scalars[arg.0 as usize].as_ref()).collect();

@@ -14,13 +14,14 @@
 //!   before its loops;
 //! - and if the loop nest does not become too long.
 //!
-//! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Rules::streams`).
+//! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Library::streams`).
 
 use spmdc_abi::CollectiveKind;
 use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::ops::{Op, Reads};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::{Lowered, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
 use spmdc_ir::reshard::step::Step;
 
@@ -115,7 +116,7 @@ impl<'a> Fuser<'a> {
 
     fn measure_scalar(&mut self, number: usize) {
         let (stmt, _) = self.stmts[number];
-        if let ([result], true) = (stmt.results.as_slice(), stmt.op().is_some_and(|op| op.rules().is_pointwise()))
+        if let ([result], true) = (stmt.results.as_slice(), stmt.op().is_some_and(Op::is_pointwise))
             && self.is_scalar(*result)
         {
             let operands: usize = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]).sum();
@@ -127,8 +128,7 @@ impl<'a> Fuser<'a> {
     fn decide(&mut self, number: usize) {
         let (stmt, block) = self.stmts[number];
         let (&[value], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return };
-        let rules = op.rules();
-        if !rules.is_pointwise() || rules.has_effect() {
+        if !op.is_pointwise() || op.has_effect() {
             return;
         }
         let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
@@ -155,7 +155,8 @@ impl<'a> Fuser<'a> {
         let (stmt, its_block) = self.stmts[user];
         if block == its_block
             && !stmt.args.iter().any(|arg| self.fused[arg.0 as usize])
-            && stmt.op().is_some_and(|op| op.rules().streams(operand, gather, stmt, self.func, self.mesh))
+            && let Some(Lowered::Library(library)) = stmt.op().map(|op| op.rules().lowered())
+            && library.streams(operand, gather, stmt, self.func, self.mesh)
         {
             self.fused[value.0 as usize] = true;
         }
@@ -172,20 +173,21 @@ impl<'a> Fuser<'a> {
             let (stmt, _) = self.stmts[user];
             debug_assert_eq!(stmt.args[operand], value, "a use is an operand");
             let op = stmt.op()?;
-            let rules = op.rules();
-            if rules.has_effect() || rules.group().is_some_and(|group| group.communicates()) {
+            if op.has_effect() {
                 return None;
             }
-            match rules.reads(operand, &self.func.arrays(&stmt.args)) {
+            let lowered = op.rules().lowered();
+            match lowered.reads(operand, &self.func.arrays(&stmt.args)) {
                 Reads::Buffer => return None,
                 Reads::Often => repeats = true,
                 Reads::Once => {}
             }
             let fused = stmt.results.first().filter(|result| self.fused[result.0 as usize]);
-            if rules.is_pointwise() {
+            let is_pointwise = lowered.point().is_some();
+            if is_pointwise {
                 repeats |= stmt.results.iter().any(|&result| self.elements(result) > self.elements(value));
             }
-            let aligned = !rules.is_pointwise() || is_aligned(&self.func.factors(op, stmt), operand);
+            let aligned = !is_pointwise || is_aligned(&self.func.factors(op, stmt), operand);
             let here = match fused.map(|result| self.sites[result.0 as usize]) {
                 None => Sites::One { root: user, aligned },
                 Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },

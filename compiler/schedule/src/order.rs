@@ -8,6 +8,7 @@
 //! costs nothing where the planner can have them computed in place. Everything else is in SSA form: each value is written by one
 //! statement's work. Values that are fused into others do not occur.
 
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{ArrayType, DType, Type};
@@ -15,6 +16,7 @@ use spmdc_ir::lower::peel::peel;
 use spmdc_ir::lower::split::split_reduction;
 use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::{Copied, Lowered, Point};
 use spmdc_ir::program::control::{Branch, Control, ForLoop, WhileLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
@@ -151,22 +153,28 @@ impl<'a> Scheduler<'a> {
 
     /// The work of one op.
     fn lower(&mut self, op: &Op, stmt: &Stmt, tasks: &mut Vec<Task>) {
-        let rules = op.rules();
+        let lowered = op.rules().lowered();
         let in_memory = |value: Value| self.inlined[value.0 as usize].is_none();
-        if let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice())
-            && rules.aliases(self.func.ty(from), self.func.ty(to), self.mesh)
+        if let (Lowered::Alias(same), &[from], &[to]) = (&lowered, stmt.args.as_slice(), stmt.results.as_slice())
+            && same.aliases(self.func.ty(from), self.func.ty(to), self.mesh)
             && in_memory(from)
         {
             return alias(from, to, tasks);
         }
-        let lowered = self.work(&stmt.origin, |lowering| {
-            if rules.is_pointwise() {
-                evaluate(op, stmt, lowering);
-                return Ok(());
+        let work = self.work(&stmt.origin, |lowering| match lowered {
+            Lowered::Point(point) => evaluate(point, stmt, lowering),
+            Lowered::Nest(nest) => nest.lower(lowering, stmt),
+            Lowered::Alias(alias) => match alias.copied() {
+                Copied::Point(point) => evaluate(point, stmt, lowering),
+                Copied::Nest(nest) => nest.lower(lowering, stmt),
+            },
+            Lowered::Library(library) => library.lower(lowering, stmt),
+            Lowered::Exchange(exchange) => exchange.lower(lowering, stmt),
+            Lowered::Request => {
+                Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"))
             }
-            rules.lower(lowering, stmt)
         });
-        match lowered {
+        match work {
             Ok(work) => {
                 for unit in work {
                     if let Work::Constant { to, bytes } = unit {
@@ -184,16 +192,14 @@ impl<'a> Scheduler<'a> {
     /// Computes a fused value into memory, for a reader that takes no expressions.
     fn store_fused(&mut self, value: Value, tasks: &mut Vec<Task>) {
         let Some(Some((op, stmt))) = self.inlined.get(value.0 as usize).copied() else { return };
+        let Some(point) = op.rules().lowered().point() else { return };
         if self.stored.iter().flatten().any(|&known| known == value) {
             return;
         }
         if let Some(block) = self.stored.last_mut() {
             block.push(value);
         }
-        match self.work(&stmt.origin, |lowering| {
-            evaluate(op, stmt, lowering);
-            Ok(())
-        }) {
+        match self.work(&stmt.origin, |lowering| evaluate(point, stmt, lowering)) {
             Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
             Err(error) => self.errors.push(error),
         }
@@ -358,13 +364,14 @@ impl<'a> Scheduler<'a> {
 }
 
 /// The loop nest that computes a pointwise op.
-fn evaluate(op: &Op, stmt: &Stmt, lowering: &mut Lowering<'_>) {
+fn evaluate(point: &dyn Point, stmt: &Stmt, lowering: &mut Lowering<'_>) -> Result<(), Diagnostic> {
     let result = stmt.results[0];
     let mut kernel = lowering.kernel();
     let index = kernel.block_dims(lowering.ty(result), false);
-    let elem = op.rules().point(&mut kernel, stmt, &index);
+    let elem = point.point(&mut kernel, stmt, &index);
     kernel.store(result, &index, elem);
     lowering.run(kernel);
+    Ok(())
 }
 
 fn alias(from: Value, to: Value, tasks: &mut Vec<Task>) {

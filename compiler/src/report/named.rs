@@ -1,6 +1,6 @@
 //! The values that the user gave names to.
 
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::{Block, Func, Value};
 use std::collections::BTreeSet;
 
@@ -21,7 +21,8 @@ fn collect<'f>(func: &'f Func, block: &Block, found: &mut Vec<(&'f str, Value)>,
             let info = func.info(result);
             let Some(name) = &info.name else { continue };
             // An annotation makes a statement of its own, and what leads to it has the variable's name, too.
-            if matches!(stmt.op(), Some(Op::Reshard(_) | Op::Combined(_))) {
+            let placement = stmt.op().map(|op| op.rules().properties().placement);
+            if let Some(Placement::Requested(_) | Placement::Moved) = placement {
                 before.extend(stmt.args.get(at).filter(|arg| func.info(**arg).name.as_ref() == Some(name)));
             }
             let same = |(other, value): &(&str, Value)| other == name && func.info(*value).named == info.named;

@@ -158,10 +158,11 @@ impl<'a> KernelBuilder<'a> {
         if let Some((_, _, elem)) = self.computed.iter().find(|(v, i, _)| *v == value && i == index) {
             return *elem;
         }
-        let elem = match self.context.inlined(value) {
-            Some((op, stmt)) => {
+        let inlined = self.context.inlined(value);
+        let elem = match inlined.and_then(|(op, stmt)| Some((op.rules().lowered().point()?, stmt))) {
+            Some((point, stmt)) => {
                 let outer = std::mem::replace(&mut self.span, stmt.origin.span);
-                let elem = op.rules().point(self, stmt, index);
+                let elem = point.point(self, stmt, index);
                 self.span = outer;
                 elem
             }

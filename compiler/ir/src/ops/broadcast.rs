@@ -3,7 +3,7 @@
 //! Factors: as elementwise; a dimension that is stretched is new, so it splits freely. Nothing moves.
 
 use super::reshard::with_layout;
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -16,6 +16,10 @@ use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -26,21 +30,13 @@ pub struct Broadcast {
     pub shape: Vec<usize>,
 }
 
-impl Rules for Broadcast {
+impl Semantics for Broadcast {
     fn name(&self) -> &'static str {
         "broadcast_to"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let from = &args[0].shape;
-        let fits = from.len() <= self.shape.len()
-            && from.iter().rev().zip(self.shape.iter().rev()).all(|(&size, &wanted)| size == wanted || size == 1);
-        if !fits {
-            let message = format!("{} cannot be broadcast to shape {}", args[0], shape::display(&self.shape));
-            let help = "aligned at the end, sizes must be equal, or the operand's 1";
-            return Err(Mismatch::new(Code::E0204, message).help(help));
-        }
-        Ok(vec![ArrayType::new(args[0].dtype, &self.shape)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -65,11 +61,45 @@ impl Rules for Broadcast {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Broadcast {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let from = &args[0].shape;
+        let fits = from.len() <= self.shape.len()
+            && from.iter().rev().zip(self.shape.iter().rev()).all(|(&size, &wanted)| size == wanted || size == 1);
+        if !fits {
+            let message = format!("{} cannot be broadcast to shape {}", args[0], shape::display(&self.shape));
+            let help = "aligned at the end, sizes must be equal, or the operand's 1";
+            return Err(Mismatch::new(Code::E0204, message).help(help));
+        }
+        Ok(vec![ArrayType::new(args[0].dtype, &self.shape)])
+    }
+}
+
+impl Rules for Broadcast {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Repeated,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Broadcast {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let from = kernel.context.ty(stmt.args[0]);
         let offset = index.len() - from.rank();
@@ -82,6 +112,10 @@ impl Rules for Broadcast {
             )
             .collect();
         kernel.operand(stmt.args[0], &index)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

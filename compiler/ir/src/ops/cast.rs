@@ -5,7 +5,7 @@
 
 use super::constant::Constant;
 use super::promote::{self, Operand};
-use super::{Call, Mismatch, Rules};
+use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -15,6 +15,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, one_each,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -26,18 +30,13 @@ pub struct Cast {
     pub to: DType,
 }
 
-impl Rules for Cast {
+impl Semantics for Cast {
     fn name(&self) -> &'static str {
         "cast"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let from = args[0].dtype;
-        if number::cast(from, self.to, 0).is_none() {
-            let message = format!("{} does not convert to {}", from.name(), self.to.name());
-            return Err(Mismatch::new(Code::E0215, message));
-        }
-        Ok(vec![args[0].with_dtype(self.to)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -58,14 +57,53 @@ impl Rules for Cast {
         format!("{}({})", self.to.name(), args[0])
     }
 
-    fn is_pointwise(&self) -> bool {
-        true
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Cast {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let from = args[0].dtype;
+        if number::cast(from, self.to, 0).is_none() {
+            let message = format!("{} does not convert to {}", from.name(), self.to.name());
+            return Err(Mismatch::new(Code::E0215, message));
+        }
+        Ok(vec![args[0].with_dtype(self.to)])
+    }
+}
+
+impl Rules for Cast {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Conversion(self.to),
+            combines: Combines::Nothing,
+            elements: Elements::Elementwise,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Cast {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let from = kernel.context.ty(stmt.args[0]).dtype();
         let arg = kernel.operand(stmt.args[0], index);
         kernel.cast(from, self.to, arg)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

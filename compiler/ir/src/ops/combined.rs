@@ -2,8 +2,8 @@
 //!
 //! Each operand comes into a layout of its own, as by the step of a `reshard`; `combine_collectives` joins such steps. Only dumps name it.
 
+use super::Mismatch;
 use super::reshard::{complete, lower_step};
-use super::{Mismatch, Reads, Rules};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -13,6 +13,10 @@ use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
+    Semantics, Typing,
+};
 use crate::program::Stmt;
 use crate::reshard::{self, Traffic};
 use spmdc_abi::{CollectiveKind, ReduceOp};
@@ -50,17 +54,13 @@ impl Common {
     }
 }
 
-impl Rules for Combined {
+impl Semantics for Combined {
     fn name(&self) -> &'static str {
         self.kind.name()
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let fits = args.len() == self.to.len() && args.iter().zip(&self.to).all(|(arg, to)| arg.rank() == to.rank());
-        if !fits || args.is_empty() {
-            return Err(Mismatch::new(Code::E0205, "every operand needs a layout of its rank"));
-        }
-        Ok(args.iter().map(|&arg| arg.clone()).collect())
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -87,44 +87,65 @@ impl Rules for Combined {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        Reads::Buffer
+impl Place for Combined {
+    fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        let fits = args.len() == self.to.len() && args.iter().zip(&self.to).all(|(arg, to)| arg.rank() == to.rank());
+        if !fits || args.is_empty() {
+            return Err(Mismatch::new(Code::E0205, "every operand needs a layout of its rank"));
+        }
+        let parts = || args.iter().zip(&self.to);
+        let mut common = parts().map(|(arg, to)| Common::of(self.kind, arg, to, mesh));
+        let first = common.next().flatten();
+        if first.is_none() || common.any(|other| other != first) {
+            return Err(Mismatch::new(Code::E0210, "these collectives have not enough in common to be one"));
+        }
+        Ok(parts().map(|(&arg, to)| Type { sharding: to.clone(), ..arg.clone() }).collect())
+    }
+}
+
+impl Rules for Combined {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Moved,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        self.to.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl Exchange for Combined {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         stmt.args.iter().zip(&stmt.results).for_each(|(&from, &to)| lower_step(lowering, self.kind, from, to));
         lowering.join();
         Ok(())
     }
 
-    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        let (first, to) = (args.first()?, self.to.first()?);
-        Some((self.kind, reshard::group(&first.array, &first.sharding, to, mesh)))
+    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> (CollectiveKind, AxisSet) {
+        (self.kind, reshard::group(&args[0].array, &args[0].sharding, &self.to[0], mesh))
     }
 
     /// The elements of all operands, one after another.
-    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
         let parts = args.iter().zip(results).map(|(from, to)| reshard::traffic(self.kind, from, to, mesh));
-        Some(parts.fold(Traffic { operand: vec![0], received: 0, total: 0 }, |sum, part| Traffic {
+        parts.fold(Traffic { operand: vec![0], received: 0, total: 0 }, |sum, part| Traffic {
             operand: vec![sum.operand[0] + part.operand.iter().product::<usize>()],
             received: sum.received + part.received,
             total: sum.total + part.total,
-        }))
-    }
-
-    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-        if let Err(mismatch) = self.infer(&arrays) {
-            return Some(Err(mismatch));
-        }
-        let parts = || args.iter().zip(&self.to);
-        let mut common = parts().map(|(arg, to)| Common::of(self.kind, arg, to, mesh));
-        let first = common.next().flatten();
-        if first.is_none() || common.any(|other| other != first) {
-            return Some(Err(Mismatch::new(Code::E0210, "these collectives have not enough in common to be one")));
-        }
-        Some(Ok(parts().map(|(&arg, to)| Type { sharding: to.clone(), ..arg.clone() }).collect()))
+        })
     }
 }
 
@@ -173,17 +194,17 @@ mod tests {
         let op =
             Combined { kind: CollectiveKind::AllReduce, to: vec![Sharding::replicated(1), Sharding::replicated(2)] };
         let (x, y) = (partial(&[16], ReduceOp::Sum), partial(&[4, 8], ReduceOp::Sum));
-        let results = op.result_types(&[&x, &y], &mesh).unwrap().unwrap();
+        let results = op.place(&[&x, &y], &mesh).unwrap();
         assert_eq!(results[1], Type::replicated(y.array.clone()));
         let results: Vec<&Type> = results.iter().collect();
-        assert_eq!(op.collective(&[&x, &y], &results, &mesh), Some((CollectiveKind::AllReduce, AxisSet::of(1))));
-        let traffic = op.traffic(&[&x, &y], &results, &mesh).unwrap();
+        assert_eq!(op.collective(&[&x, &y], &results, &mesh), (CollectiveKind::AllReduce, AxisSet::of(1)));
+        let traffic = op.traffic(&[&x, &y], &results, &mesh);
         // 3/2 of what the operands have, on each of 8 devices.
         assert_eq!((traffic.operand, traffic.received, traffic.total), (vec![48], 288, 2304));
         for other in [partial(&[4, 8], ReduceOp::Max), Type::replicated(y.array.clone())] {
-            assert!(op.result_types(&[&x, &other], &mesh).unwrap().is_err());
+            assert!(op.place(&[&x, &other], &mesh).is_err());
         }
-        assert!(op.result_types(&[&x], &mesh).unwrap().is_err());
+        assert!(op.place(&[&x], &mesh).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Factors: each operand is a part of the joined dimension, and is needed where that part of the result lies; all other dimensions pass.
 
-use super::{Call, Mismatch, Rules, reshape, shape};
+use super::{Call, Mismatch, reshape, shape};
 use crate::array::{Array, Trap};
 use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors, Part};
@@ -14,6 +14,10 @@ use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::promote;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -23,27 +27,13 @@ pub struct Concatenate {
     pub axis: usize,
 }
 
-impl Rules for Concatenate {
+impl Semantics for Concatenate {
     fn name(&self) -> &'static str {
         "concatenate"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let first = args[0];
-        let mut result = first.clone();
-        for other in &args[1..] {
-            let dims = || first.shape.iter().zip(&other.shape).enumerate();
-            let same = other.rank() == first.rank() && dims().all(|(dim, (a, b))| dim == self.axis || a == b);
-            if !same {
-                let message = format!("{first} and {other} cannot be joined along dimension {}", self.axis);
-                return Err(Mismatch::new(Code::E0205, message).help("all other dimensions must be equal"));
-            }
-            if other.dtype != first.dtype {
-                return Err(Mismatch::new(Code::E0203, format!("{first} and {other} have different element types")));
-            }
-            result.shape[self.axis] += other.shape[self.axis];
-        }
-        Ok(vec![result])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -82,7 +72,51 @@ impl Rules for Concatenate {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
+impl Infer for Concatenate {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let first = args[0];
+        let mut result = first.clone();
+        for other in &args[1..] {
+            let dims = || first.shape.iter().zip(&other.shape).enumerate();
+            let same = other.rank() == first.rank() && dims().all(|(dim, (a, b))| dim == self.axis || a == b);
+            if !same {
+                let message = format!("{first} and {other} cannot be joined along dimension {}", self.axis);
+                return Err(Mismatch::new(Code::E0205, message).help("all other dimensions must be equal"));
+            }
+            if other.dtype != first.dtype {
+                return Err(Mismatch::new(Code::E0203, format!("{first} and {other} have different element types")));
+            }
+            result.shape[self.axis] += other.shape[self.axis];
+        }
+        Ok(vec![result])
+    }
+}
+
+impl Rules for Concatenate {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Concatenate {
     /// A copy for each operand: what a device has of it is a part of its block of the result.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let result = stmt.results[0];
@@ -108,6 +142,10 @@ impl Rules for Concatenate {
             at += size;
         }
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

@@ -1,6 +1,6 @@
 //! Literals: numbers and lists of numbers.
 
-use super::{Mismatch, Rules};
+use super::Mismatch;
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -8,6 +8,10 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
+    Rules, Semantics, Typing,
+};
 use crate::program::Stmt;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -21,6 +25,11 @@ pub struct Constant {
 }
 
 impl Constant {
+    /// Whether all elements are the same.
+    fn is_uniform(&self) -> bool {
+        self.array.shape().is_empty() || self.array.bits.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
     pub fn scalar(dtype: DType, bits: u64) -> Constant {
         Constant { array: Array::scalar(dtype, bits) }
     }
@@ -188,13 +197,13 @@ fn print_list(array: &Array, dim: usize, start: usize) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-impl Rules for Constant {
+impl Semantics for Constant {
     fn name(&self) -> &'static str {
         "constant"
     }
 
-    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![self.array.ty.clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -216,11 +225,51 @@ impl Rules for Constant {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        self.array.shape().is_empty() || self.array.bits.windows(2).all(|pair| pair[0] == pair[1])
+impl Infer for Constant {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![self.array.ty.clone()])
+    }
+}
+
+impl Rules for Constant {
+    fn lowered(&self) -> Lowered<'_> {
+        match self.is_uniform() {
+            true => Lowered::Point(self),
+            false => Lowered::Nest(self),
+        }
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Literal(&self.array),
+            // A list lies whole anyway.
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Constant {
+    fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {
+        kernel.constant(self.array.dtype(), self.array.bits.first().copied().unwrap_or(0))
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Nest for Constant {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let size = self.array.dtype().size();
         let bytes = self.array.bits.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(size)).collect();
@@ -228,7 +277,7 @@ impl Rules for Constant {
         Ok(())
     }
 
-    fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {
-        kernel.constant(self.array.dtype(), self.array.bits.first().copied().unwrap_or(0))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }

@@ -10,7 +10,7 @@ use super::index::{are_checked, beginnings, checked};
 use super::promote::cast;
 use super::slice::{Range, slice};
 use super::update::{Places, Update, assigned};
-use super::{Call, Mismatch, Reads, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -20,6 +20,10 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -42,22 +46,13 @@ impl DynamicSlice {
     }
 }
 
-impl Rules for DynamicSlice {
+impl Semantics for DynamicSlice {
     fn name(&self) -> &'static str {
         "dynamic_slice"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        are_checked(&args[1..])?;
-        let ordered = self.dims.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let fits = |&(dim, len): &(usize, usize)| args[0].shape.get(dim).is_some_and(|&size| len <= size);
-        if self.dims.len() + 1 != args.len() || !ordered || !self.dims.iter().all(fits) {
-            let message = format!("{} starts for the places {:?} of {}", args.len() - 1, self.dims, args[0]);
-            return Err(Mismatch::new(Code::E0206, message));
-        }
-        let mut shape = args[0].shape.clone();
-        self.dims.iter().for_each(|&(dim, len)| shape[dim] = len);
-        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -100,15 +95,46 @@ impl Rules for DynamicSlice {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for DynamicSlice {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        are_checked(&args[1..])?;
+        let ordered = self.dims.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let fits = |&(dim, len): &(usize, usize)| args[0].shape.get(dim).is_some_and(|&size| len <= size);
+        if self.dims.len() + 1 != args.len() || !ordered || !self.dims.iter().all(fits) {
+            let message = format!("{} starts for the places {:?} of {}", args.len() - 1, self.dims, args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let mut shape = args[0].shape.clone();
+        self.dims.iter().for_each(|&(dim, len)| shape[dim] = len);
+        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    }
+}
+
+impl Rules for DynamicSlice {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
-    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
-        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Places(self.dims.iter().map(|&(dim, _)| dim).collect()),
+            elements: Elements::Other,
+            knows_frames: true,
+        }
     }
 
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for DynamicSlice {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
         let (mut own, mut tests) = (Vec::new(), Vec::new());
@@ -122,6 +148,10 @@ impl Rules for DynamicSlice {
             own.push(kernel.index_in_block(from, dim, &place, &mut tests));
         }
         kernel.operand_if(stmt.args[0], &own, &tests)
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::constant::Constant;
 use super::promote::{self, Operand};
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -16,6 +16,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, one_each,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -70,20 +74,13 @@ fn same_dtype(title: &str, lhs: &ArrayType, rhs: &ArrayType) -> Result<DType, Mi
     Err(Mismatch::new(Code::E0203, message))
 }
 
-impl Rules for Unary {
+impl Semantics for Unary {
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let dtype = args[0].dtype;
-        let title = match self.0 {
-            UnaryOp::Neg => "-",
-            UnaryOp::Not => "!",
-            op => op.name(),
-        };
-        number::eval_unary(self.0, dtype, 0).ok_or_else(|| undefined(title, dtype))?;
-        Ok(vec![args[0].with_dtype(self.0.result_dtype(dtype))])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -105,27 +102,69 @@ impl Rules for Unary {
         }
     }
 
-    fn is_pointwise(&self) -> bool {
-        true
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Unary {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = args[0].dtype;
+        let title = match self.0 {
+            UnaryOp::Neg => "-",
+            UnaryOp::Not => "!",
+            op => op.name(),
+        };
+        number::eval_unary(self.0, dtype, 0).ok_or_else(|| undefined(title, dtype))?;
+        Ok(vec![args[0].with_dtype(self.0.result_dtype(dtype))])
+    }
+}
+
+impl Rules for Unary {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        let (linear, elements) = match self.0 {
+            UnaryOp::Neg => (Linear::Together, Elements::Negated),
+            _ => (Linear::No, Elements::Elementwise),
+        };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear,
+            combines: Combines::Nothing,
+            elements,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Unary {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let dtype = kernel.context.ty(stmt.args[0]).dtype();
         let arg = kernel.operand(stmt.args[0], index);
         kernel.unary(self.0, dtype, arg)
     }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
 }
 
-impl Rules for Binary {
+impl Semantics for Binary {
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let dtype = same_dtype(self.0.title(), args[0], args[1])?;
-        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
-        number::eval_binary(self.0, dtype, 1, 1).ok_or_else(|| undefined(self.0.title(), dtype))?;
-        Ok(vec![ArrayType { dtype, shape }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -151,10 +190,50 @@ impl Rules for Binary {
         }
     }
 
-    fn is_pointwise(&self) -> bool {
-        true
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Binary {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = same_dtype(self.0.title(), args[0], args[1])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
+        number::eval_binary(self.0, dtype, 1, 1).ok_or_else(|| undefined(self.0.title(), dtype))?;
+        Ok(vec![ArrayType { dtype, shape }])
+    }
+}
+
+impl Rules for Binary {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        let linear = match self.0 {
+            BinaryOp::Add | BinaryOp::Sub => Linear::Together,
+            BinaryOp::Mul => Linear::Product,
+            // Quotients of integers are rounded.
+            BinaryOp::Div => Linear::Quotient,
+            _ => Linear::No,
+        };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear,
+            combines: Combines::Nothing,
+            elements: Elements::Elementwise,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Binary {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let result = kernel.context.ty(stmt.results[0]).shape();
         let dtype = kernel.context.ty(stmt.args[0]).dtype();
@@ -162,18 +241,19 @@ impl Rules for Binary {
         let rhs = operand_at(kernel, stmt.args[1], result, index);
         kernel.binary(self.0, dtype, lhs, rhs)
     }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
 }
 
-impl Rules for Compare {
+impl Semantics for Compare {
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let dtype = same_dtype(self.0.symbol(), args[0], args[1])?;
-        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
-        number::eval_compare(self.0, dtype, 0, 0).ok_or_else(|| undefined(self.0.symbol(), dtype))?;
-        Ok(vec![ArrayType { dtype: DType::Bool, shape }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -194,10 +274,43 @@ impl Rules for Compare {
         format!("{} {} {}", args[0], self.0.symbol(), args[1])
     }
 
-    fn is_pointwise(&self) -> bool {
-        true
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Compare {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = same_dtype(self.0.symbol(), args[0], args[1])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
+        number::eval_compare(self.0, dtype, 0, 0).ok_or_else(|| undefined(self.0.symbol(), dtype))?;
+        Ok(vec![ArrayType { dtype: DType::Bool, shape }])
+    }
+}
+
+impl Rules for Compare {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Elementwise,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Compare {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let result = kernel.context.ty(stmt.results[0]).shape();
         let dtype = kernel.context.ty(stmt.args[0]).dtype();
@@ -205,21 +318,19 @@ impl Rules for Compare {
         let rhs = operand_at(kernel, stmt.args[1], result, index);
         kernel.compare(self.0, dtype, lhs, rhs)
     }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
 }
 
-impl Rules for Select {
+impl Semantics for Select {
     fn name(&self) -> &'static str {
         "where"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args[0].dtype != DType::Bool {
-            let message = format!("`where` needs a bool as its condition, not {}", args[0].dtype.name());
-            return Err(Mismatch::new(Code::E0203, message));
-        }
-        let dtype = same_dtype("where", args[1], args[2])?;
-        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
-        Ok(vec![ArrayType { dtype, shape }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -239,10 +350,46 @@ impl Rules for Select {
         format!("where({}, {}, {})", args[0], args[1], args[2])
     }
 
-    fn is_pointwise(&self) -> bool {
-        true
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Select {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype != DType::Bool {
+            let message = format!("`where` needs a bool as its condition, not {}", args[0].dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let dtype = same_dtype("where", args[1], args[2])?;
+        let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
+        Ok(vec![ArrayType { dtype, shape }])
+    }
+}
+
+impl Rules for Select {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Elementwise,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Select {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let result = kernel.context.ty(stmt.results[0]).shape();
         let dtype = kernel.context.ty(stmt.results[0]).dtype();
@@ -250,6 +397,10 @@ impl Rules for Select {
         let then = operand_at(kernel, stmt.args[1], result, index);
         let otherwise = operand_at(kernel, stmt.args[2], result, index);
         kernel.select(dtype, cond, then, otherwise)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

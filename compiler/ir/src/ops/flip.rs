@@ -1,6 +1,6 @@
 //! `flip(x, axis)`: dimensions in reverse. A flipped dimension is a window: devices fetch the blocks opposite to theirs.
 
-use super::{Call, Mismatch, Rules, shape, window};
+use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -11,6 +11,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, Windowed,
+};
 use crate::program::Stmt;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -20,13 +24,13 @@ pub struct Flip {
     pub axes: Vec<usize>,
 }
 
-impl Rules for Flip {
+impl Semantics for Flip {
     fn name(&self) -> &'static str {
         "flip"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -50,18 +54,50 @@ impl Rules for Flip {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Flip {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for Flip {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Window(self),
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Flip {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let map = self.map(&kernel.context.ty(stmt.args[0]).array);
         window::point(kernel, stmt, &map, &[], index)
     }
 
-    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
-        Some(self.map(args[0]))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Windowed for Flip {
+    fn window(&self, args: &[&ArrayType]) -> WindowMap {
+        self.map(args[0])
     }
 }
 

@@ -9,7 +9,7 @@
 //! as a whole it has the halos of all devices one after another, each as long as the longest. Several operands are fetched together.
 
 use super::window::{display, read};
-use super::{Call, Mismatch, Reads, Rules, reshard};
+use super::{Call, Mismatch, reshard};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -21,6 +21,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};
@@ -96,19 +100,13 @@ impl Halo {
     }
 }
 
-impl Rules for Halo {
+impl Semantics for Halo {
     fn name(&self) -> &'static str {
         "halo"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let fits =
-            |(part, arg): (&HaloPart, &&ArrayType)| part.dims.iter().map(|map| map.size).eq(arg.shape.iter().copied());
-        if self.parts.len() != args.len() || !self.parts.iter().zip(args).all(fits) {
-            return Err(Mismatch::new(Code::E0205, "a halo of an array of another shape"));
-        }
-        // Sizes depend on the mesh: `result_types` has it.
-        Ok(Vec::new())
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -139,11 +137,49 @@ impl Rules for Halo {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        Reads::Buffer
+impl Place for Halo {
+    fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        self.check(args)?;
+        Ok(self.types(args, mesh))
+    }
+}
+
+impl Halo {
+    fn check(&self, args: &[&Type]) -> Result<(), Mismatch> {
+        let fits =
+            |(part, arg): (&HaloPart, &&Type)| part.dims.iter().map(|map| map.size).eq(arg.shape().iter().copied());
+        if self.parts.len() != args.len() || !self.parts.iter().zip(args).all(fits) {
+            return Err(Mismatch::new(Code::E0205, "a halo of an array of another shape"));
+        }
+        Ok(())
+    }
+}
+
+impl Rules for Halo {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Exchange for Halo {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mesh = lowering.mesh;
         let flow = self.flow(mesh);
@@ -157,21 +193,16 @@ impl Rules for Halo {
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
+    fn collective(&self, _: &[&Type], _: &[&Type], mesh: &Mesh) -> (CollectiveKind, AxisSet) {
         let flow = self.flow(mesh);
-        Some((self.kind(&flow), flow.group))
+        (self.kind(&flow), flow.group)
     }
 
-    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Traffic {
         let flow = self.flow(mesh);
         let size = args.first().map_or(0, |ty| ty.dtype().size());
         let bytes = |elements: usize| (elements * size) as u64;
-        Some(Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) })
-    }
-
-    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-        Some(self.infer(&arrays).map(|_| self.types(args, mesh)))
+        Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) }
     }
 }
 

@@ -7,7 +7,7 @@
 use super::dynamic_slice::DynamicSlice;
 use super::reshape::reshape;
 use super::slice::{Range, slice};
-use super::{Call, Mismatch, Reads, Rules, later, shape};
+use super::{Call, Mismatch, later, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -18,6 +18,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
+    Rules, Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
@@ -201,16 +205,13 @@ pub struct CheckIndex {
     pub len: usize,
 }
 
-impl Rules for CheckIndex {
+impl Semantics for CheckIndex {
     fn name(&self) -> &'static str {
         "check_index"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args[0].rank() != 0 || !args[0].dtype.is_integer() {
-            return Err(Mismatch::new(Code::E0203, format!("an index must be an integer, not {}", args[0])));
-        }
-        Ok(vec![ArrayType::scalar(DType::I64)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -233,21 +234,50 @@ impl Rules for CheckIndex {
         }
     }
 
-    fn has_effect(&self) -> bool {
-        true
-    }
-
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
+    }
+}
+
+impl Infer for CheckIndex {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].rank() != 0 || !args[0].dtype.is_integer() {
+            return Err(Mismatch::new(Code::E0203, format!("an index must be an integer, not {}", args[0])));
+        }
+        Ok(vec![ArrayType::scalar(DType::I64)])
+    }
+}
+
+impl Rules for CheckIndex {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::Check,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for CheckIndex {
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        lowering.check_index(stmt.args[0], (self.extent as i64, self.len as i64), stmt.results[0]);
+        Ok(())
     }
 
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
         Reads::Buffer
-    }
-
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        lowering.check_index(stmt.args[0], (self.extent as i64, self.len as i64), stmt.results[0]);
-        Ok(())
     }
 }
 
@@ -301,21 +331,13 @@ impl Index {
     }
 }
 
-impl Rules for Index {
+impl Semantics for Index {
     fn name(&self) -> &'static str {
         "index"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        are_checked(&args[1..])?;
-        let ordered = self.dims.windows(2).all(|pair| pair[0] < pair[1]);
-        if self.dims.len() + 1 != args.len() || !ordered || self.dims.iter().any(|&dim| dim >= args[0].rank()) {
-            let message = format!("{} indices for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
-            return Err(Mismatch::new(Code::E0206, message));
-        }
-        let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
-        let shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
-        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -364,15 +386,45 @@ impl Rules for Index {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Index {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        are_checked(&args[1..])?;
+        let ordered = self.dims.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.dims.len() + 1 != args.len() || !ordered || self.dims.iter().any(|&dim| dim >= args[0].rank()) {
+            let message = format!("{} indices for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
+        let shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
+        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+    }
+}
+
+impl Rules for Index {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
-    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
-        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Places(self.dims.clone()),
+            elements: Elements::Other,
+            knows_frames: true,
+        }
     }
 
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Index {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let ty = kernel.context.ty(stmt.args[0]);
         if self.has_no_place(ty.shape()) {
@@ -391,6 +443,10 @@ impl Rules for Index {
             });
         }
         kernel.operand_if(stmt.args[0], &own, &tests)
+    }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `iota(f32[4, 8], axis=1)`: indices as values. Every device computes its own block from its global indices, so nothing moves.
 
 use super::reshard::with_layout;
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -11,6 +11,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::Stmt;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -23,16 +27,13 @@ pub struct Iota {
     pub axis: usize,
 }
 
-impl Rules for Iota {
+impl Semantics for Iota {
     fn name(&self) -> &'static str {
         "iota"
     }
 
-    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if matches!(self.ty.dtype, DType::Bool | DType::Key) {
-            return Err(Mismatch::new(Code::E0215, format!("indices are numbers, not {}", self.ty.dtype.name())));
-        }
-        Ok(vec![self.ty.clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -56,15 +57,48 @@ impl Rules for Iota {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Iota {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if matches!(self.ty.dtype, DType::Bool | DType::Key) {
+            return Err(Mismatch::new(Code::E0215, format!("indices are numbers, not {}", self.ty.dtype.name())));
+        }
+        Ok(vec![self.ty.clone()])
+    }
+}
+
+impl Rules for Iota {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Counted,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Iota {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let ty = kernel.context.ty(stmt.results[0]);
         let global = kernel.global_index(ty, self.axis, &index[self.axis]);
         kernel.index(global, self.ty.dtype)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

@@ -8,7 +8,7 @@
 //! Each part is a margin (`layout/margin.rs`): its dimension; -1 for what is before the blocks, 1 for what is behind; and for each dimension
 //! and each position along the axes that split it, from which place to which. There is a result for each.
 
-use super::{Call, Mismatch, Reads, Rules};
+use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::margin::Margin;
@@ -20,6 +20,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
+    Semantics, Typing,
+};
 use crate::program::Stmt;
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};
@@ -45,16 +49,13 @@ impl Margins {
     }
 }
 
-impl Rules for Margins {
+impl Semantics for Margins {
     fn name(&self) -> &'static str {
         "margins"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args.len() != 1 || !self.parts.iter().all(|part| part.is_sound(&args[0].shape)) {
-            return Err(Mismatch::new(Code::E0205, "margins of an array of another shape"));
-        }
-        Ok(self.parts.iter().map(|part| ArrayType::new(args[0].dtype, &part.shape())).collect())
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -85,11 +86,41 @@ impl Rules for Margins {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        Reads::Buffer
+impl Place for Margins {
+    fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        if args.len() != 1 || !self.parts.iter().all(|part| part.is_sound(args[0].shape())) {
+            return Err(Mismatch::new(Code::E0205, "margins of an array of another shape"));
+        }
+        let types = self.parts.iter().map(|part| part.ty(args[0], mesh)).collect::<Option<Vec<Type>>>();
+        types.ok_or_else(|| Mismatch::new(Code::E0205, "margins of an array that is split otherwise"))
+    }
+}
+
+impl Rules for Margins {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Exchange for Margins {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mesh = lowering.mesh;
         let (from, operand) = (stmt.args[0], lowering.ty(stmt.args[0]));
@@ -100,23 +131,14 @@ impl Rules for Margins {
         Ok(())
     }
 
-    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::CollectivePermute, self.flow(args[0], mesh).group))
+    fn collective(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::CollectivePermute, self.flow(args[0], mesh).group)
     }
 
-    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Option<Traffic> {
+    fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Traffic {
         let flow = self.flow(args[0], mesh);
         let bytes = |elements: usize| (elements * args[0].dtype().size()) as u64;
-        Some(Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) })
-    }
-
-    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-        let types = self.infer(&arrays).and_then(|_| {
-            let types = self.parts.iter().map(|part| part.ty(args[0], mesh)).collect::<Option<Vec<Type>>>();
-            types.ok_or_else(|| Mismatch::new(Code::E0205, "margins of an array that is split otherwise"))
-        });
-        Some(types)
+        Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) }
     }
 }
 

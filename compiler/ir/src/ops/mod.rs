@@ -2,7 +2,7 @@
 //!
 //! An op is a small struct of its attributes that implements [`Rules`]. Its language names stand in the table; a call of such
 //! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
-//! call that reads back as the same op.
+//! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
 mod beyond;
 pub mod broadcast;
@@ -31,6 +31,7 @@ pub mod repeat;
 pub mod reshape;
 pub mod reshard;
 pub mod roll;
+pub mod rules;
 pub mod scan;
 pub mod shape;
 pub mod slice;
@@ -42,28 +43,16 @@ pub mod transpose;
 pub mod update;
 pub mod window;
 
-use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::WindowMap;
-use crate::lower::builder::KernelBuilder;
-use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::errors::only_in_dumps;
 use crate::ops::call::signature::{Signature, Status};
 use crate::ops::call::term::Term;
 use crate::program::explicit::Choice;
-use crate::program::{Func, Stmt};
-use crate::reshard::Traffic;
-use spmdc_abi::CollectiveKind;
+use rules::{Exchange, Lowered, Rules};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::symbol_of;
 
 /// Operands that an op does not take; the place is added by who asked.
@@ -89,127 +78,6 @@ impl Mismatch {
     pub fn help(mut self, help: impl Into<String>) -> Mismatch {
         self.help = Some(help.into());
         self
-    }
-}
-
-/// How an op's kernels read one of their operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// Each element at most once, through [`KernelBuilder::operand`]: fusing repeats no work.
-    Once,
-    /// Through [`KernelBuilder::operand`], the same element many times: fusing repeats its computation.
-    Often,
-    /// From its buffer: the operand must lie in memory.
-    Buffer,
-}
-
-/// What every op says of itself.
-pub trait Rules {
-    /// Its name in the IR and in messages.
-    fn name(&self) -> &'static str;
-
-    /// Element type and shape of each result, or why the operands do not fit.
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
-
-    /// What the op means for shardings. `results` are as inferred.
-    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors;
-
-    /// The reference semantics, on whole arrays; a trap is an error that a running program stops with.
-    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap>;
-
-    /// The expression that reads back as this op on these operands, such as `sum(v1, axis=(0,))`.
-    fn print(&self, args: &[String], mesh: &Mesh) -> String;
-
-    /// Statements with an effect are kept though nobody uses their results, and stay in order.
-    fn has_effect(&self) -> bool {
-        false
-    }
-
-    /// Floating-point and integer operations for results of this size, for cost and reports.
-    fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
-        let _ = args;
-        results.iter().map(|result| result.len() as u64).sum()
-    }
-
-    /// Whether one element of the result is an expression of single elements of the operands. Such ops fuse. A pointwise op
-    /// that has [`Rules::aliases`] need not be copied either when its operand lies in memory.
-    fn is_pointwise(&self) -> bool {
-        false
-    }
-
-    /// Whether the result is the first operand's bytes under another shape, so that it needs no work once that lies in memory.
-    fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
-        let _ = (from, to, mesh);
-        false
-    }
-
-    /// How [`Rules::lower`] reads an operand: it tells which operands may be fused into the op.
-    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
-        let _ = (operand, args);
-        Reads::Once
-    }
-
-    /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
-    /// need not lie in memory. At most one operand of a statement is taken so.
-    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
-        let _ = (operand, gather, stmt, func, mesh);
-        false
-    }
-
-    /// For pointwise ops: the value at `index` (one entry per result dimension, in this device's block).
-    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        let _ = (kernel, index);
-        unreachable!("{} is not pointwise: {stmt:?}", self.name())
-    }
-
-    /// For all others: the kernels, products or copies that fill the results.
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let _ = lowering;
-        unreachable!("{} is pointwise or structural: {stmt:?}", self.name())
-    }
-
-    /// What it communicates, if it does: the kind, and the axes of its groups. For reports.
-    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        let _ = (args, results, mesh);
-        None
-    }
-
-    /// How much it communicates; None: as is usual for its kind, with the first operand's block.
-    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
-        let _ = (args, results, mesh);
-        None
-    }
-
-    /// Which elements of the first operand the result consists of, where it consists of nothing else.
-    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
-        let _ = args;
-        None
-    }
-
-    /// The layout on explicit axes that the user asked for by `out=`, where the operands alone may leave a choice.
-    fn out(&self) -> Option<&Sharding> {
-        None
-    }
-
-    /// Axes have been cut: puts their parts wherever the op itself names axes.
-    fn name_parts(&mut self, parts: &Parts) {
-        let _ = parts;
-    }
-
-    /// Along which manual axes the results vary, given where some operand does.
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands
-    }
-
-    /// For the collectives of `manual` code: what it does to the values of a group of devices.
-    fn group(&self) -> Option<&dyn collective::Collective> {
-        None
-    }
-
-    /// Types of the results where the op sets their sharding itself, as `reshard` and the collectives do; None: by its factors.
-    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        let _ = (args, mesh);
-        None
     }
 }
 
@@ -256,11 +124,13 @@ pub fn called(op: &str) -> String {
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)?,)*) => {
-        /// Every operation of the IR.
+        /// Every operation of the IR. What each of them owes is in [`rules`]; what it will owe for differentiation and for batching
+        /// goes there, too, as further answers of [`Rules`].
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op { $($(#[$doc])* $variant($ty),)* }
 
         impl Op {
+            /// What the op owes.
             pub fn rules(&self) -> &dyn Rules {
                 match self { $(Op::$variant(op) => op,)* }
             }
@@ -277,6 +147,25 @@ macro_rules! ops {
             $($(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?)*
         ];
     };
+}
+
+impl Op {
+    /// Whether one element of the result is an expression of single elements of the operands.
+    pub fn is_pointwise(&self) -> bool {
+        self.rules().lowered().point().is_some()
+    }
+
+    /// How devices exchange data, if the op makes them.
+    pub fn exchange(&self) -> Option<&dyn Exchange> {
+        match self.rules().lowered() {
+            Lowered::Exchange(exchange) => Some(exchange),
+            Lowered::Point(_) | Lowered::Nest(_) | Lowered::Alias(_) | Lowered::Library(_) | Lowered::Request => None,
+        }
+    }
+
+    pub fn has_effect(&self) -> bool {
+        self.rules().properties().has_effect()
+    }
 }
 
 /// Functions that are not ops of their own: their calls emit other ops.

@@ -4,7 +4,7 @@
 use super::broadcast::broadcast;
 use super::concatenate::concatenate;
 use super::slice::{Range, slice_dim};
-use super::{Call, Mismatch, Rules, shape, window};
+use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -19,6 +19,10 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
 use crate::ops::constant::filling_bits;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, Windowed,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -32,14 +36,13 @@ pub struct Pad {
     pub value: u64,
 }
 
-impl Rules for Pad {
+impl Semantics for Pad {
     fn name(&self) -> &'static str {
         "pad"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let sizes = args[0].shape.iter().zip(&self.widths).map(|(size, (before, after))| size + before + after);
-        Ok(vec![ArrayType::new(args[0].dtype, &sizes.collect::<Vec<_>>())])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -66,18 +69,53 @@ impl Rules for Pad {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Pad {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes = args[0].shape.iter().zip(&self.widths).map(|(size, (before, after))| size + before + after);
+        Ok(vec![ArrayType::new(args[0].dtype, &sizes.collect::<Vec<_>>())])
+    }
+}
+
+impl Rules for Pad {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        // Zeros add nothing, however many devices have them.
+        let linear = if self.value == 0 { Linear::Together } else { Linear::No };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear,
+            combines: Combines::Nothing,
+            elements: Elements::Framed(self),
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Pad {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let map = self.map(&kernel.context.ty(stmt.args[0]).array);
         window::point(kernel, stmt, &map, &[], index)
     }
 
-    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
-        Some(self.map(args[0]))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Windowed for Pad {
+    fn window(&self, args: &[&ArrayType]) -> WindowMap {
+        self.map(args[0])
     }
 }
 

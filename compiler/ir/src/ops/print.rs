@@ -2,7 +2,7 @@
 //!
 //! A value prints once, whole; the devices that hold it only lend their blocks, so no collective is needed.
 
-use super::{Call, Mismatch, Rules};
+use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
 use crate::layout::draw::{Style, draw};
 use crate::layout::factors::{FactorKind, Factors};
@@ -13,6 +13,10 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::{Form, Piece, Spec, pieces};
 use spmdc_grammar::codes::Code;
@@ -136,18 +140,13 @@ fn filled(text: &str, args: &[Arg], build: &mut Builder, span: Span) -> Result<(
     Ok((text, values))
 }
 
-impl Rules for Print {
+impl Semantics for Print {
     fn name(&self) -> &'static str {
         "print"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let places = places(&self.text);
-        if places != args.len() {
-            let message = format!("the text has {places} places `{{}}` for {} values", args.len());
-            return Err(Mismatch::new(Code::E0201, message));
-        }
-        Ok(Vec::new())
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -164,17 +163,52 @@ impl Rules for Print {
         format!("print({})", all.join(", "))
     }
 
-    fn has_effect(&self) -> bool {
-        true
-    }
-
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
+impl Infer for Print {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let places = places(&self.text);
+        if places != args.len() {
+            let message = format!("the text has {places} places `{{}}` for {} values", args.len());
+            return Err(Mismatch::new(Code::E0201, message));
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Rules for Print {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::Text,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Apart,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Print {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.print(self.text.clone(), stmt.args.clone(), false);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
     }
 }
 
@@ -201,19 +235,13 @@ impl Call for Print {
     }
 }
 
-impl Rules for Assert {
+impl Semantics for Assert {
     fn name(&self) -> &'static str {
         "assert"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let Some((condition, values)) = args.split_first() else {
-            return Err(Mismatch::new(Code::E0201, "`assert` takes a condition"));
-        };
-        if condition.dtype != DType::Bool || condition.rank() > 0 {
-            return Err(Mismatch::new(Code::E0214, format!("`assert` takes one bool, this is `{condition}`")));
-        }
-        Print { text: self.text.clone() }.infer(values)
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -233,17 +261,53 @@ impl Rules for Assert {
         format!("assert({})", all.join(", "))
     }
 
-    fn has_effect(&self) -> bool {
-        true
-    }
-
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
+impl Infer for Assert {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let Some((condition, values)) = args.split_first() else {
+            return Err(Mismatch::new(Code::E0201, "`assert` takes a condition"));
+        };
+        if condition.dtype != DType::Bool || condition.rank() > 0 {
+            return Err(Mismatch::new(Code::E0214, format!("`assert` takes one bool, this is `{condition}`")));
+        }
+        Print { text: self.text.clone() }.infer(values)
+    }
+}
+
+impl Rules for Assert {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::Text,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Apart,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Assert {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.print(self.text.clone(), stmt.args.clone(), true);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
     }
 }
 
@@ -278,13 +342,13 @@ impl Call for Assert {
     }
 }
 
-impl Rules for ShowSharding {
+impl Semantics for ShowSharding {
     fn name(&self) -> &'static str {
         "show_sharding"
     }
 
-    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(Vec::new())
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -299,14 +363,40 @@ impl Rules for ShowSharding {
         format!("show_sharding({})", args[0])
     }
 
-    fn has_effect(&self) -> bool {
-        true
-    }
-
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
+impl Infer for ShowSharding {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(Vec::new())
+    }
+}
+
+impl Rules for ShowSharding {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::Layout,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Apart,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for ShowSharding {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
@@ -314,6 +404,10 @@ impl Rules for ShowSharding {
         let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
         lowering.print(escaped(&text), Vec::new(), false);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
     }
 }
 

@@ -9,7 +9,7 @@ use super::constant::Constant;
 use super::elementwise::{self, Select};
 use super::promote;
 use super::reshape::reshape;
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -19,6 +19,10 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -157,28 +161,13 @@ fn combine(op: ReduceOp, dtype: DType, mut bits: impl Iterator<Item = u64>) -> u
     })
 }
 
-impl Rules for Reduce {
+impl Semantics for Reduce {
     fn name(&self) -> &'static str {
         reduction_name(self.op)
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let (ty, name) = (args[0], self.name());
-        let defined = match self.op {
-            ReduceOp::Sum | ReduceOp::Product => ty.dtype.is_float() || (ty.dtype.is_integer() && ty.dtype.size() >= 4),
-            ReduceOp::Max | ReduceOp::Min => ty.dtype != DType::Key,
-            ReduceOp::And | ReduceOp::Or => ty.dtype == DType::Bool,
-        };
-        if !defined {
-            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
-        }
-        if self.axes.iter().any(|&axis| axis >= ty.rank()) || self.axes.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axes {:?} of {ty}", self.axes)));
-        }
-        if identity(self.op, ty.dtype).is_none() && self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
-        }
-        Ok(vec![ArrayType { dtype: ty.dtype, shape: reduced_shape(&ty.shape, &self.axes, self.keepdims) }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -205,32 +194,71 @@ impl Rules for Reduce {
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         args[0].len() as u64
     }
+}
 
+impl Infer for Reduce {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (ty, name) = (args[0], self.name());
+        let defined = match self.op {
+            ReduceOp::Sum | ReduceOp::Product => ty.dtype.is_float() || (ty.dtype.is_integer() && ty.dtype.size() >= 4),
+            ReduceOp::Max | ReduceOp::Min => ty.dtype != DType::Key,
+            ReduceOp::And | ReduceOp::Or => ty.dtype == DType::Bool,
+        };
+        if !defined {
+            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
+        }
+        if self.axes.iter().any(|&axis| axis >= ty.rank()) || self.axes.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axes {:?} of {ty}", self.axes)));
+        }
+        if identity(self.op, ty.dtype).is_none() && self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+        }
+        Ok(vec![ArrayType { dtype: ty.dtype, shape: reduced_shape(&ty.shape, &self.axes, self.keepdims) }])
+    }
+}
+
+impl Rules for Reduce {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        // Sums of sums are sums.
+        let linear = if self.op == ReduceOp::Sum { Linear::Together } else { Linear::No };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear,
+            combines: Combines::Elements(self.op),
+            elements: Elements::Other,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Reduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lower_reduction(lowering, stmt, &self.axes, self.keepdims, Combine::Reduce(self.op));
         Ok(())
     }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
 }
 
-impl Rules for ArgReduce {
+impl Semantics for ArgReduce {
     fn name(&self) -> &'static str {
         if self.largest { "argmax" } else { "argmin" }
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let (ty, name) = (args[0], self.name());
-        if ty.dtype == DType::Key {
-            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for key")));
-        }
-        let is_all = self.axes.len() > 1 && self.axes.iter().copied().eq(0..ty.rank());
-        let is_one = matches!(*self.axes, [axis] if axis < ty.rank());
-        if !is_one && !is_all {
-            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis())));
-        }
-        if self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
-        }
-        Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &self.axes, self.keepdims))])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -267,11 +295,57 @@ impl Rules for ArgReduce {
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         args[0].len() as u64
     }
+}
 
+impl Infer for ArgReduce {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (ty, name) = (args[0], self.name());
+        if ty.dtype == DType::Key {
+            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for key")));
+        }
+        let is_all = self.axes.len() > 1 && self.axes.iter().copied().eq(0..ty.rank());
+        let is_one = matches!(*self.axes, [axis] if axis < ty.rank());
+        if !is_one && !is_all {
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis())));
+        }
+        if self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+        }
+        Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &self.axes, self.keepdims))])
+    }
+}
+
+impl Rules for ArgReduce {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for ArgReduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let combine = if self.largest { Combine::ArgMax } else { Combine::ArgMin };
         lower_reduction(lowering, stmt, &self.axes, self.keepdims, combine);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

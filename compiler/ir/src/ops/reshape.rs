@@ -4,7 +4,7 @@
 //! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
 
 use super::reshard::{complete, made_with_layout};
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{DimFactors, FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -17,6 +17,10 @@ use crate::ops::call::build::Builder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Alias, Combines, Copied, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point,
+    Properties, Reads, Rules, Semantics, Typing,
+};
 use crate::program::explicit;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -121,19 +125,13 @@ fn group(
     }
 }
 
-impl Rules for Reshape {
+impl Semantics for Reshape {
     fn name(&self) -> &'static str {
         "reshape"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let result = ArrayType::new(args[0].dtype, &self.shape);
-        if result.len() != args[0].len() {
-            let (have, want) = (args[0].len(), result.len());
-            let message = format!("{} has {have} elements, shape {} has {want}", args[0], shape::display(&self.shape));
-            return Err(Mismatch::new(Code::E0205, message));
-        }
-        Ok(vec![result])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -155,15 +153,56 @@ impl Rules for Reshape {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        self.trivial
+impl Infer for Reshape {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let result = ArrayType::new(args[0].dtype, &self.shape);
+        if result.len() != args[0].len() {
+            let (have, want) = (args[0].len(), result.len());
+            let message = format!("{} has {have} elements, shape {} has {want}", args[0], shape::display(&self.shape));
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        Ok(vec![result])
+    }
+}
+
+impl Rules for Reshape {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Alias(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Moved,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Alias for Reshape {
     fn aliases(&self, _: &Type, _: &Type, _: &Mesh) -> bool {
         true
     }
 
+    fn copied(&self) -> Copied<'_> {
+        match self.trivial {
+            true => Copied::Point(self),
+            false => Copied::Nest(self),
+        }
+    }
+}
+
+impl Point for Reshape {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let from = kernel.context.ty(stmt.args[0]);
         let mut proper = index.iter().zip(&self.shape).filter(|(_, size)| **size != 1).map(|(index, _)| index.clone());
@@ -180,9 +219,19 @@ impl Rules for Reshape {
         kernel.operand(stmt.args[0], &index)
     }
 
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Nest for Reshape {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.alias(stmt.args[0], stmt.results[0]);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

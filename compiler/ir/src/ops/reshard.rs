@@ -3,11 +3,10 @@
 //! On whole arrays it is the identity. Until partitioning it is a request; there `partition` replaces it by steps that name
 //! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
-use super::{Call, Mismatch, Reads, Rules, combined};
+use super::{Call, Mismatch, combined};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::sharding::{DimSharding, Frame, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
@@ -16,6 +15,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Point,
+    Properties, Reads, Rules, Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use crate::reshard::step::{Reshard, Step};
 use crate::reshard::{self, Traffic};
@@ -25,7 +28,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 
-impl Rules for Reshard {
+impl Semantics for Reshard {
     fn name(&self) -> &'static str {
         match self.step {
             Step::Request => "reshard",
@@ -35,8 +38,8 @@ impl Rules for Reshard {
         }
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -58,11 +61,45 @@ impl Rules for Reshard {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        self.step == Step::Slice
+impl Place for Reshard {
+    fn place(&self, args: &[&Type], _: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        Ok(vec![Type { sharding: self.to.clone(), ..args[0].clone() }])
+    }
+}
+
+impl Rules for Reshard {
+    fn lowered(&self) -> Lowered<'_> {
+        match &self.step {
+            Step::Request | Step::Pin => Lowered::Request,
+            Step::Slice => Lowered::Alias(self),
+            Step::Collective(kind) => Lowered::Exchange(kind),
+        }
     }
 
+    fn properties(&self) -> Properties<'_> {
+        let placement = match self.step {
+            Step::Request | Step::Pin => Placement::Requested(&self.to),
+            Step::Slice | Step::Collective(_) => Placement::Moved,
+        };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::Layout(&mut self.to)]
+    }
+}
+
+impl Alias for Reshard {
     /// An axis of one device divides nothing.
     fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
         let several = |axis: usize| mesh.axes[axis].size > 1;
@@ -75,10 +112,12 @@ impl Rules for Reshard {
         self.step == Step::Slice && dividing(from) == dividing(to)
     }
 
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        if self.is_pointwise() { Reads::Once } else { Reads::Buffer }
+    fn copied(&self) -> Copied<'_> {
+        Copied::Point(self)
     }
+}
 
+impl Point for Reshard {
     /// A free slice: the element at the same global index, in the larger block that the operand has here. Where the result is
     /// a partial value, the first device has all of it.
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
@@ -104,30 +143,24 @@ impl Rules for Reshard {
         kernel.select(to.dtype(), first, elem, zero)
     }
 
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+/// The step of a [`Reshard`] in which devices exchange data.
+impl Exchange for CollectiveKind {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let Step::Collective(kind) = self.step else {
-            return Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"));
-        };
-        lower_step(lowering, kind, stmt.args[0], stmt.results[0]);
+        lower_step(lowering, *self, stmt.args[0], stmt.results[0]);
         Ok(())
     }
 
-    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        let Step::Collective(kind) = self.step else { return None };
-        Some((kind, reshard::group(&args[0].array, &args[0].sharding, &results[0].sharding, mesh)))
+    fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> (CollectiveKind, AxisSet) {
+        (*self, reshard::group(&args[0].array, &args[0].sharding, &results[0].sharding, mesh))
     }
 
-    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Option<Traffic> {
-        let Step::Collective(kind) = self.step else { return None };
-        Some(reshard::traffic(kind, args[0], results[0], mesh))
-    }
-
-    fn name_parts(&mut self, parts: &Parts) {
-        self.to = parts.sharding(&self.to);
-    }
-
-    fn result_types(&self, args: &[&Type], _: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        Some(Ok(vec![Type { sharding: self.to.clone(), ..args[0].clone() }]))
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        reshard::traffic(*self, args[0], results[0], mesh)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::concatenate::concatenate;
 use super::slice::{Range, slice_dim};
-use super::{Call, Mismatch, Rules, reshape, shape, window};
+use super::{Call, Mismatch, reshape, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -13,6 +13,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, Windowed,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -24,13 +28,13 @@ pub struct Roll {
     pub shifts: Vec<usize>,
 }
 
-impl Rules for Roll {
+impl Semantics for Roll {
     fn name(&self) -> &'static str {
         "roll"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -56,18 +60,50 @@ impl Rules for Roll {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Roll {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for Roll {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Window(self),
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Roll {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let map = self.map(&kernel.context.ty(stmt.args[0]).array);
         window::point(kernel, stmt, &map, &[], index)
     }
 
-    fn window(&self, args: &[&ArrayType]) -> Option<WindowMap> {
-        Some(self.map(args[0]))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Windowed for Roll {
+    fn window(&self, args: &[&ArrayType]) -> WindowMap {
+        self.map(args[0])
     }
 }
 

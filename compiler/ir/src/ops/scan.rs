@@ -6,7 +6,7 @@
 
 use super::reduce::{accumulated, summed_in};
 use super::reshape::reshape;
-use super::{Call, Mismatch, Reads, Rules, promote, shape};
+use super::{Call, Mismatch, promote, shape};
 use crate::array::{Array, Trap};
 use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors};
@@ -19,6 +19,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Place, Placement, Properties, Reads,
+    Rules, Semantics, Typing, one_each,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -186,21 +190,13 @@ fn row_dims(kernel: &mut KernelBuilder<'_>, ty: &Type, axis: usize) -> Vec<Affin
     index
 }
 
-impl Rules for Scan {
+impl Semantics for Scan {
     fn name(&self) -> &'static str {
         scan_name(self.op)
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        check(self.op, self.axis, args[0])?;
-        if let Some(totals) = args.get(1) {
-            let mut wanted = args[0].clone();
-            wanted.shape[self.axis] = totals.shape.get(self.axis).copied().unwrap_or(0);
-            if **totals != wanted || wanted.shape[self.axis] == 0 {
-                return Err(Mismatch::new(Code::E0205, format!("{totals} are no totals of {}", args[0])));
-            }
-        }
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -246,10 +242,48 @@ impl Rules for Scan {
         format!("{}({}, axis={}{reverse}{totals})", self.name(), args[0], self.axis)
     }
 
-    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
-        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for Scan {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        check(self.op, self.axis, args[0])?;
+        if let Some(totals) = args.get(1) {
+            let mut wanted = args[0].clone();
+            wanted.shape[self.axis] = totals.shape.get(self.axis).copied().unwrap_or(0);
+            if **totals != wanted || wanted.shape[self.axis] == 0 {
+                return Err(Mismatch::new(Code::E0205, format!("{totals} are no totals of {}", args[0])));
+            }
+        }
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for Scan {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Scan {
     /// The other dimensions outside, the scanned one inside.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let begin = stmt.args.get(1).map(|&totals| self.lower_begin(lowering, stmt, totals));
@@ -270,21 +304,22 @@ impl Rules for Scan {
         lowering.run(kernel);
         Ok(())
     }
+
+    fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
+        if operand == 0 { Reads::Once } else { Reads::Buffer }
+    }
 }
 
-impl Rules for BlockTotals {
+impl Semantics for BlockTotals {
     fn name(&self) -> &'static str {
         "block_totals"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        check(self.op, self.axis, args[0])?;
-        let mut totals = args[0].clone();
-        totals.shape[self.axis] = self.parts;
-        Ok(vec![totals])
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
     }
 
-    /// Each block has one total; `result_types` says that they lie where the blocks do.
+    /// Each block has one total; `place` says that they lie where the blocks do.
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
@@ -320,7 +355,46 @@ impl Rules for BlockTotals {
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         args[0].len() as u64
     }
+}
 
+impl Place for BlockTotals {
+    fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        let ty = args[0];
+        check(self.op, self.axis, &ty.array)?;
+        let layout = &ty.sharding.dims[self.axis];
+        if layout.frame.is_some() || mesh.size_of(&layout.axes) != self.parts {
+            let message = format!("{} has not {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        let mut totals = ty.clone();
+        totals.array.shape[self.axis] = self.parts;
+        Ok(vec![totals])
+    }
+}
+
+impl Rules for BlockTotals {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for BlockTotals {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mut kernel = lowering.kernel();
         let ty = kernel.context.ty(stmt.args[0]);
@@ -334,16 +408,8 @@ impl Rules for BlockTotals {
         Ok(())
     }
 
-    fn result_types(&self, args: &[&Type], mesh: &Mesh) -> Option<Result<Vec<Type>, Mismatch>> {
-        let ty = args[0];
-        Some(self.infer(&[&ty.array]).and_then(|mut arrays| {
-            let layout = ty.sharding.dims[self.axis].clone();
-            if layout.frame.is_some() || mesh.size_of(&layout.axes) != self.parts {
-                let message = format!("{} has not {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
-                return Err(Mismatch::new(Code::E0205, message));
-            }
-            Ok(arrays.drain(..).map(|array| Type { array, ..ty.clone() }).collect())
-        }))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

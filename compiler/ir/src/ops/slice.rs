@@ -3,7 +3,7 @@
 //! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split alike, and a
 //! device fetches what it lacks of its block of the result.
 
-use super::{Mismatch, Rules, shape, window};
+use super::{Mismatch, shape, window};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -11,6 +11,10 @@ use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::build::Builder;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, Windowed,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -114,24 +118,13 @@ pub struct Slice {
     pub ranges: Vec<(Range, usize)>,
 }
 
-impl Rules for Slice {
+impl Semantics for Slice {
     fn name(&self) -> &'static str {
         "slice"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let sizes: Vec<usize> = self.ranges.iter().map(|(_, size)| *size).collect();
-        if sizes != args[0].shape {
-            let message = format!("a slice of an array of shape {} taken of {}", shape::display(&sizes), args[0]);
-            return Err(Mismatch::new(Code::E0205, message));
-        }
-        let inside =
-            |range: &Range, size: usize| range.len == 0 || (range.start < size && range.at(range.len - 1) < size);
-        if !self.ranges.iter().all(|(range, size)| inside(range, *size)) {
-            return Err(Mismatch::new(Code::E0401, format!("a slice reaches beyond the ends of {}", args[0])));
-        }
-        let lens: Vec<usize> = self.ranges.iter().map(|(range, _)| range.len).collect();
-        Ok(vec![ArrayType::new(args[0].dtype, &lens)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -154,17 +147,60 @@ impl Rules for Slice {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Slice {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes: Vec<usize> = self.ranges.iter().map(|(_, size)| *size).collect();
+        if sizes != args[0].shape {
+            let message = format!("a slice of an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        let inside =
+            |range: &Range, size: usize| range.len == 0 || (range.start < size && range.at(range.len - 1) < size);
+        if !self.ranges.iter().all(|(range, size)| inside(range, *size)) {
+            return Err(Mismatch::new(Code::E0401, format!("a slice reaches beyond the ends of {}", args[0])));
+        }
+        let lens: Vec<usize> = self.ranges.iter().map(|(range, _)| range.len).collect();
+        Ok(vec![ArrayType::new(args[0].dtype, &lens)])
+    }
+}
+
+impl Rules for Slice {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Window(self),
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Slice {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         window::point(kernel, stmt, &self.map(), &[], index)
     }
 
-    fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
-        Some(self.map())
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Windowed for Slice {
+    fn window(&self, _: &[&ArrayType]) -> WindowMap {
+        self.map()
     }
 }
 

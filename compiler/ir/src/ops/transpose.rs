@@ -2,7 +2,7 @@
 //!
 //! Factors: each dimension passes to its new place. Nothing moves between devices.
 
-use super::{Call, Mismatch, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -12,6 +12,10 @@ use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -23,22 +27,13 @@ pub struct Transpose {
     pub axes: Vec<usize>,
 }
 
-impl Rules for Transpose {
+impl Semantics for Transpose {
     fn name(&self) -> &'static str {
         "transpose"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let mut seen = vec![false; args[0].rank()];
-        let fits = self.axes.len() == seen.len()
-            && self.axes.iter().all(|&axis| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true)));
-        if !fits {
-            let message =
-                format!("{} is no order of the {} dimensions of {}", shape::tuple(&self.axes), seen.len(), args[0]);
-            return Err(Mismatch::new(Code::E0206, message));
-        }
-        let sizes: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape[axis]).collect();
-        Ok(vec![ArrayType::new(args[0].dtype, &sizes)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -65,17 +60,56 @@ impl Rules for Transpose {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Transpose {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut seen = vec![false; args[0].rank()];
+        let fits = self.axes.len() == seen.len()
+            && self.axes.iter().all(|&axis| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true)));
+        if !fits {
+            let message =
+                format!("{} is no order of the {} dimensions of {}", shape::tuple(&self.axes), seen.len(), args[0]);
+            return Err(Mismatch::new(Code::E0206, message));
+        }
+        let sizes: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape[axis]).collect();
+        Ok(vec![ArrayType::new(args[0].dtype, &sizes)])
+    }
+}
+
+impl Rules for Transpose {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Together,
+            combines: Combines::Nothing,
+            elements: Elements::Moved,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Transpose {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let mut from = vec![Affine::default(); index.len()];
         for (index, &axis) in index.iter().zip(&self.axes) {
             from[axis] = index.clone();
         }
         kernel.operand(stmt.args[0], &from)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

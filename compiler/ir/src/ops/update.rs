@@ -7,7 +7,7 @@ use super::index::{self, Item, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::Range;
-use super::{Call, Mismatch, Reads, Rules, shape};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, Factors, Part};
@@ -19,6 +19,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
+    Semantics, Typing,
+};
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
@@ -53,33 +57,13 @@ impl Update {
     }
 }
 
-impl Rules for Update {
+impl Semantics for Update {
     fn name(&self) -> &'static str {
         "update"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let (x, v) = (args[0], args[1]);
-        are_checked(&args[2..])?;
-        let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
-        let inside = |places: &Places, size: usize| match places {
-            Places::Range(range) => range.step > 0 && range.lies_in(size),
-            Places::Dynamic(len) => *len <= size,
-        };
-        let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
-        if !fits || !self.at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
-            return Err(Mismatch::new(Code::E0205, format!("the places of an update do not fit {x}")));
-        }
-        if x.dtype != v.dtype {
-            let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
-            return Err(Mismatch::new(Code::E0203, message));
-        }
-        let region = self.region();
-        if shape::broadcast(&[&region, &v.shape]).ok().as_ref() != Some(&region) {
-            let message = format!("{v} does not broadcast to the {} elements assigned to", shape::display(&region));
-            return Err(Mismatch::new(Code::E0204, message));
-        }
-        Ok(vec![x.clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -135,15 +119,57 @@ impl Rules for Update {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
-        match operand {
-            1 if args[1].shape == self.region() => Reads::Once,
-            1 => Reads::Often,
-            _ => Reads::Buffer,
+impl Infer for Update {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (x, v) = (args[0], args[1]);
+        are_checked(&args[2..])?;
+        let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
+        let inside = |places: &Places, size: usize| match places {
+            Places::Range(range) => range.step > 0 && range.lies_in(size),
+            Places::Dynamic(len) => *len <= size,
+        };
+        let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
+        if !fits || !self.at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
+            return Err(Mismatch::new(Code::E0205, format!("the places of an update do not fit {x}")));
+        }
+        if x.dtype != v.dtype {
+            let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let region = self.region();
+        if shape::broadcast(&[&region, &v.shape]).ok().as_ref() != Some(&region) {
+            let message = format!("{v} does not broadcast to the {} elements assigned to", shape::display(&region));
+            return Err(Mismatch::new(Code::E0204, message));
+        }
+        Ok(vec![x.clone()])
+    }
+}
+
+impl Rules for Update {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: true,
         }
     }
 
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Nest for Update {
     /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region. Along a
     /// split dimension with a dynamic index each device looks through its block.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
@@ -192,6 +218,14 @@ impl Rules for Update {
         kernel.store(result, &to, elem);
         lowering.run(kernel);
         Ok(())
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        match operand {
+            1 if args[1].shape == self.region() => Reads::Once,
+            1 => Reads::Often,
+            _ => Reads::Buffer,
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! Factors: dimensions that are taken as they are pass. All others are of kind *window*: operand and result are split alike, each
 //! over its own size, and devices fetch what they lack.
 
-use super::{Call, Mismatch, Rules, beyond, shape};
+use super::{Call, Mismatch, beyond, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::margin::Margin;
@@ -21,6 +21,10 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing, Windowed,
+};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -37,19 +41,13 @@ pub struct Window {
     pub margins: Vec<Arc<Margin>>,
 }
 
-impl Rules for Window {
+impl Semantics for Window {
     fn name(&self) -> &'static str {
         "window"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let sizes: Vec<usize> = self.map.dims.iter().map(|map| map.size).collect();
-        let margins = [0, self.halos.len()].contains(&self.margins.len());
-        if sizes != args[0].shape || args.len() != 1 + self.halos.len() || !margins {
-            let message = format!("a window on an array of shape {} taken of {}", shape::display(&sizes), args[0]);
-            return Err(Mismatch::new(Code::E0205, message));
-        }
-        Ok(vec![ArrayType::new(args[0].dtype, &self.map.result_shape())])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -68,11 +66,44 @@ impl Rules for Window {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for Window {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let sizes: Vec<usize> = self.map.dims.iter().map(|map| map.size).collect();
+        let margins = [0, self.halos.len()].contains(&self.margins.len());
+        if sizes != args[0].shape || args.len() != 1 + self.halos.len() || !margins {
+            let message = format!("a window on an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        Ok(vec![ArrayType::new(args[0].dtype, &self.map.result_shape())])
+    }
+}
+
+impl Rules for Window {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        let linear = if self.map.fill == 0 { Linear::Together } else { Linear::No };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear,
+            combines: Combines::Nothing,
+            elements: Elements::Framed(self),
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Window {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         match self.margins.is_empty() {
             true => point(kernel, stmt, &self.map, &self.halos, index),
@@ -80,8 +111,14 @@ impl Rules for Window {
         }
     }
 
-    fn window(&self, _: &[&ArrayType]) -> Option<WindowMap> {
-        Some(self.map.clone())
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Windowed for Window {
+    fn window(&self, _: &[&ArrayType]) -> WindowMap {
+        self.map.clone()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding, blocks_hold_whole};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::reshape::Reshape;
+use crate::ops::rules::Combines;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passes_sums};
 use crate::program::typing::explicit_part;
@@ -181,14 +182,14 @@ fn derived(
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
     let unreduced = context.unreduced()?;
     let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| context.explicit_axes(ty)).collect();
-    if operands.iter().flatten().all(Vec::is_empty) && op.rules().out().is_none() {
+    if operands.iter().flatten().all(Vec::is_empty) && op.rules().properties().out().is_none() {
         let none = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
         return Ok(results.iter().map(none).collect());
     }
     context.check_gather(&operands)?;
     let shares = context.shares(&rule, &operands)?;
     let contracted = context.contracted(&rule, &shares);
-    if let Some(out) = op.rules().out() {
+    if let Some(out) = op.rules().properties().out() {
         // What the program says decides, whatever the operands leave open or disagree about.
         let whole = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
         return context.chosen(out, contracted, results.iter().map(whole).collect(), results);
@@ -222,9 +223,10 @@ struct Context<'a> {
 impl Context<'_> {
     /// The op as its user knows it.
     fn name(&self) -> String {
-        match self.op {
-            Op::Einsum(_) => "this product".to_string(),
-            op => called(op.rules().name()),
+        let name = called(self.op.rules().name());
+        match name.strip_prefix("the ") {
+            Some(noun) => format!("this {noun}"),
+            None => name,
         }
     }
 
@@ -264,11 +266,7 @@ impl Context<'_> {
 
     /// One place of a split dimension, found while running: the device that holds it is not known.
     fn check_gather(&self, operands: &[Vec<Vec<u8>>]) -> Result<(), Mismatch> {
-        let dims: Vec<usize> = match self.op {
-            Op::Index(index) => index.dims.clone(),
-            Op::DynamicSlice(slice) => slice.dims.iter().map(|&(dim, _)| dim).collect(),
-            _ => return Ok(()),
-        };
+        let Combines::Places(dims) = self.op.rules().properties().combines else { return Ok(()) };
         let Some(dim) = dims.into_iter().find(|&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
         let axes = self.mesh.display_axes(&operands[0][dim]);
         let message = format!(

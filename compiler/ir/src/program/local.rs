@@ -6,7 +6,7 @@ use crate::layout::projection::{Assignment, Projection};
 use crate::layout::sharding::{self, Sharding};
 use crate::layout::types::AxisSet;
 use crate::layout::window::WindowMap;
-use crate::ops::Op;
+use crate::ops::rules::Effect;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt};
 use spmdc_abi::ReduceOp;
@@ -16,10 +16,13 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     let Some(op) = stmt.op() else { return AxisSet::EMPTY };
     let args = func.types(&stmt.args);
     let all = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.sharding.unreduced));
-    let wanted = match op {
-        Op::ShowSharding(_) => all,
-        _ if stmt.results.is_empty() => AxisSet::EMPTY,
-        _ => stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced)),
+    let wanted = match op.rules().properties().effect {
+        // A layout is shown as it is.
+        Effect::Layout => all,
+        Effect::None | Effect::Check | Effect::Text if stmt.results.is_empty() => AxisSet::EMPTY,
+        Effect::None | Effect::Check | Effect::Text => {
+            stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced))
+        }
     };
     let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced.intersect(wanted)).collect();
     let are_sums = args.iter().all(|ty| ty.sharding.unreduced.is_empty() || ty.sharding.combine == ReduceOp::Sum);
@@ -98,5 +101,6 @@ pub fn natural(
 
 /// The window that a statement is, if it is one.
 pub fn window_of(func: &Func, stmt: &Stmt) -> Option<WindowMap> {
-    stmt.op()?.rules().window(&func.arrays(&stmt.args))
+    let elements = stmt.op()?.rules().properties().elements;
+    Some(elements.window()?.window(&func.arrays(&stmt.args)))
 }

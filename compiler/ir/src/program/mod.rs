@@ -201,13 +201,13 @@ impl Stmt {
 
     /// Whether the statement itself has an effect; what control flow holds does not count.
     pub fn has_effect(&self) -> bool {
-        self.op().is_some_and(|op| op.rules().has_effect())
+        self.op().is_some_and(Op::has_effect)
     }
 
     /// Axes have been cut: puts their parts wherever the statement itself names axes.
     pub fn name_parts(&mut self, parts: &Parts) {
         match &mut self.kind {
-            StmtKind::Op(op) => op.rules_mut().name_parts(parts),
+            StmtKind::Op(op) => op.rules_mut().named_axes().into_iter().for_each(|axes| axes.cut(parts)),
             StmtKind::Control(control) => control.name_parts(parts),
         }
     }
@@ -248,7 +248,8 @@ impl Func {
 
     /// What a statement communicates itself, if it does: the kind, and the axes of its groups.
     pub fn collective(&self, stmt: &Stmt, mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        stmt.op()?.rules().collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh)
+        let exchange = stmt.op()?.exchange()?;
+        Some(exchange.collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh))
     }
 
     pub fn info(&self, value: Value) -> &ValueInfo {

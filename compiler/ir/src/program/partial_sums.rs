@@ -8,10 +8,8 @@
 
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
-use crate::ops::elementwise::{Binary, Unary};
-use spmdc_abi::ReduceOp;
+use crate::ops::rules::{Elements, Linear};
 use spmdc_kernel::number::to_float;
-use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
 /// What is known at compile time of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,24 +24,21 @@ pub struct Factor {
 impl Factor {
     /// What is known of the result of an op, given what is known of its operands.
     pub fn of(op: &Op, operands: &[Factor]) -> Factor {
-        match op {
-            Op::Constant(op) => {
-                let dtype = op.array.dtype();
+        match op.rules().properties().elements {
+            Elements::Literal(array) => {
+                let dtype = array.dtype();
                 if !dtype.is_float() {
                     return Factor::default();
                 }
-                let all = |fits: fn(f64) -> bool| op.array.bits.iter().all(|&bits| fits(to_float(dtype, bits)));
+                let all = |fits: fn(f64) -> bool| array.bits.iter().all(|&bits| fits(to_float(dtype, bits)));
                 Factor {
                     shrinks: all(|number| number != 0.0 && number.abs() <= 1.0),
                     divides: all(|number| number.is_finite() && number.abs() >= 1.0),
                 }
             }
-            // Every element of the result is one of the operand.
-            Op::Broadcast(_) | Op::Reshape(_) | Op::Transpose(_) | Op::Slice(_) | Op::Flip(_) | Op::Roll(_) => {
-                operands[0]
-            }
-            Op::Unary(Unary(UnaryOp::Neg)) => operands[0],
-            _ => Factor::default(),
+            // Every element of the result is one of the operand, or its opposite.
+            Elements::Repeated | Elements::Moved | Elements::Window(_) | Elements::Negated => operands[0],
+            Elements::Counted | Elements::Framed(_) | Elements::Elementwise | Elements::Other => Factor::default(),
         }
     }
 }
@@ -53,25 +48,13 @@ pub fn commutes_with_sum(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
     let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return true };
     let only_one = sets.iter().enumerate().all(|(at, set)| at == first || set.is_empty());
     let alike = sets.iter().all(|set| *set == sets[first]);
-    match op {
-        Op::Unary(Unary(op)) => *op == UnaryOp::Neg,
-        Op::Binary(Binary(op)) => match op {
-            BinaryOp::Add | BinaryOp::Sub => alike,
-            BinaryOp::Mul => only_one,
-            // Quotients of integers are rounded.
-            BinaryOp::Div => only_one && first == 0 && args[0].dtype().is_float(),
-            _ => false,
-        },
-        Op::Cast(cast) => args[first].dtype().is_float() && cast.to.is_float(),
-        Op::Einsum(_) => only_one,
-        Op::Reduce(reduce) => reduce.op == ReduceOp::Sum,
-        // Zeros add nothing, however many devices have them.
-        Op::Pad(pad) => pad.value == 0,
-        Op::Window(window) => alike && window.map.fill == 0,
-        Op::Concatenate(_) => alike,
-        Op::Transpose(_) | Op::Reshape(_) | Op::Slice(_) | Op::Broadcast(_) | Op::Flip(_) | Op::Roll(_) => true,
-        Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => true,
-        _ => false,
+    match op.rules().properties().linear {
+        Linear::No => false,
+        Linear::Together => alike,
+        Linear::Apart => true,
+        Linear::Product | Linear::Contraction => only_one,
+        Linear::Quotient => only_one && first == 0 && args[0].dtype().is_float(),
+        Linear::Conversion(to) => args[first].dtype().is_float() && to.is_float(),
     }
 }
 
@@ -86,21 +69,23 @@ fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[Factor]
     let whole =
         |fits: fn(&Factor) -> bool| sets.iter().zip(factors).all(|(set, factor)| !set.is_empty() || fits(factor));
     let is_exact = !args[first].dtype().is_float();
-    match op {
-        Op::Binary(Binary(BinaryOp::Mul)) | Op::Einsum(_) => is_exact || whole(|factor| factor.shrinks),
-        Op::Binary(Binary(BinaryOp::Div)) => whole(|factor| factor.divides),
+    match op.rules().properties().linear {
+        Linear::Product | Linear::Contraction => is_exact || whole(|factor| factor.shrinks),
+        Linear::Quotient => whole(|factor| factor.divides),
         // A sum that a narrower type can hold may have parts that it cannot.
-        Op::Cast(cast) => args[first].dtype().size() < cast.to.size() || args[first].dtype() == cast.to,
-        _ => true,
+        Linear::Conversion(to) => args[first].dtype().size() < to.size() || args[first].dtype() == to,
+        Linear::No | Linear::Together | Linear::Apart => true,
     }
 }
 
 /// What an op that commutes with the sum needs so as to make no partial sum larger.
 pub fn magnitude_needed(op: &Op) -> &'static str {
-    match op {
-        Op::Binary(Binary(BinaryOp::Div)) => "the whole sum or a constant divisor of at least 1",
-        Op::Cast(_) => "the whole sum or a wider type",
-        _ => "the whole sum or constant factors of at most 1",
+    match op.rules().properties().linear {
+        Linear::Quotient => "the whole sum or a constant divisor of at least 1",
+        Linear::Conversion(_) => "the whole sum or a wider type",
+        Linear::No | Linear::Together | Linear::Apart | Linear::Product | Linear::Contraction => {
+            "the whole sum or constant factors of at most 1"
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::rules::Typing;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit;
 use crate::program::partial_sums::Factor;
@@ -14,13 +15,11 @@ use spmdc_abi::ReduceOp;
 
 /// The types of the results; `factors` says what is known of the operands' elements.
 pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
-    let rules = op.rules();
-    if let Some(types) = rules.result_types(args, mesh) {
-        return types;
-    }
-    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
-    let results = rules.infer(&arrays)?;
+    let results = match op.rules().typing() {
+        Typing::ByFactors(op) => op.infer(&arrays(args))?,
+        Typing::Placed(op) => return op.place(args, mesh),
+    };
+    let varying = varying(op, args);
     let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
         true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
         false => explicit::layouts(op, args, factors, &results, mesh)?,
@@ -30,14 +29,21 @@ pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) ->
 
 /// As [`result_types`], without the rule of explicit axes: where the layouts are given otherwise.
 pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
-    let rules = op.rules();
-    if let Some(types) = rules.result_types(args, mesh) {
-        return types;
-    }
-    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
-    let varying = rules.varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)));
-    let results = rules.infer(&arrays)?.into_iter();
-    Ok(results.map(|array| Type { sharding: unknown_layout(array.rank(), mesh), array, varying }).collect())
+    let results = match op.rules().typing() {
+        Typing::ByFactors(op) => op.infer(&arrays(args))?,
+        Typing::Placed(op) => return op.place(args, mesh),
+    };
+    let varying = varying(op, args);
+    let typed = |array: ArrayType| Type { sharding: unknown_layout(array.rank(), mesh), array, varying };
+    Ok(results.into_iter().map(typed).collect())
+}
+
+fn arrays<'a>(args: &[&'a Type]) -> Vec<&'a ArrayType> {
+    args.iter().map(|ty| &ty.array).collect()
+}
+
+fn varying(op: &Op, args: &[&Type]) -> AxisSet {
+    op.rules().properties().varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)))
 }
 
 /// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.

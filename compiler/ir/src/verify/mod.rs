@@ -371,7 +371,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn ordinary(&mut self, op: &Op, stmt: &'a Stmt) {
-        let rules = op.rules();
+        let properties = op.rules().properties();
         if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
             return;
         }
@@ -394,7 +394,7 @@ impl<'a> Verifier<'a> {
                 )
             });
         }
-        if let Some(group) = rules.group() {
+        if let Some(group) = properties.group() {
             let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
             self.expect(axes.is_subset_of(self.manual), |_| "its axes are not manual here".to_string());
             let reached = !group.communicates() || axes.intersect(self.conditions).is_empty();

@@ -41,6 +41,7 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::ops::rules::{Combines, Linear};
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::Control;
@@ -223,7 +224,8 @@ impl<'a, 'b> Sums<'a, 'b> {
         body.walk(&mut |stmt| {
             let are_numbers =
                 stmt.args.iter().all(|arg| makers.contains_key(arg) && inserter.func.ty(*arg).is_scalar());
-            if matches!(stmt.op(), Some(Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_))) && are_numbers {
+            let is_free = |op: &Op| op.rules().properties().elements.are_made_anywhere();
+            if are_numbers && stmt.op().is_some_and(is_free) {
                 makers.insert(stmt.results[0], stmt.clone());
             }
         });
@@ -263,12 +265,12 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
         let Some(op) = stmt.op() else { return Vec::new() };
         let args = self.inserter.func.types(&stmt.args);
-        let mut sets = match op {
-            // Products of partial operands repeat work.
-            Op::Einsum(_) => return Vec::new(),
-            _ if stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) => return Vec::new(),
-            _ => each(0),
-        };
+        // Products of partial operands repeat work.
+        let repeats = op.rules().properties().linear == Linear::Contraction;
+        if repeats || stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) {
+            return Vec::new();
+        }
+        let mut sets = each(0);
         if args.len() > 1 {
             sets.push((0..args.len()).collect());
         }
@@ -312,7 +314,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     fn node(&self, op: &Op, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
         let &[result] = stmt.results.as_slice() else { return None };
         let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
-        let is_sum = matches!(op, Op::Einsum(_)) || matches!(op, Op::Reduce(op) if op.op == ReduceOp::Sum);
+        let is_sum = op.rules().properties().combines == Combines::Elements(ReduceOp::Sum);
         // Most sums meet nothing linear.
         let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {

@@ -30,9 +30,9 @@ use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::step::Step;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, Dim, Node, Slot};
 
@@ -265,9 +265,7 @@ impl Graph {
             }
             StmtKind::Op(op) => {
                 stmt.results.iter().for_each(|&result| self.define(func, result, auto));
-                if let Op::Reshard(reshard) = op
-                    && matches!(reshard.step, Step::Pin | Step::Request)
-                {
+                if let Placement::Requested(_) = op.rules().properties().placement {
                     let slot = self.slot(stmt.results[0]);
                     pin(&mut self.slots[slot], func.ty(stmt.results[0]));
                 }
@@ -307,11 +305,11 @@ impl Graph {
     fn pin_operands(&mut self, func: &Func, block: &Block, uses: &[u32]) {
         let mut plain = vec![false; func.values.len()];
         for stmt in &block.stmts {
-            if let Some(Op::Reshard(op)) = stmt.op()
-                && matches!(op.step, Step::Pin | Step::Request)
+            let placement = stmt.op().map(|op| op.rules().properties().placement);
+            if let Some(Placement::Requested(to)) = placement
                 && plain[stmt.args[0].0 as usize]
                 && uses[stmt.args[0].0 as usize] == 1
-                && op.to.unreduced.is_empty()
+                && to.unreduced.is_empty()
             {
                 let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
                 let cause = Cause { from: result, span: stmt.origin.span, op: ANNOTATION };
@@ -326,7 +324,7 @@ impl Graph {
                     operand.causes.extend(result.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| (axis, cause)));
                 }
             }
-            if stmt.op().is_some_and(|op| !matches!(op, Op::Reshard(_))) {
+            if let Some(Placement::Follows | Placement::Out(_)) = placement {
                 stmt.results.iter().for_each(|result| plain[result.0 as usize] = true);
             }
             stmt.blocks().for_each(|block| self.pin_operands(func, block, uses));
@@ -454,8 +452,12 @@ fn copy_per_use(func: &mut Func) {
     // A copy of a large literal is no cheaper than moving it, and it lies whole on every device anyway.
     let mut makers: Vec<Option<Stmt>> = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
-        let free = stmt.args.is_empty() && !stmt.is_control() && !stmt.has_effect();
-        if let ([result], true, false) = (stmt.results.as_slice(), free, matches!(stmt.op(), Some(Op::Constant(_))))
+        let is_free = |op: &Op| {
+            let properties = op.rules().properties();
+            !properties.has_effect() && properties.elements.literal().is_none()
+        };
+        if let ([result], []) = (stmt.results.as_slice(), stmt.args.as_slice())
+            && stmt.op().is_some_and(is_free)
             && func.ty(*result).rank() > 0
         {
             makers[result.0 as usize] = Some(stmt.clone());

@@ -14,8 +14,8 @@ use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh, Part};
 use spmdc_ir::layout::parts::Parts;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::types::Type;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::is_builtin;
+use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::{Func, Module, Value};
 use std::collections::BTreeMap;
 
@@ -157,7 +157,7 @@ fn prints_places(func: &Func) -> bool {
     let mut found = false;
     func.body.walk(&mut |stmt| {
         let args = &stmt.args;
-        found |= matches!(stmt.op(), Some(Op::Print(_) | Op::Assert(_)))
+        found |= stmt.op().is_some_and(|op| op.rules().properties().effect == Effect::Text)
             && args.iter().any(|&arg| !func.ty(arg).varying.is_empty());
     });
     found

@@ -11,6 +11,7 @@ use crate::ops::call::term::Term;
 use crate::ops::collective::vary::PVary;
 use crate::ops::constant::Constant;
 use crate::ops::promote;
+use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit::Choice;
@@ -102,12 +103,11 @@ impl Builder {
 
     /// A collective is for all devices of its group, and a line is printed for all, so no condition around may differ between them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
-        let axes: AxisSet = match op {
-            Op::Print(_) | Op::Assert(_) | Op::ShowSharding(_) => self.mesh.all(),
-            op => match op.rules().group().filter(|group| group.communicates()) {
-                Some(group) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
-                None => return Ok(()),
-            },
+        let properties = op.rules().properties();
+        let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
+            (Effect::Text | Effect::Layout, _) => self.mesh.all(),
+            (Effect::None | Effect::Check, Some(group)) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
+            (Effect::None | Effect::Check, None) => return Ok(()),
         };
         let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
         let Some((varies, place)) = blocking else { return Ok(()) };

@@ -4,15 +4,19 @@ use super::{Collective, axis_set, dimension, factors, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
+    Semantics, Typing, one_each, usual_traffic,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
+use crate::reshard::Traffic;
 use crate::reshard::step::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -25,15 +29,13 @@ pub struct PAllGather {
     pub members: usize,
 }
 
-impl Rules for PAllGather {
+impl Semantics for PAllGather {
     fn name(&self) -> &'static str {
         "all_gather"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let mut result = args[0].clone();
-        result.shape[self.dim] *= self.members;
-        Ok(vec![result])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -48,10 +50,42 @@ impl Rules for PAllGather {
         format!("all_gather({}, {}, axis={})", args[0], mesh.display_axes(&self.axes), self.dim)
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.minus(axis_set(&self.axes))
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for PAllGather {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut result = args[0].clone();
+        result.shape[self.dim] *= self.members;
+        Ok(vec![result])
+    }
+}
+
+impl Rules for PAllGather {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Exchange for PAllGather {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (mut from, to) = sides(lowering, stmt);
         from.layout.dims[self.dim].size *= self.members;
@@ -60,20 +94,20 @@ impl Rules for PAllGather {
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::AllGather, axis_set(&self.axes)))
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::AllGather, axis_set(&self.axes))
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        usual_traffic(self, args, results, mesh)
     }
 }
 
 impl Collective for PAllGather {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.minus(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

@@ -6,7 +6,6 @@ use super::{Collective, axis_set, factors, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
@@ -15,8 +14,13 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::{Constant, float_bits};
 use crate::ops::elementwise::Binary;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
+    Semantics, Typing, one_each, usual_traffic,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
+use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -57,7 +61,7 @@ pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     Array::new(first.ty.clone(), (0..first.bits.len()).map(element).collect())
 }
 
-impl Rules for PAllReduce {
+impl Semantics for PAllReduce {
     fn name(&self) -> &'static str {
         match self.op {
             ReduceOp::Sum => "psum",
@@ -69,12 +73,8 @@ impl Rules for PAllReduce {
         }
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args[0].dtype == DType::Bool && self.op == ReduceOp::Sum {
-            let mismatch = Mismatch::new(Code::E0215, "bools cannot be summed over devices");
-            return Err(mismatch.help("convert first: psum(i32(x), X)"));
-        }
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -89,10 +89,44 @@ impl Rules for PAllReduce {
         format!("{}({}, {})", self.name(), args[0], mesh.display_axes(&self.axes))
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.minus(axis_set(&self.axes))
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for PAllReduce {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype == DType::Bool && self.op == ReduceOp::Sum {
+            let mismatch = Mismatch::new(Code::E0215, "bools cannot be summed over devices");
+            return Err(mismatch.help("convert first: psum(i32(x), X)"));
+        }
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for PAllReduce {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Exchange for PAllReduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let group = axis_set(&self.axes);
         let (from, to) = sides(lowering, stmt);
@@ -100,20 +134,20 @@ impl Rules for PAllReduce {
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::AllReduce, axis_set(&self.axes)))
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::AllReduce, axis_set(&self.axes))
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        usual_traffic(self, args, results, mesh)
     }
 }
 
 impl Collective for PAllReduce {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.minus(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

@@ -6,15 +6,19 @@ use super::{Collective, axis_set, cut, dimension, factors, join, manual_axes, si
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
+    Semantics, Typing, one_each, usual_traffic,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
+use crate::reshard::Traffic;
 use crate::reshard::step::Reshard;
 use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -27,15 +31,13 @@ pub struct PAllToAll {
     pub members: usize,
 }
 
-impl Rules for PAllToAll {
+impl Semantics for PAllToAll {
     fn name(&self) -> &'static str {
         "all_to_all"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let mut result = divided(args[0], self.split, self.members)?;
-        result.shape[self.concat] *= self.members;
-        Ok(vec![result])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -51,10 +53,42 @@ impl Rules for PAllToAll {
         format!("all_to_all({}, {axes}, split={}, concat={})", args[0], self.split, self.concat)
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.union(axis_set(&self.axes))
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for PAllToAll {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let mut result = divided(args[0], self.split, self.members)?;
+        result.shape[self.concat] *= self.members;
+        Ok(vec![result])
+    }
+}
+
+impl Rules for PAllToAll {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Exchange for PAllToAll {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (mut from, mut to) = sides(lowering, stmt);
         let local = from.layout;
@@ -64,16 +98,12 @@ impl Rules for PAllToAll {
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::AllToAll, axis_set(&self.axes)))
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::AllToAll, axis_set(&self.axes))
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        usual_traffic(self, args, results, mesh)
     }
 }
 
@@ -99,6 +129,10 @@ impl PAllToAll {
 }
 
 impl Collective for PAllToAll {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

@@ -4,14 +4,17 @@ use super::{Collective, axis_set, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
 use spmdc_abi::Scalar;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -22,13 +25,13 @@ pub struct AxisIndex {
     pub axes: Vec<u8>,
 }
 
-impl Rules for AxisIndex {
+impl Semantics for AxisIndex {
     fn name(&self) -> &'static str {
         "axis_index"
     }
 
-    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![ArrayType::scalar(DType::I32)])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, _: &[&ArrayType], _: &[&ArrayType]) -> Factors {
@@ -46,30 +49,52 @@ impl Rules for AxisIndex {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for AxisIndex {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![ArrayType::scalar(DType::I32)])
+    }
+}
+
+impl Rules for AxisIndex {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Point for AxisIndex {
     fn point(&self, kernel: &mut KernelBuilder<'_>, _: &Stmt, _: &[Affine]) -> Elem {
         let position = kernel.scalar_affine(Scalar::Coordinate(self.axes.clone()));
         kernel.index(position, DType::I32)
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.union(axis_set(&self.axes))
-    }
-
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 
 impl Collective for AxisIndex {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

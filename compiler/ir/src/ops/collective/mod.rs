@@ -31,6 +31,9 @@ pub trait Collective {
         true
     }
 
+    /// Along which manual axes the results vary, given where some operand does.
+    fn varying(&self, operands: AxisSet) -> AxisSet;
+
     /// The results of all members, in the order of their position along the axes. `members` holds each one's operands.
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array>;
 }

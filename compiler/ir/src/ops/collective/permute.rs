@@ -6,15 +6,19 @@ use super::{Collective, axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
+    Semantics, Typing, one_each, usual_traffic,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
+use crate::reshard::Traffic;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -26,13 +30,13 @@ pub struct PPermute {
     pub source: Vec<Option<u32>>,
 }
 
-impl Rules for PPermute {
+impl Semantics for PPermute {
     fn name(&self) -> &'static str {
         "ppermute"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -49,29 +53,59 @@ impl Rules for PPermute {
         format!("ppermute({}, {}, [{}])", args[0], mesh.display_axes(&self.axes), pairs.join(", "))
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.union(axis_set(&self.axes))
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for PPermute {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for PPermute {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Exchange for PPermute {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.permute(self.axes.clone(), self.source.clone(), stmt.args[0], stmt.results[0]);
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::CollectivePermute, axis_set(&self.axes)))
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::CollectivePermute, axis_set(&self.axes))
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        usual_traffic(self, args, results, mesh)
     }
 }
 
 impl Collective for PPermute {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

@@ -5,15 +5,19 @@ use super::{Collective, axis_set, cut, dimension, factors, manual_axes, refuse_k
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
+    Semantics, Typing, one_each, usual_traffic,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
+use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -25,16 +29,13 @@ pub struct PSumScatter {
     pub members: usize,
 }
 
-impl Rules for PSumScatter {
+impl Semantics for PSumScatter {
     fn name(&self) -> &'static str {
         "psum_scatter"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args[0].dtype == DType::Bool {
-            return Err(Mismatch::new(Code::E0215, "bools cannot be summed over devices"));
-        }
-        divided(args[0], self.dim, self.members).map(|result| vec![result])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -49,10 +50,43 @@ impl Rules for PSumScatter {
         format!("psum_scatter({}, {}, axis={})", args[0], mesh.display_axes(&self.axes), self.dim)
     }
 
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.union(axis_set(&self.axes))
+    fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        one_each(results)
+    }
+}
+
+impl Infer for PSumScatter {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args[0].dtype == DType::Bool {
+            return Err(Mismatch::new(Code::E0215, "bools cannot be summed over devices"));
+        }
+        divided(args[0], self.dim, self.members).map(|result| vec![result])
+    }
+}
+
+impl Rules for PSumScatter {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Exchange(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Group(self),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Exchange for PSumScatter {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let group = axis_set(&self.axes);
         let (from, mut to) = sides(lowering, stmt);
@@ -62,16 +96,12 @@ impl Rules for PSumScatter {
         Ok(())
     }
 
-    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
-        Some((CollectiveKind::ReduceScatter, axis_set(&self.axes)))
+    fn collective(&self, _: &[&Type], _: &[&Type], _: &Mesh) -> (CollectiveKind, AxisSet) {
+        (CollectiveKind::ReduceScatter, axis_set(&self.axes))
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn group(&self) -> Option<&dyn Collective> {
-        Some(self)
+    fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
+        usual_traffic(self, args, results, mesh)
     }
 }
 
@@ -87,6 +117,10 @@ pub(super) fn divided(ty: &ArrayType, dim: usize, members: usize) -> Result<Arra
 }
 
 impl Collective for PSumScatter {
+    fn varying(&self, operands: AxisSet) -> AxisSet {
+        operands.union(axis_set(&self.axes))
+    }
+
     fn axes(&self) -> &[u8] {
         &self.axes
     }

@@ -4,14 +4,17 @@ use super::{axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
-use crate::layout::types::{ArrayType, AxisSet};
+use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::Builder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::{Call, Mismatch, Rules};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
+use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -21,13 +24,13 @@ pub struct PVary {
     pub axes: Vec<u8>,
 }
 
-impl Rules for PVary {
+impl Semantics for PVary {
     fn name(&self) -> &'static str {
         "pvary"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        Ok(vec![args[0].clone()])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -45,21 +48,43 @@ impl Rules for PVary {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        true
+impl Infer for PVary {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![args[0].clone()])
+    }
+}
+
+impl Rules for PVary {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Varies(axis_set(&self.axes)),
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            knows_frames: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl Point for PVary {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         kernel.operand(stmt.args[0], index)
     }
 
-    fn name_parts(&mut self, parts: &Parts) {
-        self.axes = parts.axes(&self.axes);
-    }
-
-    fn varying(&self, operands: AxisSet) -> AxisSet {
-        operands.union(axis_set(&self.axes))
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

@@ -21,9 +21,13 @@ use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated, summed_in};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
+    Rules, Semantics, Typing,
+};
 use crate::ops::slice::{Range, slice};
 use crate::ops::transpose::transpose;
-use crate::ops::{Call, Mismatch, Rules, promote, shape};
+use crate::ops::{Call, Mismatch, promote, shape};
 use crate::program::{Stmt, Value};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
@@ -150,26 +154,13 @@ pub fn take(build: &mut Builder, value: Value, diagonal: Diagonal) -> Result<Val
     build.emit1(diagonal, &[value])
 }
 
-impl Rules for Diagonal {
+impl Semantics for Diagonal {
     fn name(&self) -> &'static str {
         "einsum"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let ty = args[0];
-        let mut sizes: Vec<usize> = Vec::new();
-        for (&dim, &size) in self.dims.iter().zip(&ty.shape) {
-            match sizes.get(dim) {
-                None => sizes.push(size),
-                Some(&known) if known == size => {}
-                Some(known) => {
-                    let message = format!("the diagonal of {ty} runs along dimensions of sizes {known} and {size}");
-                    return Err(Mismatch::new(Code::E0205, message));
-                }
-            }
-        }
-        let diagonal = ArrayType { dtype: ty.dtype, shape: sizes };
-        if self.summed.is_empty() { Ok(vec![diagonal]) } else { self.sum().infer(&[&diagonal]) }
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -219,15 +210,63 @@ impl Rules for Diagonal {
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         0
     }
+}
 
-    fn is_pointwise(&self) -> bool {
-        self.summed.is_empty()
+impl Infer for Diagonal {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let ty = args[0];
+        let mut sizes: Vec<usize> = Vec::new();
+        for (&dim, &size) in self.dims.iter().zip(&ty.shape) {
+            match sizes.get(dim) {
+                None => sizes.push(size),
+                Some(&known) if known == size => {}
+                Some(known) => {
+                    let message = format!("the diagonal of {ty} runs along dimensions of sizes {known} and {size}");
+                    return Err(Mismatch::new(Code::E0205, message));
+                }
+            }
+        }
+        let diagonal = ArrayType { dtype: ty.dtype, shape: sizes };
+        if self.summed.is_empty() { Ok(vec![diagonal]) } else { self.sum().infer(&[&diagonal]) }
+    }
+}
+
+impl Rules for Diagonal {
+    fn lowered(&self) -> Lowered<'_> {
+        match self.summed.is_empty() {
+            true => Lowered::Point(self),
+            false => Lowered::Nest(self),
+        }
     }
 
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Diagonal,
+            elements: Elements::Other,
+            knows_frames: self.summed.is_empty(),
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Diagonal {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         self.element(kernel, stmt, index, &vec![None; self.dims.len()])
     }
 
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
+impl Nest for Diagonal {
     /// The result's dimensions outside; inside what this device has of those that are summed.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mut kernel = lowering.kernel();
@@ -246,6 +285,10 @@ impl Rules for Diagonal {
         kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, Combine::Reduce(ReduceOp::Sum));
         lowering.run(kernel);
         Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 

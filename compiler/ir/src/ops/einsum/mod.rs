@@ -13,14 +13,17 @@ pub mod diagonal;
 mod ring;
 pub mod spec;
 
-use super::{Mismatch, Op, Reads, Rules};
+use super::{Mismatch, Op};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
-use crate::layout::parts;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
+};
 use crate::program::{Func, Stmt};
 use crate::reshard::step::{Reshard, Step};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
@@ -98,38 +101,13 @@ fn position(labels: &str, label: char) -> Option<usize> {
     labels.chars().position(|other| other == label)
 }
 
-impl Rules for Einsum {
+impl Semantics for Einsum {
     fn name(&self) -> &'static str {
         "einsum"
     }
 
-    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let dtype = args[0].dtype;
-        if dtype != args[1].dtype {
-            let message =
-                format!("a product of {} and {}: the element types differ", dtype.name(), args[1].dtype.name());
-            return Err(Mismatch::new(Code::E0203, message));
-        }
-        if dtype.size() < 4 || dtype == DType::Key {
-            return Err(Mismatch::new(Code::E0215, format!("products of {} are not summed as such", dtype.name())));
-        }
-        for labels in [&self.lhs, &self.rhs, &self.result] {
-            let once = labels.chars().enumerate().all(|(at, label)| position(labels, label) == Some(at));
-            if !once {
-                return Err(Mismatch::new(Code::E0216, format!("a letter of `{labels}` occurs twice")));
-            }
-        }
-        let sizes = self.sizes(args)?;
-        let in_result = |label: char| self.result.contains(label);
-        let alone = |label: &char| !in_result(*label) && (!self.lhs.contains(*label) || !self.rhs.contains(*label));
-        if let Some(label) = sizes.keys().find(|label| alone(label)) {
-            return Err(Mismatch::new(Code::E0216, format!("letter {label} is in one operand and not in the result")));
-        }
-        let shape = self.result.chars().map(|label| {
-            let missing = || Mismatch::new(Code::E0216, format!("letter {label} of the result is in no operand"));
-            sizes.get(&label).copied().ok_or_else(missing)
-        });
-        Ok(vec![ArrayType { dtype, shape: shape.collect::<Result<_, _>>()? }])
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -182,28 +160,62 @@ impl Rules for Einsum {
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         2 * self.sizes(args).expect(SIZES).values().map(|&size| size as u64).product::<u64>()
     }
+}
 
-    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
-        if self.is_library_product(args) {
-            return Reads::Buffer;
+impl Infer for Einsum {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let dtype = args[0].dtype;
+        if dtype != args[1].dtype {
+            let message =
+                format!("a product of {} and {}: the element types differ", dtype.name(), args[1].dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
         }
-        let labels = if operand == 0 { &self.lhs } else { &self.rhs };
-        let repeated = self.result.chars().any(|label| !labels.contains(label));
-        if repeated { Reads::Often } else { Reads::Once }
+        if dtype.size() < 4 || dtype == DType::Key {
+            return Err(Mismatch::new(Code::E0215, format!("products of {} are not summed as such", dtype.name())));
+        }
+        for labels in [&self.lhs, &self.rhs, &self.result] {
+            let once = labels.chars().enumerate().all(|(at, label)| position(labels, label) == Some(at));
+            if !once {
+                return Err(Mismatch::new(Code::E0216, format!("a letter of `{labels}` occurs twice")));
+            }
+        }
+        let sizes = self.sizes(args)?;
+        let in_result = |label: char| self.result.contains(label);
+        let alone = |label: &char| !in_result(*label) && (!self.lhs.contains(*label) || !self.rhs.contains(*label));
+        if let Some(label) = sizes.keys().find(|label| alone(label)) {
+            return Err(Mismatch::new(Code::E0216, format!("letter {label} is in one operand and not in the result")));
+        }
+        let shape = self.result.chars().map(|label| {
+            let missing = || Mismatch::new(Code::E0216, format!("letter {label} of the result is in no operand"));
+            sizes.get(&label).copied().ok_or_else(missing)
+        });
+        Ok(vec![ArrayType { dtype, shape: shape.collect::<Result<_, _>>()? }])
+    }
+}
+
+impl Rules for Einsum {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Library(self)
     }
 
-    fn name_parts(&mut self, parts: &parts::Parts) {
-        self.out = self.out.as_ref().map(|out| parts.sharding(out));
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Out(self.out.as_ref()),
+            linear: Linear::Contraction,
+            combines: Combines::Elements(ReduceOp::Sum),
+            elements: Elements::Other,
+            knows_frames: false,
+        }
     }
 
-    fn out(&self) -> Option<&Sharding> {
-        self.out.as_ref()
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        self.out.iter_mut().map(NamedAxes::Layout).collect()
     }
+}
 
-    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
-        ring::streams(self, operand, gather, stmt, func, mesh)
-    }
-
+impl Nest for Einsum {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let args = [&lowering.ty(stmt.args[0]).array, &lowering.ty(stmt.args[1]).array];
         if self.is_library_product(&args) {
@@ -213,6 +225,21 @@ impl Rules for Einsum {
             self.loops(lowering, stmt);
         }
         Ok(())
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        if self.is_library_product(args) {
+            return Reads::Buffer;
+        }
+        let labels = if operand == 0 { &self.lhs } else { &self.rhs };
+        let repeated = self.result.chars().any(|label| !labels.contains(label));
+        if repeated { Reads::Often } else { Reads::Once }
+    }
+}
+
+impl Library for Einsum {
+    fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
+        ring::streams(self, operand, gather, stmt, func, mesh)
     }
 }
 
@@ -406,7 +433,7 @@ mod tests {
             temporaries: &temporaries,
             origin: Origin::default(),
         };
-        stmt.op().unwrap().rules().lower(&mut lowering, &stmt).unwrap();
+        einsum(text).lower(&mut lowering, &stmt).unwrap();
         lowering.work
     }
 
