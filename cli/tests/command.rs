@@ -1,4 +1,4 @@
-//! The command as a user meets it: words in; standard output, standard error and exit status out.
+//! The command as a user runs it: words in; standard output, standard error and exit status out.
 #![allow(clippy::unwrap_used)]
 
 mod folder;

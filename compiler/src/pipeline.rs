@@ -305,7 +305,7 @@ impl<'a> Way<'a> {
         })
     }
 
-    /// Whether devices meet in a loop.
+    /// Whether a loop contains a barrier.
     fn repeats(&self) -> bool {
         collectives(&self.laid_out().0).iter().any(|step| step.trips != Some(1))
     }

@@ -43,7 +43,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
     let dim = LayoutDim { size: 1, axes: Vec::new() };
     let layout = Layout { dtype: DType::F32, dims: vec![dim] };
     let shards = |arena| Shards { place: Place { arena, offset: 0 }, layout: layout.clone() };
-    let meet = || Step::Sync { group: all, kind: None, site };
+    let barrier = || Step::Sync { group: all, kind: None, site };
     let reduce = Step::Reduce(ReduceStep {
         kind: CollectiveKind::AllReduce,
         op: ReduceOp::Sum,
@@ -57,7 +57,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
     });
     let arena = |axes| Arena { axes, bytes: 64 };
     let counter = Place { arena: 2, offset: 0 };
-    let body = vec![meet(), reduce, meet()];
+    let body = vec![barrier(), reduce, barrier()];
     let program = Program {
         abi_version: ABI_VERSION,
         entry: "main".into(),
@@ -72,7 +72,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         kernels: vec![],
         compile_ms: 0.0,
     };
-    // SAFETY: there are no kernels, and every collective stands between meetings.
+    // SAFETY: there are no kernels, and every collective stands between barriers.
     let kernels = unsafe { Kernels::new(vec![]) };
     Session::load(program, kernels, RunOptions { workers, ..RunOptions::default() }).expect("it is well formed")
 }

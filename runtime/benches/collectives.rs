@@ -1,4 +1,4 @@
-//! What meetings and collectives cost: microseconds for each, 8 devices on all cores, beside copying as many bytes.
+//! The price of barriers and collectives: microseconds for each, 8 devices on all cores, beside a copy of the same bytes.
 //!
 //! `cargo bench --workspace --bench collectives`; `docs/benchmarks.md` says how to read the table.
 
@@ -13,8 +13,8 @@ use spmdc_runtime::session::Session;
 
 const DEVICES: usize = 8;
 
-/// A meeting of all devices.
-fn meeting() -> Step {
+/// A barrier of all devices.
+fn barrier() -> Step {
     Step::Sync { group: AxisSet::of(0), kind: None, site: Site::default() }
 }
 
@@ -50,7 +50,7 @@ fn least_and_median(times: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Microseconds for one execution of the steps: the best of several runs, and the median.
 fn measure(steps: Vec<Step>, arenas: &[Arena], trips: i64, workers: Option<usize>) -> (f64, f64) {
-    // SAFETY: there are no kernels, and all collectives stand between meetings.
+    // SAFETY: there are no kernels, and all collectives stand between barriers.
     let kernels = unsafe { Kernels::new(vec![]) };
     let options = RunOptions { workers, ..RunOptions::default() };
     let program = program(steps, arenas.to_vec(), trips);
@@ -135,7 +135,7 @@ fn collectives(elements: usize) {
     ];
     for (name, step, traffic) in &steps {
         // What is read has been written, and what is written was read.
-        let steps = vec![meeting(), black_box(step.clone()), meeting()];
+        let steps = vec![barrier(), black_box(step.clone()), barrier()];
         let times = measure(steps, &arenas, trips, None);
         line(&format!("{name}, {elements} f32"), times, Some(copying(traffic * bytes)));
     }
@@ -144,8 +144,8 @@ fn collectives(elements: usize) {
 fn main() {
     println!("{:<40}{:>12}{:>12}{:>12}{:>9}", "microseconds, 8 devices", "best", "median", "copying", "ratio");
     for workers in [Some(1), None] {
-        let times = measure(vec![meeting()], &[], 2000, workers);
-        line(&format!("meeting, {}", if workers.is_some() { "1 worker" } else { "all workers" }), times, None);
+        let times = measure(vec![barrier()], &[], 2000, workers);
+        line(&format!("barrier, {}", if workers.is_some() { "1 worker" } else { "all workers" }), times, None);
     }
     for elements in [1, 1 << 10, 1 << 18, 1 << 22] {
         collectives(elements);
@@ -154,7 +154,7 @@ fn main() {
         let start = Instant::now();
         // SAFETY: as in `measure`.
         let kernels = unsafe { Kernels::new(vec![]) };
-        let program = program(vec![meeting()], vec![], 1);
+        let program = program(vec![barrier()], vec![], 1);
         drop(Session::load(program, kernels, RunOptions::default()).expect("the program is well formed"));
         start.elapsed().as_secs_f64() * 1e6
     });

@@ -1,104 +1,107 @@
-//! Waiting for others: the meetings of groups of devices, and threads that sleep until something happens.
+//! Synchronization: barriers of groups of devices, and threads that sleep until another thread wakes them.
 //!
-//! # Meetings
-//! Every group of devices that ever waits for each other has one [`Meeting`], used again and again: its generation says how
-//! often it has taken place. The crew of a worker counts those of its devices that have arrived in memory of its own; only
-//! when all of them are there does it touch the meeting. So a meeting of eight devices in two crews costs two atomic
-//! additions, and one whose devices are all of one crew costs none.
+//! # Barriers
+//! Every group of devices whose members wait for each other has one [`Barrier`], which is used again and again: its generation is
+//! the number of times that it has been completed. The crew of a worker counts its own arrived devices in its own memory and
+//! arrives at the barrier when all of them have arrived. So a barrier of eight devices in two crews costs two atomic additions,
+//! and a barrier of the devices of one crew costs none. This is a centralized barrier over crews in which the generation takes the
+//! place of the reversed sense (Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
+//! multiprocessors", 1991).
 //!
 //! # Ordering
-//! What a device wrote before it arrived is seen by every device that leaves the meeting: an arriving worker adds to
-//! `arrived` with release, the last one reads that with acquire and publishes the next generation with release, and whoever
-//! goes on has read that generation with acquire. Within one crew all of this happens under its lock.
+//! Every device that leaves the barrier sees the writes that each device made before it arrived: an arriving worker adds to
+//! `arrived` with release, the last worker reads `arrived` with acquire and publishes the next generation with release, and every
+//! worker that goes on has read that generation with acquire. Within one crew, all of this happens under the lock of the crew.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How often a thread looks at first: for some 2 to 5 microseconds. Who comes later than that may have lost its processor.
+/// Iterations of the first, busy wait: about 2 to 5 microseconds. A thread that arrives later may have lost its processor.
 const SPINS: u32 = 150;
 
-/// How long it goes on looking while it lets others run, until it goes to sleep.
+/// Duration of the second wait, in which the thread yields its processor between checks, before it goes to sleep.
 const YIELDING: Duration = Duration::from_micros(100);
 
-/// No member of a meeting has stopped.
-const ALIVE: u64 = u64::MAX;
+/// [`Barrier::broken_from`] of a barrier of which no member has stopped.
+const UNBROKEN: u64 = u64::MAX;
 
-/// Where a group of devices meets. Aligned so that two meetings never share a cache line, or a pair of them.
+/// A reusable barrier of a group of devices. Its alignment keeps two barriers out of one cache line and out of one pair of
+/// lines that are prefetched together.
 #[repr(align(128))]
-pub(crate) struct Meeting {
-    /// How often the meeting has taken place.
+pub(crate) struct Barrier {
+    /// The number of times that the barrier has been completed, modulo 2^32.
     generation: AtomicU32,
-    /// Workers all of whose members have arrived for the next time.
+    /// The number of workers all of whose members have arrived in this generation.
     arrived: AtomicU32,
-    /// The first generation that a member which has stopped will not take part in, or [`ALIVE`].
-    dead: AtomicU64,
-    /// The devices that meet, in the order of their numbers.
+    /// The first generation at which a stopped member does not arrive, or [`UNBROKEN`].
+    broken_from: AtomicU64,
+    /// The devices that wait for each other, in the order of their numbers.
     pub members: Box<[usize]>,
     /// The workers that these devices belong to.
     pub workers: Box<[usize]>,
 }
 
-impl Meeting {
-    pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Meeting {
+impl Barrier {
+    pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Barrier {
         debug_assert!(!members.is_empty() && members.is_sorted(), "members stand in the order of their numbers");
         debug_assert!(!workers.is_empty() && workers.len() <= members.len(), "each worker brings a member");
         let zero = || AtomicU32::new(0);
-        Meeting { generation: zero(), arrived: zero(), dead: AtomicU64::new(ALIVE), members, workers }
+        Barrier { generation: zero(), arrived: zero(), broken_from: AtomicU64::new(UNBROKEN), members, workers }
     }
 
-    /// The generation that a device which has just arrived waits to see replaced. It cannot pass without this device.
+    /// The generation of which a device that arrives now awaits the end. It cannot end before this device has arrived.
     pub fn current(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether a meeting that was awaited in this generation has taken place.
-    pub fn is_over(&self, awaited: u32) -> bool {
+    /// Whether the awaited generation has ended, so that its devices may go on.
+    pub fn is_complete(&self, awaited: u32) -> bool {
         self.generation.load(Ordering::Acquire) != awaited
     }
 
-    /// All members that belong to the calling worker have arrived. True if they were the last ones, so that the meeting takes
-    /// place; the other workers may need waking then.
+    /// Counts the calling worker, all of whose members have arrived. True if it was the last worker, which completes the barrier;
+    /// the other workers may have to be woken then.
     pub fn arrive(&self) -> bool {
         let generation = self.current();
         if self.workers.len() > 1 {
             let before = self.arrived.fetch_add(1, Ordering::AcqRel);
-            debug_assert!(before < self.workers.len() as u32, "a worker arrives twice at one meeting");
+            debug_assert!(before < self.workers.len() as u32, "a worker arrives twice at one barrier");
             if before + 1 < self.workers.len() as u32 {
                 return false;
             }
-            // Nobody arrives again before the next generation is there to be seen.
+            // No worker arrives again before it has seen the next generation.
             self.arrived.store(0, Ordering::Relaxed);
         }
-        debug_assert_eq!(self.current(), generation, "only who arrives last ends a meeting");
+        debug_assert_eq!(self.current(), generation, "only the worker that arrives last completes a barrier");
         self.generation.store(generation.wrapping_add(1), Ordering::Release);
         true
     }
 
-    /// A member has stopped, and will not take part from this generation on. It gives up waiting if it did.
-    pub fn bury(&self, missing: u32) {
-        let is_earlier = |known: u64| known == ALIVE || (missing.wrapping_sub(known as u32) as i32) < 0;
-        // Failing to update means that another member has been missing longer.
+    /// Breaks the barrier: a member has stopped and does not arrive from generation `missing` on.
+    pub fn break_from(&self, missing: u32) {
+        let is_earlier = |known: u64| known == UNBROKEN || (missing.wrapping_sub(known as u32) as i32) < 0;
+        // The update fails where another member is missing from an earlier generation on.
         let _ = self
-            .dead
+            .broken_from
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| is_earlier(known).then_some(u64::from(missing)));
     }
 
-    /// Whether waiting is in vain: a member stopped before the awaited meeting took place.
-    pub fn is_in_vain(&self, awaited: u32) -> bool {
-        let dead = self.dead.load(Ordering::Acquire);
-        dead != ALIVE && (awaited.wrapping_sub(dead as u32) as i32) >= 0 && !self.is_over(awaited)
+    /// Whether the awaited generation never ends: a member has stopped before it arrived.
+    pub fn is_broken(&self, awaited: u32) -> bool {
+        let broken_from = self.broken_from.load(Ordering::Acquire);
+        broken_from != UNBROKEN && (awaited.wrapping_sub(broken_from as u32) as i32) >= 0 && !self.is_complete(awaited)
     }
 
-    /// Makes the meeting as new. No device may be using it.
+    /// Makes the barrier as new. No device may be using it.
     pub fn reset(&self) {
         self.arrived.store(0, Ordering::Relaxed);
-        self.dead.store(ALIVE, Ordering::Relaxed);
+        self.broken_from.store(UNBROKEN, Ordering::Relaxed);
     }
 }
 
-/// Lets one thread sleep until others wake it.
+/// Lets one thread sleep until another thread wakes it.
 #[derive(Default)]
 pub(crate) struct Parker {
     parked: AtomicBool,
@@ -106,16 +109,17 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// Says that the calling thread is the one to wake.
+    /// Registers the calling thread as the thread to wake.
     pub fn register(&self) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     }
 
-    /// Waits until `ready` holds: if `spin`, looking again and again, then looking while others run; then asleep. False when
-    /// the limit has passed. `ready` is told whether it has been asked for longer than a thread on a processor takes.
+    /// Waits until `ready` holds: with `spin` in a busy wait of [`SPINS`] iterations, then for [`YIELDING`] while other threads run;
+    /// then asleep. False if the limit has passed. The argument of `ready` is false during the busy wait and true after it.
     ///
-    /// No wake-up is lost: this thread marks itself parked and then looks once more, a waking thread makes `ready` true and then
-    /// looks for the mark, and a full fence lies between the two steps of each, so at least one sees what the other did.
+    /// No wake-up is lost: this thread marks itself parked and then checks once more, a waking thread makes `ready` true and then
+    /// reads the mark, and a full fence lies between the two steps of each thread, so at least one thread sees the store of the
+    /// other (the pattern of Dekker's algorithm).
     pub fn wait(&self, spin: bool, limit: Option<Duration>, mut ready: impl FnMut(bool) -> bool) -> bool {
         for _ in 0..if spin { SPINS } else { 1 } {
             if ready(false) {
@@ -142,14 +146,14 @@ impl Parker {
                 Some(left) => thread::park_timeout(left),
             }
             self.parked.store(false, Ordering::Relaxed);
-            // Whether it came meanwhile is seen in the next round; the last one does not sleep.
+            // The next round sees a wake-up that came meanwhile; the last round does not sleep.
             if came || left.is_some_and(|left| left.is_zero()) {
                 return came || ready(true);
             }
         }
     }
 
-    /// Wakes the thread if it sleeps. What it waits for must have been made true before.
+    /// Wakes the thread if it sleeps. The caller has made the condition that the thread waits for true before.
     pub fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::Relaxed) {
@@ -168,24 +172,24 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn the_last_worker_makes_the_meeting_take_place() {
-        let meeting = Meeting::new(Box::new([0, 1, 2]), Box::new([0, 1]));
+    fn the_last_worker_completes_the_barrier() {
+        let barrier = Barrier::new(Box::new([0, 1, 2]), Box::new([0, 1]));
         for round in 0..3 {
-            let awaited = meeting.current();
+            let awaited = barrier.current();
             assert_eq!(awaited, round);
-            assert!(!meeting.arrive());
-            assert!(!meeting.is_over(awaited));
-            assert!(meeting.arrive());
-            assert!(meeting.is_over(awaited));
+            assert!(!barrier.arrive());
+            assert!(!barrier.is_complete(awaited));
+            assert!(barrier.arrive());
+            assert!(barrier.is_complete(awaited));
         }
-        let awaited = meeting.current();
-        // One member has posted for this time and stopped then, the other stops before it comes.
-        meeting.bury(awaited + 1);
-        assert!(!meeting.is_in_vain(awaited));
-        meeting.bury(awaited);
-        meeting.bury(awaited + 1);
-        assert!(meeting.is_in_vain(awaited));
-        assert!(!meeting.is_in_vain(awaited - 1));
+        let awaited = barrier.current();
+        // One member has stopped after it posted in this generation, the other stops before it arrives.
+        barrier.break_from(awaited + 1);
+        assert!(!barrier.is_broken(awaited));
+        barrier.break_from(awaited);
+        barrier.break_from(awaited + 1);
+        assert!(barrier.is_broken(awaited));
+        assert!(!barrier.is_broken(awaited - 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Programs come from the compiler, yet one that was damaged on its way, or a mistake in the compiler, must end in an error and
 //! not in somebody else's memory. What cannot be checked here is what kernels do, and that steps which touch the same memory
-//! are ordered by meetings.
+//! are ordered by barriers.
 
 use crate::gemm;
 use crate::trap::RunError;
@@ -64,28 +64,28 @@ impl Checker<'_> {
                 .and_then(|()| self.pairs(step, &mut open))
                 .map_err(|error| located(error, site_of(step)))?;
         }
-        ensure(open.is_empty(), || "a meeting is posted and never awaited".into())
+        ensure(open.is_empty(), || "a barrier is posted and never awaited".into())
     }
 
-    /// A device is at one meeting of a group at a time.
+    /// A device has posted at most one barrier of a group at a time.
     fn pairs(&self, step: &Step, open: &mut Vec<AxisSet>) -> Result<(), RunError> {
         let several = self.mesh.axes();
         let found = |open: &[AxisSet], group: &AxisSet| open.iter().position(|&open| open == group.intersect(several));
         match step {
             Step::Post { group, .. } => {
-                ensure(found(open, group).is_none(), || "a meeting is posted twice".into())?;
+                ensure(found(open, group).is_none(), || "a barrier is posted twice".into())?;
                 open.push(group.intersect(several));
             }
             Step::Await { group, .. } => match found(open, group) {
                 Some(at) => drop(open.remove(at)),
-                None => return ensure(false, || "a meeting is awaited that was not posted".into()),
+                None => return ensure(false, || "a barrier is awaited that was not posted".into()),
             },
             Step::Sync { group, .. } => {
-                ensure(found(open, group).is_none(), || "devices meet where they have posted".into())?;
+                ensure(found(open, group).is_none(), || "devices wait at a barrier that they have posted".into())?;
             }
             Step::For { .. } | Step::While { .. } | Step::If { .. } | Step::Print { .. } => {
                 ensure(open.is_empty(), || {
-                    "a meeting is posted in front of a loop or branch, and awaited behind".into()
+                    "a barrier is posted in front of a loop or branch, and awaited behind".into()
                 })?;
             }
             Step::Kernel(_)

@@ -32,7 +32,7 @@ pub(crate) struct Crew {
 
 pub(crate) struct Inner {
     pub devices: Vec<Device>,
-    /// For each meeting, how many of these devices take part, and how many are there already.
+    /// For each barrier, how many of these devices take part, and how many are there already.
     pub attendance: Vec<Attendance>,
     /// All devices are done, or have stopped, and that was told.
     has_ended: bool,

@@ -35,18 +35,18 @@ pub(crate) enum Op {
         to: *mut u8,
         bytes: usize,
     },
-    /// Waits for the others in this meeting.
-    Meet {
-        meeting: usize,
+    /// Arrives at the barrier and waits until it is complete.
+    Sync {
+        barrier: usize,
     },
-    /// Arrives at the meeting, and goes on.
+    /// Arrives at the barrier and goes on.
     Post {
-        meeting: usize,
+        barrier: usize,
         slot: usize,
     },
-    /// Waits for the others in the meeting that was posted in this slot.
+    /// Waits until the barrier that was posted in this slot is complete.
     Await {
-        meeting: usize,
+        barrier: usize,
         slot: usize,
     },
     /// Counts an execution of a collective.
@@ -74,7 +74,7 @@ pub(crate) enum Op {
     Jump {
         target: usize,
     },
-    /// Device 0 prints; between two meetings of all devices.
+    /// Device 0 prints. A barrier of all devices stands before and after.
     Print {
         print: usize,
     },
@@ -136,9 +136,9 @@ pub(crate) struct Counter {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum State {
     Ready,
-    /// Arrived at a meeting in this generation.
+    /// Has arrived at a barrier and awaits the end of this generation.
     Waiting {
-        meeting: usize,
+        barrier: usize,
         generation: u32,
     },
     /// In front of a print, which its own worker must do.
@@ -158,9 +158,9 @@ pub(crate) struct Device {
     pub counters: Vec<Counter>,
     /// How often each collective has been executed.
     pub counts: Vec<u64>,
-    /// All meetings this device is a member of.
-    pub meetings: Vec<usize>,
-    /// By slot, the meeting that the device has arrived at without having waited for the others yet, and its generation.
+    /// All barriers this device is a member of.
+    pub barriers: Vec<usize>,
+    /// By slot, the barrier that the device has posted and not awaited yet, and its generation.
     pub posted: Vec<Option<(usize, u32)>>,
     pub state: State,
     /// The next operation.
@@ -197,7 +197,7 @@ impl Device {
             scalars: Vec::new(),
             counters: Vec::new(),
             counts: Vec::new(),
-            meetings: Vec::new(),
+            barriers: Vec::new(),
             posted: Vec::new(),
             state: State::Ready,
             at: 0,
@@ -224,7 +224,7 @@ impl Device {
             | Op::Combine(_)
             | Op::Receive(_)
             | Op::Copy { .. }
-            | Op::Meet { .. }
+            | Op::Sync { .. }
             | Op::Post { .. }
             | Op::Await { .. }
             | Op::Count { .. }
@@ -242,18 +242,18 @@ impl Device {
         self.clock
     }
 
-    /// Where in the list of operations the device waits: it has passed the meeting's operation already.
+    /// The index of the operation at which the device waits: `at` is behind the barrier's operation already.
     pub fn waits_at(&self) -> usize {
         self.at.saturating_sub(1)
     }
 
-    /// Whether the device can be resumed, be it only to learn that it waits in vain.
+    /// Whether the device can be resumed, if only to see that its barrier is broken.
     pub fn can_go_on(&self, shared: &Shared) -> bool {
         match self.state {
             State::Ready | State::Held => true,
-            State::Waiting { meeting, generation } => {
-                let meeting = &shared.meetings[meeting];
-                meeting.is_over(generation) || meeting.is_in_vain(generation) || shared.failures.is_halted()
+            State::Waiting { barrier, generation } => {
+                let barrier = &shared.barriers[barrier];
+                barrier.is_complete(generation) || barrier.is_broken(generation) || shared.failures.is_halted()
             }
             State::Done | State::Stopped => false,
         }
@@ -263,12 +263,12 @@ impl Device {
     ///
     /// # Safety
     /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
-    /// ordered by meetings so that no device writes what another one may be reading or writing.
+    /// ordered by barriers so that no device writes what another one may be reading or writing.
     pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut Context) {
         debug_assert!(self.can_go_on(context.shared), "device {} is resumed while it waits", self.number);
         context.shared.positions[self.number].clear();
-        if let State::Waiting { meeting, generation } = self.state
-            && !context.shared.meetings[meeting].is_over(generation)
+        if let State::Waiting { barrier, generation } = self.state
+            && !context.shared.barriers[barrier].is_complete(generation)
         {
             return self.stop(context);
         }
@@ -280,15 +280,15 @@ impl Device {
         }
     }
 
-    /// Leaves the run: no meeting of this device takes place any more, and those who wait there are to know.
+    /// Leaves the run: breaks all barriers of this device and wakes the workers that wait there.
     pub fn stop(&mut self, context: &mut Context) {
         self.state = State::Stopped;
-        for &index in &self.meetings {
-            let meeting = &context.shared.meetings[index];
-            // It is present where it has posted, and missing from the next time on.
+        for &index in &self.barriers {
+            let barrier = &context.shared.barriers[index];
+            // A posted barrier counts the device in the posted generation; the device is missing from the next one on.
             let posted = self.posted.iter().flatten().find(|(posted, _)| *posted == index);
-            meeting.bury(posted.map_or_else(|| meeting.current(), |(_, generation)| generation.wrapping_add(1)));
-            context.shared.wake(meeting, context.worker);
+            barrier.break_from(posted.map_or_else(|| barrier.current(), |(_, generation)| generation.wrapping_add(1)));
+            context.shared.wake(barrier, context.worker);
         }
     }
 
@@ -338,43 +338,43 @@ impl Device {
                 },
                 // SAFETY: both ranges were checked when the step was prepared; this copy allows for overlap.
                 Op::Copy { from, to, bytes } => unsafe { to.copy_from(*from, *bytes) },
-                Op::Meet { meeting } => {
+                Op::Sync { barrier } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
                     }
-                    let generation = shared.meetings[*meeting].current();
-                    if !context.arrive(attendance, *meeting) {
-                        shared.positions[self.number].set(*meeting, generation);
-                        self.state = State::Waiting { meeting: *meeting, generation };
+                    let generation = shared.barriers[*barrier].current();
+                    if !context.arrive(attendance, *barrier) {
+                        shared.positions[self.number].set(*barrier, generation);
+                        self.state = State::Waiting { barrier: *barrier, generation };
                         return Ok(());
                     }
                 }
-                Op::Post { meeting, slot } => {
+                Op::Post { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
                     }
-                    let generation = shared.meetings[*meeting].current();
-                    debug_assert!(self.posted[*slot].is_none(), "a meeting is posted twice");
-                    self.posted[*slot] = Some((*meeting, generation));
-                    shared.positions[self.number].post(*meeting, generation);
-                    context.arrive(attendance, *meeting);
+                    let generation = shared.barriers[*barrier].current();
+                    debug_assert!(self.posted[*slot].is_none(), "a barrier is posted twice");
+                    self.posted[*slot] = Some((*barrier, generation));
+                    shared.positions[self.number].post(*barrier, generation);
+                    context.arrive(attendance, *barrier);
                 }
-                Op::Await { meeting, slot } => {
+                Op::Await { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
                     }
                     debug_assert!(
-                        self.posted[*slot].is_some_and(|(posted, _)| posted == *meeting),
-                        "a meeting is awaited that was not posted"
+                        self.posted[*slot].is_some_and(|(posted, _)| posted == *barrier),
+                        "a barrier is awaited that was not posted"
                     );
                     if let Some((_, generation)) = self.posted[*slot].take()
-                        && !shared.meetings[*meeting].is_over(generation)
+                        && !shared.barriers[*barrier].is_complete(generation)
                     {
-                        shared.positions[self.number].set(*meeting, generation);
-                        self.state = State::Waiting { meeting: *meeting, generation };
+                        shared.positions[self.number].set(*barrier, generation);
+                        self.state = State::Waiting { barrier: *barrier, generation };
                         return Ok(());
                     }
                 }
@@ -434,7 +434,7 @@ impl Device {
                     }
                 }
                 Op::End => {
-                    debug_assert!(self.posted.iter().all(Option::is_none), "a meeting is posted and never awaited");
+                    debug_assert!(self.posted.iter().all(Option::is_none), "a barrier is posted and never awaited");
                     self.state = State::Done;
                     return Ok(());
                 }
@@ -444,21 +444,21 @@ impl Device {
 }
 
 impl Context<'_> {
-    /// One of a crew's devices has come to the meeting. True if it takes place now.
+    /// Counts one device of the crew as arrived at the barrier. True if that completes the barrier.
     fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
         let attendance = &mut attendance[index];
         attendance.present += 1;
-        debug_assert!(attendance.present <= attendance.members, "a device arrives twice at one meeting");
+        debug_assert!(attendance.present <= attendance.members, "a device arrives twice at one barrier");
         if attendance.present < attendance.members {
             return false;
         }
         attendance.present = 0;
-        let meeting = &self.shared.meetings[index];
-        let takes_place = meeting.arrive();
-        if takes_place {
-            self.shared.wake(meeting, self.worker);
+        let barrier = &self.shared.barriers[index];
+        let is_complete = barrier.arrive();
+        if is_complete {
+            self.shared.wake(barrier, self.worker);
         }
-        takes_place
+        is_complete
     }
 }
 
@@ -613,7 +613,7 @@ fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: S
     }
 }
 
-/// Where a device waits and where it has posted last, as others see it: which meeting, and which generation of it. On a cache
+/// The barrier and generation at which a device waits, and those that it has posted last, as other workers see them. On a cache
 /// line of its own.
 #[repr(align(64))]
 pub(crate) struct Position {
@@ -634,17 +634,17 @@ impl Position {
         Position { waits: nowhere(), posted: nowhere() }
     }
 
-    fn packed(meeting: usize, generation: u32) -> u64 {
-        debug_assert!(meeting < u32::MAX as usize, "the number of a meeting has 32 bits");
-        (meeting as u64) << 32 | generation as u64
+    fn packed(barrier: usize, generation: u32) -> u64 {
+        debug_assert!(barrier < u32::MAX as usize, "the index of a barrier has 32 bits");
+        (barrier as u64) << 32 | generation as u64
     }
 
-    fn set(&self, meeting: usize, generation: u32) {
-        self.waits.store(Position::packed(meeting, generation), Ordering::Relaxed);
+    fn set(&self, barrier: usize, generation: u32) {
+        self.waits.store(Position::packed(barrier, generation), Ordering::Relaxed);
     }
 
-    fn post(&self, meeting: usize, generation: u32) {
-        self.posted.store(Position::packed(meeting, generation), Ordering::Relaxed);
+    fn post(&self, barrier: usize, generation: u32) {
+        self.posted.store(Position::packed(barrier, generation), Ordering::Relaxed);
     }
 
     pub fn clear(&self) {
@@ -675,14 +675,14 @@ impl Position {
             Position::NOWHERE => false,
             Position::START | Position::HELD => true,
             packed => {
-                let (meeting, generation) = (&shared.meetings[(packed >> 32) as usize], packed as u32);
-                meeting.is_over(generation) || meeting.is_in_vain(generation) || shared.failures.is_halted()
+                let (barrier, generation) = (&shared.barriers[(packed >> 32) as usize], packed as u32);
+                barrier.is_complete(generation) || barrier.is_broken(generation) || shared.failures.is_halted()
             }
         }
     }
 
-    /// Whether the device has come to this meeting.
-    pub fn is(&self, meeting: usize, generation: u32) -> bool {
-        [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(meeting, generation))
+    /// Whether the device has arrived at this barrier in this generation.
+    pub fn is(&self, barrier: usize, generation: u32) -> bool {
+        [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(barrier, generation))
     }
 }

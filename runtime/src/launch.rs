@@ -3,8 +3,8 @@
 //! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in
 //! blocks of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no
 //! thread at all unless a team helps it. A worker resumes the devices of its crew in turn; when all of them wait it looks for a
-//! short while whether one can go on, carries on a crew whose worker has lost its processor (see [`crate::crew`]), and sleeps
-//! in the end until somebody completes a meeting of its own. Between runs workers sleep.
+//! short while whether one can go on, carries on a crew whose worker has lost its processor (see [`crate::crew`]), and in the
+//! end sleeps until another worker completes a barrier of its devices. Between runs workers sleep.
 
 use std::any::Any;
 use std::io::Write;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::barrier::{Meeting, Parker};
+use crate::barrier::{Barrier, Parker};
 use crate::crew::{Crew, Tender};
 use crate::device::{Attendance, Context, Device, Position, State};
 use crate::memory::Memory;
@@ -26,7 +26,7 @@ use spmdc_abi::mesh::share;
 /// What all workers of a session see.
 pub(crate) struct Shared {
     pub memory: Memory,
-    pub meetings: Vec<Meeting>,
+    pub barriers: Vec<Barrier>,
     pub prints: Vec<Print>,
     pub outline: Outline,
     pub positions: Vec<Position>,
@@ -78,7 +78,7 @@ impl Outline {
 impl Shared {
     pub fn new(
         memory: Memory,
-        meetings: Vec<Meeting>,
+        barriers: Vec<Barrier>,
         prints: Vec<Print>,
         outline: Outline,
         timeout: Duration,
@@ -87,7 +87,7 @@ impl Shared {
         let positions = (0..memory.mesh().devices()).map(|_| Position::new()).collect();
         Shared {
             memory,
-            meetings,
+            barriers,
             prints,
             outline,
             positions,
@@ -114,9 +114,9 @@ impl Shared {
         }
     }
 
-    /// Wakes the workers, other than the calling one, whose devices may be waiting in the meeting.
-    pub fn wake(&self, meeting: &Meeting, caller: usize) {
-        for &worker in meeting.workers.iter().filter(|&&worker| worker != caller) {
+    /// Wakes the workers, other than the calling one, whose devices may be waiting at the barrier.
+    pub fn wake(&self, barrier: &Barrier, caller: usize) {
+        for &worker in barrier.workers.iter().filter(|&&worker| worker != caller) {
             self.parkers[worker].wake();
         }
     }
@@ -204,7 +204,7 @@ impl Worker {
             if own.is_free(shared) && own.tend(Tender::Owner, &mut context) {
                 continue;
             }
-            // A lone worker that has nothing to do will never have: nobody else could complete a meeting.
+            // A lone worker without ready devices stays without: no other worker could complete a barrier.
             let limit = if is_alone { Duration::ZERO } else { shared.timeout };
             let limit = shared.is_running().then_some(limit);
             let was_halted = shared.failures.is_halted();
@@ -258,11 +258,11 @@ impl Floor {
                 if has_moved || device.can_go_on(shared) {
                     continue;
                 }
-                if let State::Waiting { meeting, generation } = device.state {
+                if let State::Waiting { barrier, generation } = device.state {
                     shared.failures.halt(
                         device.clock(),
                         device.number,
-                        shared.waited_too_long(device, meeting, generation),
+                        shared.waited_too_long(device, barrier, generation),
                     );
                     device.state = State::Stopped;
                     shared.positions[device.number].clear();
@@ -277,10 +277,10 @@ impl Floor {
 }
 
 impl Shared {
-    fn waited_too_long(&self, device: &Device, meeting: usize, generation: u32) -> RunError {
+    fn waited_too_long(&self, device: &Device, barrier: usize, generation: u32) -> RunError {
         let at = device.waits_at();
-        let members = self.meetings[meeting].members.iter().copied();
-        let missing: Vec<usize> = members.filter(|&member| !self.positions[member].is(meeting, generation)).collect();
+        let members = self.barriers[barrier].members.iter().copied();
+        let missing: Vec<usize> = members.filter(|&member| !self.positions[member].is(barrier, generation)).collect();
         let site = self.outline.site(at);
         let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
         let what = self.outline.what(at);
@@ -331,10 +331,10 @@ impl Workforce {
         let (mut crews, mut workers) = (Vec::new(), Vec::new());
         for number in 0..staff.workers {
             let own: Vec<Device> = devices.by_ref().take(staff.devices_of(number).len()).collect();
-            let mut attendance = vec![Attendance::default(); shared.meetings.len()];
-            for (meeting, attendance) in shared.meetings.iter().zip(&mut attendance) {
+            let mut attendance = vec![Attendance::default(); shared.barriers.len()];
+            for (barrier, attendance) in shared.barriers.iter().zip(&mut attendance) {
                 attendance.members =
-                    meeting.members.iter().filter(|&&member| staff.worker_of(member) == number).count() as u32;
+                    barrier.members.iter().filter(|&&member| staff.worker_of(member) == number).count() as u32;
             }
             let helpers = staff.team_of(number) - 1;
             let wanted = helpers > 0 && own.iter().any(Device::wants_team);
@@ -370,7 +370,7 @@ impl Workforce {
         let Floor { shared, crews } = &*self.floor;
         debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");
         shared.failures.take();
-        shared.meetings.iter().for_each(Meeting::reset);
+        shared.barriers.iter().for_each(Barrier::reset);
         shared.running.store(crews.len() as u32, Ordering::Relaxed);
         shared.parkers[0].register();
         // A crew may be off as soon as it is reset.

@@ -4,14 +4,14 @@
 //! ```text
 //! for i in 0..n { kernel; sync; all_reduce }     0 For, else to 6
 //!                                             1 Kernel
-//!                                             2 Meet   3 Count   4 Combine
+//!                                             2 Sync   3 Count   4 Combine
 //!                                             5 Next, back to 1
 //!                                             6 End
 //! ```
 
 use std::collections::BTreeMap;
 
-use crate::barrier::Meeting;
+use crate::barrier::Barrier;
 use crate::check::overlap;
 use crate::collectives::{Move, exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op, Panels};
@@ -31,7 +31,7 @@ use spmdc_abi::{
 /// What a program is made into.
 pub(crate) struct Loaded {
     pub devices: Vec<Device>,
-    pub meetings: Vec<Meeting>,
+    pub barriers: Vec<Barrier>,
     pub prints: Vec<Print>,
     pub outline: Outline,
     /// For each collective, or part of one that does not count: its kind, and the bytes of one device's operand.
@@ -65,7 +65,7 @@ pub(crate) fn load(
         counters: 0,
         out: Loaded {
             devices: (0..mesh.devices()).map(Device::new).collect(),
-            meetings: Vec::new(),
+            barriers: Vec::new(),
             prints: Vec::new(),
             outline: Outline::default(),
             collectives: Vec::new(),
@@ -79,8 +79,8 @@ pub(crate) fn load(
         "a device's operations end"
     );
     let mut out = loader.out;
-    for (index, meeting) in out.meetings.iter().enumerate() {
-        meeting.members.iter().for_each(|&member| out.devices[member].meetings.push(index));
+    for (index, barrier) in out.barriers.iter().enumerate() {
+        barrier.members.iter().for_each(|&member| out.devices[member].barriers.push(index));
     }
     for device in &mut out.devices {
         device.counts = vec![0; out.collectives.len()];
@@ -96,8 +96,8 @@ struct Loader<'a> {
     memory: &'a Memory,
     kernels: &'a [KernelFn],
     staff: &'a Staff,
-    /// For each set of axes along which devices ever meet, its number, and its first meeting; the others follow, one for each
-    /// group.
+    /// For each set of axes along which devices wait for each other, its number and the index of its first barrier; the barriers of
+    /// the other groups follow.
     groups: BTreeMap<AxisSet, (usize, usize)>,
     counters: usize,
     out: Loaded,
@@ -117,12 +117,12 @@ impl<'a> Loader<'a> {
             Step::Reduce(step) => return self.reduce(step),
             Step::Permute(step) => return self.permute(step),
             Step::Fetch(step) => return self.fetch(step),
-            Step::Sync { group, kind, site } => self.meet(*group, *site, name_of(*kind)),
+            Step::Sync { group, kind, site } => self.sync(*group, *site, name_of(*kind)),
             Step::Post { group, site } => {
-                self.at_meeting(*group, *site, "meeting", |meeting, slot| Op::Post { meeting, slot });
+                self.at_barrier(*group, *site, "barrier", |barrier, slot| Op::Post { barrier, slot });
             }
             Step::Await { group, kind, site } => {
-                self.at_meeting(*group, *site, name_of(*kind), |meeting, slot| Op::Await { meeting, slot });
+                self.at_barrier(*group, *site, name_of(*kind), |barrier, slot| Op::Await { barrier, slot });
             }
             Step::Copy { from, to, bytes, split } => {
                 let (memory, mesh) = (self.memory, self.mesh);
@@ -190,9 +190,9 @@ impl<'a> Loader<'a> {
             Step::Print { text, values, asserts, site } => {
                 let print = self.out.prints.len();
                 self.out.prints.push(Print::new(text, values.clone(), asserts.then_some(*site), self.axes));
-                self.meet(self.mesh.axes(), *site, "print");
+                self.sync(self.mesh.axes(), *site, "print");
                 self.emit(*site, "print", |_, _| Op::Print { print });
-                self.meet(self.mesh.axes(), *site, "print");
+                self.sync(self.mesh.axes(), *site, "print");
             }
         }
         Ok(())
@@ -233,12 +233,12 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn meet(&mut self, group: AxisSet, site: Site, what: &'static str) {
-        self.at_meeting(group, site, what, |meeting, _| Op::Meet { meeting });
+    fn sync(&mut self, group: AxisSet, site: Site, what: &'static str) {
+        self.at_barrier(group, site, what, |barrier, _| Op::Sync { barrier });
     }
 
-    /// An operation on each device's meeting along these axes, given also the number of the axes.
-    fn at_meeting(&mut self, group: AxisSet, site: Site, what: &'static str, op: impl Fn(usize, usize) -> Op) {
+    /// An operation at each device's barrier along these axes; `op` gets the barrier and the number of the set of axes.
+    fn at_barrier(&mut self, group: AxisSet, site: Site, what: &'static str, op: impl Fn(usize, usize) -> Op) {
         let group = group.intersect(self.mesh.axes());
         if group.is_empty() {
             return;
@@ -248,13 +248,13 @@ impl<'a> Loader<'a> {
         let (slot, first) = match self.groups.get(&group) {
             Some(&known) => known,
             None => {
-                let first = self.out.meetings.len();
+                let first = self.out.barriers.len();
                 for instance in 0..mesh.count(others.iter()) {
                     let members = mesh.group(mesh.at(0, others.iter().collect::<Vec<_>>(), instance), group);
                     let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
                     debug_assert!(workers.is_sorted(), "neighbouring devices have neighbouring workers");
                     workers.dedup();
-                    self.out.meetings.push(Meeting::new(members.into(), workers.into()));
+                    self.out.barriers.push(Barrier::new(members.into(), workers.into()));
                 }
                 debug_assert_eq!(
                     mesh.count(others.iter()) * mesh.count(group.iter()),
@@ -269,7 +269,8 @@ impl<'a> Loader<'a> {
         self.emit(site, what, |device, _| op(first + mesh.linear(device, others.iter()), slot));
     }
 
-    /// The devices that have to meet for a collective: its group, and whoever else shares the memory that it fills.
+    /// The axes along which devices wait for each other in front of a collective: those of its group, and those along which devices
+    /// share the memory that it fills.
     fn participants(&self, group: AxisSet, to: Place) -> AxisSet {
         group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
     }
@@ -375,9 +376,9 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// What a device does that waits in a meeting.
+/// The name, for messages, of the operation for which a device waits at a barrier.
 fn name_of(kind: Option<CollectiveKind>) -> &'static str {
-    kind.map_or("meeting", CollectiveKind::name)
+    kind.map_or("barrier", CollectiveKind::name)
 }
 
 /// What prepares calls of kernels.

@@ -42,9 +42,9 @@ impl Session {
         blocks::write_constants(&memory, &program.constants, mesh.devices());
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
         let staff = Staff::new(mesh.devices(), cores);
-        let Loaded { devices, meetings, prints, outline, collectives } =
+        let Loaded { devices, barriers, prints, outline, collectives } =
             load(&program, kernels.functions(), &memory, &staff)?;
-        let shared = Shared::new(memory, meetings, prints, outline, options.timeout, staff.workers);
+        let shared = Shared::new(memory, barriers, prints, outline, options.timeout, staff.workers);
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
     }

@@ -203,7 +203,7 @@ fn loops_count_and_nest() {
 
 #[test]
 fn while_and_if_may_differ_between_devices() {
-    // while total < 5 * (x + 1) { if total < 2 { total += 1 } else { meet along y; total += 2 } }, x the first coordinate: what
+    // while total < 5 * (x + 1) { if total < 2 { total += 1 } else { barrier along y; total += 2 } }, x the first coordinate: what
     // devices with the same x do is the same.
     let mut maker = Maker::new(&[3, 2]);
     let total = own_i32(&mut maker);
@@ -329,7 +329,7 @@ fn a_failing_device_wakes_all_others() {
 
 #[test]
 fn the_first_failure_in_program_order_is_reported() {
-    // Devices with y = 0 fail at once; those with y = 1 come late, meet once more, and fail before that point in the program.
+    // Devices with y = 0 fail at once; those with y = 1 come late, wait at one more barrier, and fail before that point in the program.
     let mut maker = Maker::new(&[2, 2]);
     let y = || Scalar::Coordinate(vec![1]);
     let not_y = Scalar::Add(Box::new(ONE), Box::new(Scalar::Mul(Box::new(Scalar::Const(-1)), Box::new(y()))));
@@ -385,7 +385,7 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
 }
 
 #[test]
-fn a_posted_meeting_waits_for_nobody_until_it_is_awaited() {
+fn a_posted_barrier_waits_for_nobody_until_it_is_awaited() {
     // Device 1 comes late: device 0 does what nobody waits for meanwhile, and reads then.
     let mut maker = Maker::new(&[2]);
     let number = own_i32(&mut maker);
@@ -424,7 +424,7 @@ fn a_posted_meeting_waits_for_nobody_until_it_is_awaited() {
 
 #[test]
 fn who_has_posted_is_there_even_if_it_fails_then() {
-    // Device 0 posts and fails later than device 1 does behind the meeting: the first failure in program order is reported.
+    // Device 0 posts and fails later than device 1 does behind the barrier: the first failure in program order is reported.
     let mut maker = Maker::new(&[2]);
     let is = |number: i64| Scalar::Table { axes: vec![0], values: (0..2).map(|at| i64::from(at == number)).collect() };
     let (group, kind) = (maker.all(), None);
@@ -442,7 +442,7 @@ fn who_has_posted_is_there_even_if_it_fails_then() {
 }
 
 #[test]
-fn meetings_are_posted_and_awaited_in_pairs() {
+fn barriers_are_posted_and_awaited_in_pairs() {
     let (group, kind) = (AxisSet::of(0), None);
     let (post, awaited) = (Step::Post { group, site: site(1) }, Step::Await { group, kind, site: site(2) });
     let branch = |maker: &mut Maker| {
@@ -463,7 +463,7 @@ fn meetings_are_posted_and_awaited_in_pairs() {
 }
 
 #[test]
-fn devices_that_never_meet_are_an_error_even_on_one_worker() {
+fn a_barrier_that_is_never_complete_is_an_error_even_on_one_worker() {
     // Device 0 waits for device 1, which has finished: a compiler's mistake, but no reason to hang.
     let mut maker = Maker::new(&[2]);
     let flag = maker.param(&layout(DType::Bool, &[(2, &[0])]), AxisSet::of(0));

@@ -1,11 +1,12 @@
 //! Whether devices are ordered where they touch the same memory, for a whole program.
 //!
-//! Each device has a vector clock: up to which step it knows what each other device has done. A meeting joins the clocks of those who
-//! meet, as they were when each of them posted. Every access to memory is noted; of two to the same bytes by different devices,
-//! one of which writes, the later device must know of the earlier one. Loops make two trips, but one in the second trip of a loop around
-//! them, where only the meeting of two trips is new; branches are taken all in one way, then all in the other.
+//! Each device has a vector clock (Fidge 1988, Mattern 1989): for each other device, the last step of it that happened before. A
+//! barrier joins the clocks of the devices of its group, each as it was when the device posted. Every access to memory is
+//! noted; of two accesses to the same bytes by different devices, one of which writes, the earlier one must have happened before the
+//! later one. A loop makes two trips, but one trip in the second trip of an outer loop, where only the border between two trips is
+//! new; all branches are taken one way, then all the other way.
 //!
-//! Devices that do one step at the same time divide what it writes, which is not looked at here.
+//! Devices that execute one step at the same time divide its writes, which is not checked here.
 
 use spmdc_abi::mesh::Mesh;
 use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
@@ -13,7 +14,7 @@ use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Two accesses that no meeting orders; None if all are ordered.
+/// Two accesses that no barrier orders; None if all are ordered.
 pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
     let mesh = Mesh::new(&program.mesh).ok().filter(|mesh| mesh.devices() > 1)?;
     let mut sizes = BTreeMap::new();
@@ -150,20 +151,20 @@ impl Watch<'_> {
                 self.each(*index, dtype.size() as u64, false, *site);
                 self.each(*to, 8, true, *site);
             }
-            Step::Sync { group, .. } => self.meet(*group, self.now()),
+            Step::Sync { group, .. } => self.barrier(*group, self.now()),
             Step::Post { group, .. } => drop(self.posted.insert(*group, self.now())),
             Step::Await { group, .. } => {
                 if let Some(clocks) = self.posted.remove(group) {
-                    self.meet(*group, clocks);
+                    self.barrier(*group, clocks);
                 }
             }
             Step::Print { values, site, .. } => {
                 let everybody = self.mesh.axes();
-                self.meet(everybody, self.now());
+                self.barrier(everybody, self.now());
                 for value in values {
                     self.touch(0, self.mesh.group(0, everybody), value.place, self.size(value.place), false, *site);
                 }
-                self.meet(everybody, self.now());
+                self.barrier(everybody, self.now());
             }
             Step::For { counter, start, end, body, site } => {
                 for bound in [start, end] {
@@ -272,8 +273,8 @@ impl Watch<'_> {
         clocks
     }
 
-    /// Everybody learns what those whom it meets knew and had done when they posted.
-    fn meet(&mut self, group: AxisSet, posted: Vec<Vec<u64>>) {
+    /// Joins the clock of each device with the posted clocks of its group.
+    fn barrier(&mut self, group: AxisSet, posted: Vec<Vec<u64>>) {
         let group = group.intersect(self.mesh.axes());
         for device in 0..self.mesh.devices() {
             for other in self.mesh.group(device, group) {
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
     use crate::engine::compiled;
 
-    /// Whether every meeting of a program is needed: without it there is a race.
+    /// Whether every barrier of a program is needed: without it there is a race.
     fn all_are_needed(source: &str) {
         let compilation = compiled("test.spmd", source, "", None).unwrap();
         let program = compilation.program.unwrap();
@@ -338,14 +339,14 @@ mod tests {
                 break;
             }
             let other = Program { body, ..program.clone() };
-            assert!(race(&other, &compilation.kernels).is_some(), "meeting {tried} is not needed");
+            assert!(race(&other, &compilation.kernels).is_some(), "barrier {tried} is not needed");
             tried += 1;
         }
         assert!(tried > 0);
     }
 
     #[test]
-    fn a_missing_meeting_is_a_race() {
+    fn a_missing_barrier_is_a_race() {
         all_are_needed("mesh (X = 4); fn main(x: f32[8@X]) { sum(exp(x)) }");
         all_are_needed(
             "mesh (X = 4); fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }",

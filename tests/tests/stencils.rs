@@ -277,7 +277,7 @@ fn neighbourhood(near: &Neighbourhood, way: &str, dtype: &str) -> String {
         .collect();
     let axes = if rank == 3 { "X = 2, Y = 2, Z = 2" } else { "X = 2, Y = 2" };
     let ty = format!("{dtype}[{}]", dims.join(", "));
-    // What is small would stay whole in a loop, rather than that devices meet in every trip.
+    // Small values would stay whole in a loop, because split ones need a barrier in every trip.
     let is_small = 4 * near.shape.iter().product::<usize>() <= 4096;
     let body = if is_small { "step(u)" } else { "let mut u = u; for t in 0..2 { u = step(u); } u" };
     format!("mesh ({axes});\nfn step(u) {{ {step} }}\nfn main(u: {ty}) -> {ty} {{ {body} }}\n")

@@ -402,7 +402,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Bytes that a device receives around a group if it lies so, and what meeting for them costs; of what it gives away, as that must lie
+    /// Bytes that a device receives around a group if it lies so, and what the barriers for them cost; of what it gives away, as that must lie
     /// in memory.
     fn cost(&self, group: Node, edges: &[usize], layout: &DimSharding) -> (f64, f64) {
         let (mut all, mut given) = (0.0, 0.0);

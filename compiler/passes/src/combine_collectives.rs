@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_two_chains_meet() {
+    fn levels_of_two_chains_are_combined() {
         let body = "let a = sum(x, axis=0); let c = a * a + 1; let b = sum(y, axis=0); let d = b * b;
             (sum(x * c, axis=0), sum(y * d, axis=0))";
         let (text, found) = optimized(PARAMS, body);

@@ -59,7 +59,7 @@ pub struct Forced {
 }
 
 /// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives, both programs'
-/// operations and meetings those of one device.
+/// operations and barriers those of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     pub span: Span,
@@ -70,8 +70,8 @@ pub struct Edit {
     pub flops_before: u64,
     pub flops_after: u64,
     /// How many collectives run.
-    pub meetings_before: u64,
-    pub meetings_after: u64,
+    pub barriers_before: u64,
+    pub barriers_after: u64,
 }
 
 /// How many changes of annotations were compiled, and how many there are.
@@ -249,7 +249,7 @@ impl Traffic {
         self.sum(|each| each.received)
     }
 
-    fn meetings(&self) -> u64 {
+    fn barriers(&self) -> u64 {
         self.sum(|_| 1)
     }
 
@@ -305,8 +305,8 @@ fn cheapest_edit(trials: &[Trial], before: &Traffic, target: &Collective) -> Opt
         bytes_after: after.bytes(),
         flops_before: before.flops,
         flops_after: after.flops,
-        meetings_before: before.meetings(),
-        meetings_after: after.meetings(),
+        barriers_before: before.barriers(),
+        barriers_after: after.barriers(),
     })
 }
 

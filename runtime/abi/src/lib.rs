@@ -403,17 +403,17 @@ pub enum Step {
     Permute(PermuteStep),
     /// Parts of the blocks of other devices, such as the rows next to one's own.
     Fetch(FetchStep),
-    /// Waits until every device of the group (all that differ from this one along `group` only) is here. Collectives do not wait
-    /// by themselves: those who read what others write, or write what others read, meet in between.
+    /// A barrier: waits until every device of the group (all that differ from this one along `group` only) has arrived. Collectives
+    /// do not wait by themselves: a barrier stands between a device's access to memory and another device's conflicting access.
     Sync {
         group: AxisSet,
-        /// The collective that needs the meeting, if one does.
+        /// The collective that needs the barrier; None where a step of another kind does.
         kind: Option<CollectiveKind>,
         site: Site,
     },
-    /// Says that this device has come so far, without waiting: the first half of a [`Step::Sync`]. What it does until the
-    /// [`Step::Await`] of the same group, which comes in the same list with no other meeting of that group and no loop or branch
-    /// between, is ordered by neither.
+    /// Arrives at a barrier without waiting: the first half of a [`Step::Sync`]. The [`Step::Await`] of the same group follows in
+    /// the same list, with no other barrier of that group and no loop or branch between. The barrier does not order the accesses
+    /// that the device makes between the two.
     Post {
         group: AxisSet,
         site: Site,

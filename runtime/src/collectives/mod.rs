@@ -1,7 +1,7 @@
 //! Collectives: what each device copies or combines, planned when the program is loaded.
 //!
 //! All devices are in one address space, so in a collective every device fetches exactly what it needs straight from where it
-//! lies. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. Meetings around it (what is to be
+//! lies. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. Barriers around it (what is to be
 //! read has been written, what is to be overwritten has been read) are steps of their own, put where the program needs them.
 //!
 //! A *piece* is the overlap of the block that a device is to have with one block that exists already. Devices that share the

@@ -27,7 +27,7 @@
 //! Each row is less than the one above it: by 2B(1-1/n)(1-1/m), then by half of that. It takes more collectives, so for little
 //! arrays, or where nothing divides, the row above may win. Both are offered, and priced like all others.
 //!
-//! Then values that stay partial are typed so, and requests are put where a graph meets what is not: in front of operands that are
+//! Then values that stay partial are typed so, and requests are put at the border of a graph: in front of operands that are
 //! whole, behind the root.
 //!
 //! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
@@ -315,7 +315,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         let &[result] = stmt.results.as_slice() else { return None };
         let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
         let is_sum = op.rules().properties().combines == Combines::Elements(ReduceOp::Sum);
-        // Most sums meet nothing linear.
+        // Most sums have no linear users.
         let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {
             return None;

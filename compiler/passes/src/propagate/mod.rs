@@ -197,7 +197,7 @@ impl Graph {
                 let carries = &stmt.args[op.bounds()..];
                 let body = &op.body;
                 debug_assert_eq!(body.params.len(), carries.len() + 1, "a body takes its counter and what it carries");
-                // Where nobody knows how often devices would meet, that decides nothing.
+                // An unknown number of barriers decides nothing.
                 let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
                 let loops = std::mem::replace(&mut self.loops, inside);
                 body.params.iter().for_each(|&param| self.define(func, param, auto));

@@ -118,7 +118,7 @@ pub struct Choices {
     pub later_first: bool,
     /// A split that a reshape cuts finer than its axes are passes to another dimension of the result.
     pub cuts_pass: bool,
-    /// Small values in loops stay whole: each device computes all of them, where the devices would meet for each step.
+    /// Small values in loops stay whole: each device computes all of them, where each step would need a barrier.
     pub small_whole: bool,
 }
 
@@ -258,8 +258,8 @@ impl Node {
             result.is_some_and(|dims| dims.iter().flatten().any(|&other| other == factor))
         };
         let here: Vec<&Wish> = wishes.iter().filter(|wish| in_result(wish.factor)).collect();
-        let meet = |a: &Wish, b: &Wish| a.axes.iter().any(|axis| b.axes.contains(axis));
-        here.iter().enumerate().any(|(i, a)| here[i + 1..].iter().any(|b| meet(a, b)))
+        let contend = |a: &Wish, b: &Wish| a.axes.iter().any(|axis| b.axes.contains(axis));
+        here.iter().enumerate().any(|(i, a)| here[i + 1..].iter().any(|b| contend(a, b)))
     }
 
     /// Gives a factor of a tensor as many of these axes as it can take; tensor `from` has them.

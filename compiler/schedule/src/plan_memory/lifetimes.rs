@@ -1,14 +1,14 @@
-//! When each value must be kept.
+//! Lifetimes: the times at which each value must be kept in memory.
 //!
 //! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the
-//! time `2p` of its first write to the time `2q` of its last read, both included. So two values that only meet at one time `2p`
-//! are the input and the output of one unit of work, which may write in place. A value that nobody reads, or of which nobody reads
-//! any element, still lives until its write is done: it must not lie upon what is needed later.
+//! time `2p` of its first write to the time `2q` of its last read, both included. So two values whose lifetimes overlap at one
+//! time `2p` only are the input and the output of one unit of work, which may write in place. A value without reads, or of which
+//! no element is read, still lives until its write is done: the write must not destroy another value that is needed later.
 //!
-//! Small values that other devices take live until the next collective, when these have done so anyway: nobody need wait for them
-//! only to overwrite a few bytes.
+//! Small values that other devices read live until the next collective, whose barrier orders these reads anyway: no device
+//! waits only to overwrite a few bytes.
 //!
-//! Loops: a value from outside that is read inside lives until the loop ends. What a loop carries lives from its initial copy to
+//! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to
 //! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
 //! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
 
@@ -18,23 +18,23 @@ use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
 
-/// Later than everything.
+/// A time later than all others.
 pub const FOREVER: u32 = u32::MAX;
 
-/// First and last time.
-pub type Span = (u32, u32);
+/// The first and the last time of an interval, both included.
+pub type Interval = (u32, u32);
 
-/// What happens when, for values that are the same bytes under several names taken together.
+/// The lifetimes of all values. Values that are the same bytes under several names form one class, with one lifetime.
 pub struct Lifetimes<'a> {
     /// The unit of work at each position, if there is one.
     pub work: Vec<Option<&'a Work>>,
-    /// For each value the number of its name class.
+    /// Per value, the number of its class.
     pub class_of: Vec<usize>,
-    /// Per class: when it lives, sorted, disjoint.
-    pub spans: Vec<Vec<Span>>,
-    /// Per class: the manual axes along which the conditions around its writes vary.
+    /// Per class, the intervals in which it lives, sorted and disjoint.
+    pub intervals: Vec<Vec<Interval>>,
+    /// Per class, the manual axes along which the conditions around its writes vary.
     pub control: Vec<AxisSet>,
-    /// Per class: a parameter or a constant of the program, which is kept from run to run.
+    /// Per class, whether it is a parameter or a constant of the program, which is kept from run to run.
     pub fixed: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ struct Event {
     scope: Option<usize>,
 }
 
-struct Loop {
+struct LoopTimes {
     head: u32,
     /// The end of a `while`'s condition.
     tested: Option<u32>,
@@ -53,7 +53,7 @@ struct Loop {
     outer: Option<usize>,
 }
 
-/// What is special about the life of a class.
+/// The rule by which the lifetime of a class follows from its reads and writes.
 #[derive(Clone, Copy)]
 enum Role {
     Plain,
@@ -81,7 +81,7 @@ struct Walker<'a> {
     schedule: &'a Schedule,
     mesh: &'a Mesh,
     work: Vec<Option<&'a Work>>,
-    loops: Vec<Loop>,
+    loops: Vec<LoopTimes>,
     class_of: Vec<usize>,
     records: Vec<Record>,
     scope: Option<usize>,
@@ -115,25 +115,25 @@ impl<'a> Lifetimes<'a> {
             walker.record(result).reads.push(Event { position: end, scope: None });
         }
         let results: Vec<usize> = func.body.results.iter().map(|&result| walker.class(result)).collect();
-        let spans = walker.records.iter().enumerate().map(|(class, record)| {
-            let mut spans = walker.spans(record);
+        let intervals = walker.records.iter().enumerate().map(|(class, record)| {
+            let mut intervals = walker.intervals(record);
             if results.contains(&class)
-                && let Some(last) = spans.last_mut()
+                && let Some(last) = intervals.last_mut()
             {
                 last.1 = FOREVER;
             }
-            spans
+            intervals
         });
-        let spans: Vec<Vec<Span>> = spans.collect();
+        let intervals: Vec<Vec<Interval>> = intervals.collect();
         debug_assert_eq!(walker.class_of.len(), schedule.types.len(), "every value has a class");
-        debug_assert!(walker.class_of.iter().all(|&class| class < spans.len()), "every class has its times");
+        debug_assert!(walker.class_of.iter().all(|&class| class < intervals.len()), "every class has a lifetime");
         let control = walker.records.iter().map(|record| record.control).collect();
         let fixed = walker.records.iter().map(|record| matches!(record.role, Some(Role::Param))).collect();
-        Lifetimes { work: walker.work, class_of: walker.class_of, spans, control, fixed }
+        Lifetimes { work: walker.work, class_of: walker.class_of, intervals, control, fixed }
     }
 }
 
-/// Numbers values so that those which are one buffer under several names have one number.
+/// The class of each value: values that are one buffer under several names have one number.
 fn name_classes(schedule: &Schedule) -> Vec<usize> {
     fn visit(tasks: &[Task], root: &mut Vec<usize>) {
         for task in tasks {
@@ -170,7 +170,8 @@ fn name_classes(schedule: &Schedule) -> Vec<usize> {
         .collect()
 }
 
-/// The smallest member of a class, by the links in `root`.
+/// The smallest member of a class, by the links in `root`: the find of a disjoint-set forest with path halving (Tarjan and van
+/// Leeuwen, 1984).
 pub fn find(root: &mut [usize], mut member: usize) -> usize {
     while root[member] != member {
         debug_assert!(root[member] < member, "links lead to smaller numbers");
@@ -227,7 +228,7 @@ impl<'a> Walker<'a> {
                 Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
             };
             if let Some(work) = collective {
-                // Those that follow each other have one meeting.
+                // Consecutive collectives share one barrier.
                 if !follows {
                     taken.drain(..).for_each(|value| self.read(value));
                 }
@@ -297,7 +298,7 @@ impl<'a> Walker<'a> {
     }
 
     fn enter(&mut self, head: u32) -> usize {
-        self.loops.push(Loop { head, tested: None, end: FOREVER, outer: self.scope });
+        self.loops.push(LoopTimes { head, tested: None, end: FOREVER, outer: self.scope });
         self.scope = Some(self.loops.len() - 1);
         self.loops.len() - 1
     }
@@ -317,7 +318,7 @@ impl<'a> Walker<'a> {
         false
     }
 
-    /// Until when a value that belongs to a trip of `home` is kept for this event: if loops lie between, until they end.
+    /// The time until which this event keeps a value that belongs to a trip of `home`: the end of the outermost loop between.
     fn until(&self, event: Event, home: Option<usize>) -> u32 {
         let mut until = 2 * event.position;
         let mut scope = event.scope;
@@ -329,26 +330,26 @@ impl<'a> Walker<'a> {
         until
     }
 
-    fn spans(&self, record: &Record) -> Vec<Span> {
+    fn intervals(&self, record: &Record) -> Vec<Interval> {
         let last = |home| {
             let written = record.writes.iter().map(|&event| self.until(event, home).max(2 * event.position + 1));
             written.chain(record.reads.iter().map(|&event| self.until(event, home))).max()
         };
-        // What has no elements may never be written, and has a place all the same.
+        // A value without elements may never be written, and has a place all the same.
         let events = || record.writes.iter().chain(&record.reads);
         let Some(home) = events().next().map(|event| event.scope) else { return Vec::new() };
         let first = events().map(|event| 2 * event.position).min().expect("there are events");
-        let spans = match record.role.unwrap_or(Role::Plain) {
+        let intervals = match record.role.unwrap_or(Role::Plain) {
             Role::Param => vec![(0, FOREVER)],
             Role::Plain => {
                 vec![(first, last(home).unwrap_or(first))]
             }
             Role::Whole(this) => {
-                let Loop { head, end, outer, .. } = self.loops[this];
+                let LoopTimes { head, end, outer, .. } = self.loops[this];
                 vec![(2 * head, (2 * end + 1).max(last(outer).unwrap_or(0)))]
             }
             Role::Carry(this) => {
-                let Loop { head, tested, end, outer } = self.loops[this];
+                let LoopTimes { head, tested, end, outer } = self.loops[this];
                 let inside = |event: &&Event| self.is_inside(event.scope, this);
                 let used = record.reads.iter().filter(inside).map(|&event| self.until(event, Some(this))).max();
                 let mut used = used.unwrap_or(0).max(2 * tested.unwrap_or(head));
@@ -365,35 +366,35 @@ impl<'a> Walker<'a> {
                     record.writes.iter().map(|event| 2 * event.position).filter(|&time| time < 2 * then).min();
                 let in_else =
                     record.writes.iter().map(|event| 2 * event.position).filter(|&time| time > 2 * then).min();
-                let mut spans = Vec::new();
-                spans.extend(in_then.map(|time| (time, 2 * then + 1)));
+                let mut intervals = Vec::new();
+                intervals.extend(in_then.map(|time| (time, 2 * then + 1)));
                 let end = (2 * otherwise + 1).max(last(home).unwrap_or(0));
-                spans.push((in_else.unwrap_or(2 * otherwise), end));
-                spans
+                intervals.push((in_else.unwrap_or(2 * otherwise), end));
+                intervals
             }
         };
-        join(spans)
+        join(intervals)
     }
 }
 
-/// Sorted, with overlapping ones made one.
-pub fn join(mut spans: Vec<Span>) -> Vec<Span> {
-    debug_assert!(spans.iter().all(|span| span.0 <= span.1), "a time ends before it begins");
-    spans.sort_unstable();
-    let mut joined: Vec<Span> = Vec::new();
-    for span in spans {
+/// The intervals sorted, with overlapping ones joined.
+pub fn join(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    debug_assert!(intervals.iter().all(|interval| interval.0 <= interval.1), "an interval ends before it begins");
+    intervals.sort_unstable();
+    let mut joined: Vec<Interval> = Vec::new();
+    for interval in intervals {
         match joined.last_mut() {
-            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
-            _ => joined.push(span),
+            Some(last) if interval.0 <= last.1 => last.1 = last.1.max(interval.1),
+            _ => joined.push(interval),
         }
     }
-    debug_assert!(joined.windows(2).all(|pair| pair[0].1 < pair[1].0), "times that are joined are apart");
+    debug_assert!(joined.windows(2).all(|pair| pair[0].1 < pair[1].0), "joined intervals are disjoint");
     joined
 }
 
-/// The common times of two sorted lists.
-pub fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
-    debug_assert!(a.is_sorted() && b.is_sorted(), "times come in order");
+/// The common times of two sorted lists of intervals.
+pub fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+    debug_assert!(a.is_sorted() && b.is_sorted(), "intervals are sorted");
     let (mut i, mut j) = (0, 0);
     let mut common = Vec::new();
     while i < a.len() && j < b.len() {
@@ -406,6 +407,7 @@ pub fn common(a: &[Span], b: &[Span]) -> Vec<Span> {
     common
 }
 
-pub fn meet(a: &[Span], b: &[Span]) -> bool {
+/// Whether two sorted lists of intervals have a time in common.
+pub fn overlap(a: &[Interval], b: &[Interval]) -> bool {
     !common(a, b).is_empty()
 }

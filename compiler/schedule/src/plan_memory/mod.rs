@@ -1,4 +1,4 @@
-//! Gives every value in memory a place, and turns the schedule into the program that the runtime executes.
+//! Plans memory: gives every value a place, and turns the schedule into the program that the runtime executes.
 //!
 //! # Arenas
 //! A buffer lies in an arena that exists once per combination of coordinates along some axes: those along which devices hold
@@ -6,23 +6,24 @@
 //! along other axes only share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
 //!
 //! # Places
-//! - Parameters have places of their own that nothing else ever uses: a program runs several times over the same arguments.
-//! - So have the lists of numbers in a program, which are written when it is loaded.
+//! - Parameters have places of their own that no other value ever uses: a program runs several times over the same arguments.
+//! - So have the constant arrays of a program, which are written when it is loaded.
 //! - Values that are the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
-//! - A copy vanishes where source and target can be one: the next value of what a loop carries is computed in the loop's buffer
-//!   if the old one is not needed any more. A kernel writes in place of an operand that dies with it, if it reads the operand at
+//! - A copy vanishes where source and target can be one: the next value of a carried variable is computed in the loop's buffer
+//!   if the old value is not needed any more. A kernel writes in place of an operand that dies with it, if it reads the operand at
 //!   the very index that it writes.
-//! - All others get the offset that leaves the smallest hole among the buffers that live at the same time.
+//! - All other buffers are placed by best fit: at the offset that leaves the smallest hole among the buffers that live at the same
+//!   time.
 //!
-//! # Meetings
-//! `sync.rs` says when devices must meet that share an arena or read each other's blocks in a collective: when what is read has
-//! been written, and before what has been read is overwritten, however much later that is. A meeting that has work in front of it
-//! which nobody waits for is posted before that work and awaited behind. A print is a meeting of all devices. Where devices may go
-//! different ways (a condition that varies along an axis, inside `manual`), those who would have to meet inside meet before, and
-//! nothing written inside is shared along that axis.
+//! # Barriers
+//! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier: between a
+//! write and a later read, and between a read and a later write, however much later. A barrier with work in front of it that no
+//! other device waits for is posted before that work and awaited behind it. A print is a barrier of all devices. Where devices may
+//! diverge (at a condition that varies along an axis, inside `manual`), every barrier that would be needed inside stands before,
+//! and no buffer written inside is shared along that axis.
 //!
 //! # Panels
-//! `panels.rs` says which kernels are run for some rows after the other, so that what they hand on stays in the cache.
+//! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache.
 
 mod lifetimes;
 mod panels;
@@ -36,25 +37,27 @@ mod time;
 
 use crate::order::Schedule;
 use lifetimes::Lifetimes;
-use replay::{Plan, replay};
+use replay::{MemoryPlan, replay};
 use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::work::layout_of;
 use spmdc_ir::program::{Module, Value};
 use spmdc_kernel::loops::Kernel;
-use steps::Emitter;
+use steps::StepEmitter;
 use storage::Storage;
 
-/// A plan of memory, with what runs in it.
+/// A program with places for all its values, and its kernels.
 pub struct Planned {
-    /// The program for the runtime, but for its files and times.
+    /// The program for the runtime, without file names and compile time.
     pub program: Program,
+    /// The kernels that the program calls, by number.
     pub kernels: Vec<Kernel>,
-    /// Whether the plan was to be replayed, and could only be in part.
+    /// Whether the plan was to be replayed, and was replayed in part only.
     pub doubtful: bool,
 }
 
-/// Plans the memory of a schedule. If asked, so many runs of elements of the plan are replayed; the error says what is wrong with it.
+/// Plans the memory of a schedule. With `verify`, the plan is replayed, up to that many runs of neighbouring elements; the error is
+/// the first fault of the plan.
 pub fn plan_memory(
     module: &Module,
     schedule: &Schedule,
@@ -64,9 +67,9 @@ pub fn plan_memory(
     let (func, mesh) = (&module.func, &module.mesh);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
-    debug_assert_eq!(storage.buffer_of.len(), schedule.types.len(), "every value is somewhere, or nowhere");
+    debug_assert_eq!(storage.buffer_of.len(), schedule.types.len(), "every value has an entry");
     debug_assert_eq!(storage.places.len(), storage.buffers.len(), "every buffer has a place");
-    let mut emitter = Emitter::new(schedule, &storage, mesh, site);
+    let mut emitter = StepEmitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
     let kernels = emitter.kernels;
     let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
@@ -107,14 +110,21 @@ pub fn plan_memory(
     let doubtful = match verify {
         None => false,
         Some(most) => !replay(
-            &Plan { func, schedule, lifetimes: &lifetimes, storage: &storage, program: &program, kernels: &kernels },
+            &MemoryPlan {
+                func,
+                schedule,
+                lifetimes: &lifetimes,
+                storage: &storage,
+                program: &program,
+                kernels: &kernels,
+            },
             most,
         )?,
     };
     Ok(Planned { program, kernels, doubtful })
 }
 
-/// Every buffer, named for the largest of what lies in it that the user has a name for.
+/// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.
 fn buffer_infos(
     module: &Module,
     schedule: &Schedule,

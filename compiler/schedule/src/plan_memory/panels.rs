@@ -1,21 +1,21 @@
-//! Neighbouring kernels that hand on rows are run for a panel of rows after the other.
+//! Neighbouring kernels that exchange rows run panel by panel.
 //!
 //! ```text
 //! m = max over each row of x; e = exp(x - m); s = sum over each row of e; y = e / s
 //!     =>    for 8 rows at a time: the four kernels for these rows
 //! ```
 //!
-//! so that an array that no cache can hold is read once and not four times. It changes nothing else: each kernel computes the same
-//! for every row, and a row of what one writes is read by the others for the same row only.
+//! so that an array that exceeds the cache is read once and not four times. Answers stay the same: each kernel computes the same
+//! for every row, and the other kernels read a row that one kernel writes for the same row only.
 
 use spmdc_abi::{KernelStep, Step};
 use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
 use std::ops::Range;
 
-/// Puts neighbouring kernels into panels of so many bytes, in loops and branches too.
+/// Groups neighbouring kernels into panels of `panel` bytes, in loops and branches too.
 pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
     let mut grouped = Vec::with_capacity(steps.len());
-    let mut open = Group { kernels, panel, members: Vec::new(), posts: Vec::new() };
+    let mut open = PanelGroup { kernels, panel, members: Vec::new(), posts: Vec::new() };
     for step in steps {
         let step = match step {
             Step::Kernel(step) => match open.admit(step) {
@@ -28,7 +28,7 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
                     }
                 }
             },
-            // A meeting may be posted later than it could.
+            // Posting a barrier later than necessary is valid.
             post @ Step::Post { .. } if !open.members.is_empty() => {
                 open.posts.push((open.members.len(), post));
                 continue;
@@ -53,26 +53,26 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
 }
 
 /// Neighbouring kernels that may be run by panels.
-struct Group<'a> {
+struct PanelGroup<'a> {
     kernels: &'a [Kernel],
     /// Bytes of all rows of a panel.
     panel: u64,
-    members: Vec<(KernelStep, Vec<Use>)>,
-    /// What is posted, behind how many of the members at the earliest.
+    members: Vec<(KernelStep, Vec<BufferUse>)>,
+    /// The posted barriers, each with the number of members that it stands behind.
     posts: Vec<(usize, Step)>,
 }
 
 /// How a kernel uses a buffer.
-struct Use {
+struct BufferUse {
     arena: u16,
     bytes: Range<u64>,
     written: bool,
-    /// How many bytes belong to each unit of the range, if it is so: unit `i` uses the `i`-th of such pieces and nothing else.
+    /// Bytes of one row, if unit `i` of the range uses the `i`-th row and no other byte.
     row: Option<u64>,
 }
 
-impl Group<'_> {
-    /// Takes the kernel in; gives it back if it does not belong to those that are here.
+impl PanelGroup<'_> {
+    /// Takes the kernel in; gives it back if it cannot run by panels with the members.
     fn admit(&mut self, step: KernelStep) -> Option<KernelStep> {
         let kernel = &self.kernels[step.kernel as usize];
         if !kernel.range_dim || may_stop(kernel) {
@@ -84,7 +84,7 @@ impl Group<'_> {
                 && other.part == step.part
                 && other.split == step.split
                 && other.grain == step.grain
-                && theirs.iter().all(|a| uses.iter().all(|b| !a.disturbs(b)))
+                && theirs.iter().all(|a| uses.iter().all(|b| !a.conflicts(b)))
         });
         if !fits {
             return Some(step);
@@ -109,7 +109,7 @@ impl Group<'_> {
         let is_large = row.saturating_mul(units) > 2 * self.panel;
         let kernels = members.into_iter().map(|(step, _)| step);
         if kernels.len() > 1 && is_large && units > 1 {
-            // Whole vectors, where the range itself is vectorised.
+            // Multiples of 64 units are whole vectors where the range itself is vectorised.
             debug_assert!(row > 0, "a panel has no rows");
             let panel = (self.panel / row).max(1);
             let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
@@ -124,18 +124,18 @@ impl Group<'_> {
                 steps.push(post);
             }
         }
-        debug_assert_eq!(posts.len(), 0, "a meeting is not posted");
+        debug_assert_eq!(posts.len(), 0, "a barrier is not posted");
     }
 }
 
-impl Use {
+impl BufferUse {
     /// Whether one use may depend on the other in another unit of the range.
-    fn disturbs(&self, other: &Use) -> bool {
-        let meet = self.arena == other.arena
+    fn conflicts(&self, other: &BufferUse) -> bool {
+        let overlap = self.arena == other.arena
             && self.bytes.start < other.bytes.end
             && other.bytes.start < self.bytes.end
             && (self.written || other.written);
-        meet && (self.row.is_none() || self.row != other.row || self.bytes.start != other.bytes.start)
+        overlap && (self.row.is_none() || self.row != other.row || self.bytes.start != other.bytes.start)
     }
 }
 
@@ -144,7 +144,7 @@ fn may_stop(kernel: &Kernel) -> bool {
     kernel.insts.iter().any(Inst::divides_integers)
 }
 
-fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
+fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<BufferUse> {
     debug_assert_eq!(kernel.buffers.len(), step.buffers.len(), "a kernel gets as many buffers as it names");
     let slots = kernel.buffers.iter().zip(&step.buffers).enumerate();
     slots
@@ -156,7 +156,7 @@ fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
             let alike = rows.all(|row| row == first);
             let scalar =
                 kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { buffer, .. } if *buffer == number));
-            Use {
+            BufferUse {
                 arena: place.arena,
                 bytes: place.offset..place.offset + slot.len as u64 * size,
                 written: slot.written,
@@ -166,7 +166,7 @@ fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<Use> {
         .collect()
 }
 
-/// How many elements belong to each unit of the range, if the access stays within them.
+/// Elements between the rows of neighbouring units of the range, if the access of each unit stays within its row.
 fn row(kernel: &Kernel, access: &Access) -> Option<u64> {
     let Affine { terms, scalars, dynamic, constant } = &access.address;
     if !scalars.is_empty() || !dynamic.is_empty() {

@@ -1,7 +1,7 @@
-//! From tasks over values to the steps of the program, with meetings where devices use each other's memory.
+//! From tasks over values to the steps of the program, with barriers where devices access each other's memory.
 
 use super::storage::Storage;
-use super::sync::{Access, Needed, Pending};
+use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
     Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
@@ -18,25 +18,25 @@ use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Extent, Kernel};
 use std::collections::BTreeMap;
 
-/// Emits steps and collects kernels, each once.
-pub struct Emitter<'a> {
+/// Emits the steps of a schedule and collects their kernels, equal ones once.
+pub struct StepEmitter<'a> {
     pub schedule: &'a Schedule,
     pub storage: &'a Storage,
     pub mesh: &'a Mesh,
     pub site: &'a dyn Fn(Span) -> Site,
     pub kernels: Vec<Kernel>,
-    /// How many tasks have been looked at, those of loops that are looked at again as often, and how many may be.
+    /// The number of visited tasks, with tasks of loops as often as they were visited, and its bound.
     visited: usize,
     most: usize,
-    /// What has been found of lists of tasks, by where they are in memory.
-    known: BTreeMap<usize, Vec<Known>>,
+    /// The steps that lists of tasks became, by the address of the list.
+    known: BTreeMap<usize, Vec<EmittedList>>,
     /// Per arena, the axes along which devices share it.
     shared: Vec<AxisSet>,
     several: AxisSet,
 }
 
-/// The steps that a list of tasks becomes if these accesses are pending in front, and what is pending behind.
-struct Known {
+/// The steps that a list of tasks becomes if these accesses are pending in front of it, and the accesses pending behind it.
+struct EmittedList {
     begin: Pending,
     end: Pending,
     steps: Vec<Step>,
@@ -46,34 +46,34 @@ struct Known {
 #[derive(Default)]
 struct List {
     steps: Vec<Step>,
-    /// How many of them there were behind the last meeting, loop, branch or print. No meeting is posted before: devices are at one
-    /// group's meeting at a time, and meetings along several axes add up only if one comes after the other.
+    /// The number of steps up to the last barrier, loop, branch or print. No barrier is posted before: a device is at one barrier
+    /// of a group at a time, and barriers along several axes are transitive only if one comes after the other.
     floor: usize,
 }
 
 impl List {
-    /// Meets, and says so as early as it may.
-    fn meet(&mut self, needed: Needed, (site, kind): (Site, Option<CollectiveKind>), pending: &mut Pending) {
+    /// Emits a barrier, if one is needed, and posts it as early as possible.
+    fn barrier(&mut self, needed: NeededBarrier, (site, kind): (Site, Option<CollectiveKind>), pending: &mut Pending) {
         let group = needed.group;
         if group.is_empty() {
             return;
         }
         let since = needed.since.max(self.floor);
-        debug_assert!(self.floor <= self.steps.len(), "a list grows only");
-        debug_assert!(needed.since <= self.steps.len(), "what is waited for has been done");
+        debug_assert!(self.floor <= self.steps.len(), "a list only grows");
+        debug_assert!(needed.since <= self.steps.len(), "a barrier orders accesses of steps that have been emitted");
         if since < self.steps.len() {
-            pending.met(group, since);
+            pending.synced(group, since);
             pending.inserted(since);
             self.steps.insert(since, Step::Post { group, site });
             self.steps.push(Step::Await { group, kind, site });
         } else {
             self.steps.push(Step::Sync { group, kind, site });
-            pending.met(group, self.steps.len());
+            pending.synced(group, self.steps.len());
         }
         self.floor = self.steps.len();
     }
 
-    /// A step behind which nothing is posted before it.
+    /// Adds a step that no later barrier may be posted in front of.
     fn enclose(&mut self, step: Step, pending: &mut Pending) {
         self.steps.push(step);
         self.floor = self.steps.len();
@@ -81,16 +81,16 @@ impl List {
     }
 }
 
-impl<'a> Emitter<'a> {
+impl<'a> StepEmitter<'a> {
     pub fn new(
         schedule: &'a Schedule,
         storage: &'a Storage,
         mesh: &'a Mesh,
         site: &'a dyn Fn(Span) -> Site,
-    ) -> Emitter<'a> {
+    ) -> StepEmitter<'a> {
         let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
         let shared = storage.arenas.iter().map(|arena| several.minus(arena.axes)).collect();
-        Emitter {
+        StepEmitter {
             schedule,
             storage,
             mesh,
@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
         debug_assert_eq!(
             list.steps.iter().filter(|step| matches!(step, Step::Post { .. })).count(),
             list.steps.iter().filter(|step| matches!(step, Step::Await { .. })).count(),
-            "a meeting is posted and never awaited"
+            "a barrier is posted and never awaited"
         );
         list.steps
     }
@@ -125,10 +125,10 @@ impl<'a> Emitter<'a> {
     /// The steps of a loop's body or a branch.
     fn inner(&mut self, tasks: &[Task], pending: &mut Pending) -> Vec<Step> {
         let begin = pending.elsewhere();
-        // Loops in loops are looked at twice at every level, mostly from where they began before.
+        // A nest of loops is emitted twice at every level, mostly with the same accesses pending as before.
         let key = tasks.as_ptr() as usize;
         let known = self.known.get(&key).into_iter().flatten().find(|known| known.begin == begin);
-        if let Some(Known { end, steps, .. }) = known {
+        if let Some(EmittedList { end, steps, .. }) = known {
             *pending = end.clone();
             return steps.clone();
         }
@@ -137,26 +137,26 @@ impl<'a> Emitter<'a> {
         self.tasks(tasks, pending, &mut list);
         let has_loops = tasks.iter().any(|task| !matches!(task, Task::Work(_)));
         if has_loops {
-            let known = Known { begin, end: pending.clone(), steps: list.steps.clone() };
+            let known = EmittedList { begin, end: pending.clone(), steps: list.steps.clone() };
             self.known.entry(key).or_default().push(known);
         }
         list.steps
     }
 
-    /// One task, and what comes behind it in its list.
+    /// Emits one task; `behind` are the tasks that follow it in its list.
     fn task(&mut self, task: &Task, behind: &[Task], pending: &mut Pending, list: &mut List) {
         self.visited += 1;
-        debug_assert!(self.visited <= self.most, "loops in loops are looked at again and again");
+        debug_assert!(self.visited <= self.most, "a nest of loops is visited more often than its depth allows");
         match task {
             Task::Work(work) => self.work(work, behind, pending, list),
             Task::For { counter, start, end, body, origin, .. } => {
                 let site = (self.site)(origin.span);
                 let limits: Vec<Value> = [start, end].iter().filter_map(|limit| limit.value()).collect();
-                self.part(&limits, site, pending, list);
+                self.diverge(&limits, site, pending, list);
                 let reads = limits.iter().map(|&value| self.access(value, false));
-                let accesses: Vec<Access> = reads.chain([self.access(*counter, true)]).collect();
-                self.meet_before(&accesses, site, pending, list);
-                // What a trip leaves pending meets the beginning of the next.
+                let accesses: Vec<MemoryAccess> = reads.chain([self.access(*counter, true)]).collect();
+                self.barrier_before(&accesses, site, pending, list);
+                // The accesses pending behind a trip are pending in front of the next.
                 let mut inside = pending.clone();
                 let mut trips = self.inner(body, &mut inside);
                 if pending.grows_by(&inside) {
@@ -170,7 +170,7 @@ impl<'a> Emitter<'a> {
             }
             Task::While { cond, flag, body, origin, .. } => {
                 let site = (self.site)(origin.span);
-                self.part(&[*flag], site, pending, list);
+                self.diverge(&[*flag], site, pending, list);
                 let (mut test, mut after, mut trips, inside) = self.trip(cond, *flag, body, pending, site);
                 if pending.grows_by(&inside) {
                     (test, after, trips, _) = self.trip(cond, *flag, body, pending, site);
@@ -181,8 +181,8 @@ impl<'a> Emitter<'a> {
             }
             Task::If { flag, then, otherwise, origin, .. } => {
                 let site = (self.site)(origin.span);
-                self.part(&[*flag], site, pending, list);
-                self.meet_before(&[self.access(*flag, false)], site, pending, list);
+                self.diverge(&[*flag], site, pending, list);
+                self.barrier_before(&[self.access(*flag, false)], site, pending, list);
                 let mut other = pending.clone();
                 let yes = self.inner(then, pending);
                 let no = self.inner(otherwise, &mut other);
@@ -193,7 +193,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The condition and the body of a `while` that begins with these pending, what is pending between them, and what behind them.
+    /// The steps of the condition of a `while` that begins with these accesses pending, the accesses pending behind it, the steps of
+    /// the body, and the accesses pending behind that.
     fn trip(
         &mut self,
         cond: &[Task],
@@ -205,36 +206,36 @@ impl<'a> Emitter<'a> {
         let mut test = List::default();
         let mut after = pending.elsewhere();
         self.tasks(cond, &mut after, &mut test);
-        self.meet_before(&[self.access(flag, false)], site, &mut after, &mut test);
+        self.barrier_before(&[self.access(flag, false)], site, &mut after, &mut test);
         let mut inside = after.clone();
         let trips = self.inner(body, &mut inside);
         (test.steps, after, trips, inside)
     }
 
-    /// Devices may go different ways from here on: all that would have to meet inside does so before.
-    fn part(&self, deciding: &[Value], site: Site, pending: &mut Pending, list: &mut List) {
+    /// Devices may diverge from here on: every access for which a barrier might be needed inside gets its barrier before.
+    fn diverge(&self, deciding: &[Value], site: Site, pending: &mut Pending, list: &mut List) {
         let varying = deciding
             .iter()
             .fold(AxisSet::EMPTY, |set, value| set.union(self.schedule.types[value.0 as usize].varying))
             .intersect(self.several);
         if !varying.is_empty() {
-            let needed = Needed { group: pending.before_parting(varying), since: list.steps.len() };
-            list.meet(needed, (site, None), pending);
+            let needed = NeededBarrier { group: pending.before_divergence(varying), since: list.steps.len() };
+            list.barrier(needed, (site, None), pending);
         }
     }
 
-    /// Meets if these accesses need it, and notes them.
-    fn meet_before(&self, accesses: &[Access], site: Site, pending: &mut Pending, list: &mut List) {
-        list.meet(pending.conflicts(accesses), (site, None), pending);
+    /// Emits the barrier that these accesses need, and notes them.
+    fn barrier_before(&self, accesses: &[MemoryAccess], site: Site, pending: &mut Pending, list: &mut List) {
+        list.barrier(pending.conflicts(accesses), (site, None), pending);
         pending.add(accesses, list.steps.len() + 1);
     }
 
-    fn access(&self, value: Value, written: bool) -> Access {
+    fn access(&self, value: Value, written: bool) -> MemoryAccess {
         let place = self.storage.place(value);
         let bytes = self.storage.buffer(value).map_or(0, |buffer| buffer.bytes);
         let arena = place.arena as usize;
         debug_assert!(place.offset + bytes <= self.storage.arenas[arena].bytes, "{value} lies beyond its arena");
-        Access { arena, bytes: place.offset..place.offset + bytes, written, reach: self.shared[arena] }
+        MemoryAccess { arena, bytes: place.offset..place.offset + bytes, written, reach: self.shared[arena] }
     }
 
     fn bound(&self, limit: Limit) -> Bound {
@@ -246,28 +247,29 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Who divides what is written to the value.
+    /// The axes along which devices divide the work of writing the value.
     fn split(&self, value: Value) -> AxisSet {
         self.shared[self.storage.place(value).arena as usize]
     }
 
-    /// One unit of work, and what comes behind it in its list.
+    /// Emits one unit of work; `behind` are the tasks that follow it in its list.
     fn work(&mut self, work: &Work, behind: &[Task], pending: &mut Pending, list: &mut List) {
         let Some(span) = span_of(work) else { return };
         let site = (self.site)(span);
         let Some(step) = self.step(work, site) else { return };
         if let Step::Print { .. } = step {
-            // All devices meet before and after, wherever a program prints.
+            // A print is a barrier of all devices.
             list.enclose(step, pending);
-            return pending.met(self.several, list.steps.len());
+            return pending.synced(self.several, list.steps.len());
         }
         let accesses = self.accesses(work);
-        // What one part of a kernel needs, the part in front of it has waited for; and each device works on the same units of both.
+        // A part of a kernel needs no barrier of its own: the part in front of it has waited for all operands, and each device works
+        // on the same units of both.
         let continues = matches!(work, Work::Kernel { cutout: Some(cutout), .. } if cutout.continues);
-        let none = Needed { group: AxisSet::EMPTY, since: 0 };
+        let none = NeededBarrier { group: AxisSet::EMPTY, since: 0 };
         let mut needed = if continues { none } else { pending.conflicts(&accesses) };
         if !needed.group.is_empty() {
-            // Collectives that follow each other have one meeting.
+            // Consecutive collectives share one barrier.
             let next = behind.iter().map_while(|task| match task {
                 Task::Work(next) => next.is_collective().then(|| pending.conflicts(&self.accesses(next))),
                 Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
@@ -275,17 +277,17 @@ impl<'a> Emitter<'a> {
             let group = needed.group;
             needed.since = next.filter(|next| next.group == group).fold(needed.since, |at, next| at.max(next.since));
         }
-        list.meet(needed, (site, kind_of(&step)), pending);
+        list.barrier(needed, (site, kind_of(&step)), pending);
         pending.add(&accesses, list.steps.len() + 1);
         list.steps.push(step);
     }
 
-    /// What a unit of work reads and writes. A collective reads what other devices hold.
-    fn accesses(&self, work: &Work) -> Vec<Access> {
+    /// The accesses of a unit of work. A collective reads the blocks of other devices.
+    fn accesses(&self, work: &Work) -> Vec<MemoryAccess> {
         let group = self.group(work);
         let read = |value| {
             let access = self.access(value, false);
-            Access { reach: access.reach.union(group), ..access }
+            MemoryAccess { reach: access.reach.union(group), ..access }
         };
         let reads = work.reads().into_iter().map(read);
         reads.chain(work.writes().into_iter().map(|value| self.access(value, true))).collect()
@@ -311,7 +313,7 @@ impl<'a> Emitter<'a> {
         group.intersect(self.several)
     }
 
-    /// The step for a unit of work; None if nothing is to be done.
+    /// The step for a unit of work; None if it costs nothing.
     fn step(&mut self, work: &Work, site: Site) -> Option<Step> {
         let step = match work {
             Work::Alias { .. } | Work::Constant { .. } => return None,

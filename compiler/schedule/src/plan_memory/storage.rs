@@ -1,6 +1,6 @@
-//! Buffers: which values lie in one place one after the other, in which arena, and at which offset.
+//! Buffers: the values that lie in one place one after the other, the arena of the place, and its offset.
 
-use super::lifetimes::{Lifetimes, Span, common, find, join, meet};
+use super::lifetimes::{Interval, Lifetimes, common, find, join, overlap};
 use super::time::of_work;
 use crate::order::Schedule;
 use spmdc_abi::{Arena, Place};
@@ -13,24 +13,26 @@ use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
-/// One buffer, and all that lies in it at one time or another.
+/// One buffer and the values that lie in it at one time or another.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub values: Vec<Value>,
-    pub spans: Vec<Span>,
+    /// The lifetimes of all its values together.
+    pub intervals: Vec<Interval>,
     pub bytes: u64,
-    /// The axes along which each coordinate has its own.
+    /// The axes along which each coordinate has an instance of its own.
     pub axes: AxisSet,
+    /// Whether it holds a parameter or a constant, beside which no other value lies.
     pub fixed: bool,
 }
 
-/// Where everything lies.
+/// The buffer of each value, and the place of each buffer.
 pub struct Storage {
     pub buffers: Vec<Buffer>,
-    /// Per buffer.
+    /// Per buffer, its arena and offset.
     pub places: Vec<Place>,
     pub arenas: Vec<Arena>,
-    /// Per value; None for those that are nowhere in memory.
+    /// Per value, its buffer; None for values that are not in memory.
     pub buffer_of: Vec<Option<usize>>,
 }
 
@@ -54,17 +56,18 @@ impl Storage {
 struct Merger<'a> {
     lifetimes: &'a Lifetimes<'a>,
     mesh: &'a Mesh,
-    /// One for each class of names; the first of each group of merged ones counts.
+    /// One for each class of values; of merged ones the first is valid.
     buffers: Vec<Buffer>,
+    /// The links of a disjoint-set forest of the merged classes.
     root: Vec<usize>,
 }
 
 impl<'a> Merger<'a> {
     fn new(schedule: &Schedule, lifetimes: &'a Lifetimes<'a>, mesh: &'a Mesh) -> Merger<'a> {
-        let mut buffers: Vec<Buffer> = (0..lifetimes.spans.len())
+        let mut buffers: Vec<Buffer> = (0..lifetimes.intervals.len())
             .map(|class| Buffer {
                 values: Vec::new(),
-                spans: lifetimes.spans[class].clone(),
+                intervals: lifetimes.intervals[class].clone(),
                 bytes: 0,
                 axes: lifetimes.control[class],
                 fixed: lifetimes.fixed[class],
@@ -73,14 +76,14 @@ impl<'a> Merger<'a> {
         let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
         for (index, ty) in schedule.types.iter().enumerate() {
             let buffer = &mut buffers[lifetimes.class_of[index]];
-            if buffer.spans.is_empty() {
+            if buffer.intervals.is_empty() {
                 continue;
             }
             buffer.values.push(Value(index as u32));
             buffer.bytes = buffer.bytes.max(ty.block_bytes(mesh) as u64);
             buffer.axes = buffer.axes.union(ty.distinct_axes());
         }
-        // In `manual` code a value that is the same everywhere may be taken for a block or for a part of a sum.
+        // In `manual` code a replicated value may be used as a block or as a partial sum.
         for work in lifetimes.work.iter().flatten() {
             if let Work::Exchange { from, to, .. } | Work::Reduce { from, to, .. } = work {
                 for side in [from, to] {
@@ -116,7 +119,7 @@ impl<'a> Merger<'a> {
         merger
     }
 
-    /// What one kernel writes is shared by the same devices, as they divide its work.
+    /// All buffers that one kernel writes are shared by the same devices, because these divide its work.
     fn equalize(&mut self) {
         loop {
             let mut changed = false;
@@ -150,7 +153,7 @@ impl<'a> Merger<'a> {
             if let Work::Kernel { .. } = work {
                 let reads = work.reads();
                 for written in work.writes() {
-                    // Once is enough: after that nothing else can be there.
+                    // One merge is enough: after it the buffer lies on an operand.
                     let _ = reads
                         .iter()
                         .any(|&read| self.may_be_in_place(work, read, written) && self.merge(read, written));
@@ -159,7 +162,7 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Lets two values lie in one place, if they are never needed at the same time.
+    /// Puts two values into one buffer if their lifetimes allow it. True if they lie in one buffer.
     fn merge(&mut self, a: Value, b: Value) -> bool {
         let (a, b) = (self.class(a), self.class(b));
         if a == b {
@@ -169,27 +172,27 @@ impl<'a> Merger<'a> {
         if x.fixed || y.fixed || x.bytes != y.bytes || x.axes != y.axes {
             return false;
         }
-        let both = common(&x.spans, &y.spans);
-        // They may meet only where one is made from the other in place.
-        let allowed = |merger: &mut Self, &(start, end): &Span| start == end && merger.meet_at(start, a, b);
-        if !both.iter().all(|span| allowed(self, span)) {
+        let both = common(&x.intervals, &y.intervals);
+        // The lifetimes may overlap only where one value is computed from the other in place.
+        let allowed = |merger: &mut Self, &(start, end): &Interval| start == end && merger.is_in_place_at(start, a, b);
+        if !both.iter().all(|interval| allowed(self, interval)) {
             return false;
         }
         let (keep, drop) = (a.min(b), a.max(b));
         debug_assert!(self.root[keep] == keep && self.root[drop] == drop, "only whole classes are merged");
         let dropped = std::mem::replace(
             &mut self.buffers[drop],
-            Buffer { values: Vec::new(), spans: Vec::new(), bytes: 0, axes: AxisSet::EMPTY, fixed: false },
+            Buffer { values: Vec::new(), intervals: Vec::new(), bytes: 0, axes: AxisSet::EMPTY, fixed: false },
         );
         let kept = &mut self.buffers[keep];
         kept.values.extend(dropped.values);
-        kept.spans = join(kept.spans.iter().copied().chain(dropped.spans).collect());
+        kept.intervals = join(kept.intervals.iter().copied().chain(dropped.intervals).collect());
         self.root[drop] = keep;
         true
     }
 
-    /// Whether the work at this time turns one of the two into the other in place.
-    fn meet_at(&mut self, time: u32, a: usize, b: usize) -> bool {
+    /// Whether the work at this time computes one of the two from the other and may do so in place.
+    fn is_in_place_at(&mut self, time: u32, a: usize, b: usize) -> bool {
         let Some(Some(work)) = self.lifetimes.work.get(time as usize / 2) else { return false };
         if time % 2 == 1 {
             return false;
@@ -230,12 +233,12 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Offsets for all buffers: the largest first, each where it leaves the smallest hole.
+    /// Offsets for all buffers: best fit, the largest buffer first.
     fn place(mut self) -> Storage {
         let mut kept = Vec::new();
         let mut number = vec![None; self.buffers.len()];
         for (class, number) in number.iter_mut().enumerate() {
-            if self.root[class] == class && !self.buffers[class].spans.is_empty() {
+            if self.root[class] == class && !self.buffers[class].intervals.is_empty() {
                 *number = Some(kept.len());
                 kept.push(self.buffers[class].clone());
             }
@@ -252,7 +255,7 @@ impl<'a> Merger<'a> {
             members.sort_by_key(|&buffer| (!kept[buffer].fixed, std::cmp::Reverse(kept[buffer].bytes), buffer));
             let mut bytes = 0;
             let mut placed: Vec<usize> = Vec::new();
-            // What nothing else may ever lie upon comes first, one behind the other.
+            // Fixed buffers, whose bytes are never used again, come first, one behind the other.
             let mut first = 0;
             for &member in &members {
                 let size = kept[member].bytes.max(1).next_multiple_of(ALIGNMENT);
@@ -265,14 +268,14 @@ impl<'a> Merger<'a> {
                     offset
                 };
                 debug_assert!(offset.is_multiple_of(ALIGNMENT), "a buffer lies at {offset}");
-                debug_assert!(kept[member].fixed || offset >= first, "a buffer lies on what stays");
+                debug_assert!(kept[member].fixed || offset >= first, "a buffer lies on a fixed one");
                 places[member] = Place { arena: arena as u16, offset };
                 bytes = bytes.max(offset + size);
             }
             arenas.push(Arena { axes, bytes });
         }
         debug_assert!(self.mesh.axes.len() <= 32);
-        debug_assert!(arenas.len() <= usize::from(u16::MAX), "an arena has no number");
+        debug_assert!(arenas.len() <= usize::from(u16::MAX), "the number of an arena has 16 bits");
         debug_assert!(
             kept.iter()
                 .zip(&places)
@@ -287,14 +290,14 @@ impl<'a> Merger<'a> {
 fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, size): (usize, u64), first: u64) -> u64 {
     let mut taken: Vec<(u64, u64)> = placed
         .iter()
-        .filter(|&&other| meet(&buffers[other].spans, &buffers[member].spans))
+        .filter(|&&other| overlap(&buffers[other].intervals, &buffers[member].intervals))
         .map(|&other| {
             let start = places[other].offset;
             (start, start + buffers[other].bytes.max(1).next_multiple_of(ALIGNMENT))
         })
         .collect();
     taken.sort_unstable();
-    debug_assert!(taken.iter().all(|(start, end)| start < end), "a buffer takes room");
+    debug_assert!(taken.iter().all(|(start, end)| start < end), "a buffer takes at least one byte");
     let mut best: Option<(u64, u64)> = None;
     let mut free = first;
     for (start, end) in taken {
@@ -304,11 +307,11 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, siz
         free = free.max(end);
     }
     let offset = best.map_or(free, |(_, offset)| offset);
-    debug_assert!(offset >= first, "a buffer lies on what stays");
+    debug_assert!(offset >= first, "a buffer lies on a fixed one");
     offset
 }
 
-/// Whether the kernel writes each element only after it has read that very element, and nothing else of it.
+/// Whether the kernel reads of buffer `read`, in front of each write to buffer `written`, the element at the same index only.
 fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
     let mut stores = kernel.stores.iter().filter(|store| store.access.buffer == written);
     let (Some(store), None) = (stores.next(), stores.next()) else { return false };

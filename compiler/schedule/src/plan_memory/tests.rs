@@ -1,4 +1,4 @@
-//! Programs whose memory and meetings are known.
+//! Programs whose memory and barriers are known.
 #![allow(clippy::unwrap_used)]
 
 use spmdc_abi::{AxisSet, Program, Step};
@@ -85,7 +85,7 @@ fn a_dying_operand_gives_its_place() {
 }
 
 #[test]
-fn devices_meet_where_they_share_memory() {
+fn a_barrier_stands_where_devices_share_memory() {
     let source = |size: usize| {
         format!("mesh (X = 2);\nfn main(x: f32[{size}]) {{ let s = exp(x); s * sum(s, axis=0, keepdims=true) }}")
     };
@@ -99,7 +99,7 @@ fn devices_meet_where_they_share_memory() {
 }
 
 #[test]
-fn what_takes_long_is_computed_once() {
+fn expensive_values_are_computed_once() {
     let source = |rows: usize| format!("mesh (X = 8);\nfn main(x: f32[{rows}, 64]) {{ sum(x, axis=0) }}");
     let axes = |program: &Program| program.arenas[program.results[0].place.arena as usize].axes;
     assert_eq!(axes(&program(&source(100))), AxisSet::of(0), "each device computes its own");
@@ -109,16 +109,16 @@ fn what_takes_long_is_computed_once() {
 }
 
 #[test]
-fn what_a_trip_leaves_is_met_before_the_next() {
+fn accesses_of_a_trip_are_ordered_before_the_next() {
     let source = "mesh (X = 2);
         fn main(x: f32[200, 200]) { let mut u = x; for i in 0..3 { u = u @ u; } u }";
     let program = program(source);
-    // Everyone has read the factors before the copy overwrites them, and the copy is done before they are read again.
+    // All devices have read the factors before the copy overwrites them, and the copy is done before they are read again.
     assert_eq!(shape(&program.body), "copy for[sync product sync copy]");
 }
 
 #[test]
-fn what_varies_is_not_shared() {
+fn varying_values_are_not_shared() {
     let source = "mesh (X = 2, Y = 2);
         manual(X) fn f(x: f32[20000@X]) -> f32[20000@X] { let mut u = x; while max(u) > 1.0 { u = u * 0.5; } u }
         fn main(x: f32[20000]) { f(x) }";
@@ -163,13 +163,13 @@ fn kernels_that_hand_on_rows_run_by_panels() {
 }
 
 #[test]
-fn devices_meet_once_for_a_collective() {
+fn a_collective_takes_one_barrier() {
     let body = |source: &str| shape(&program(source).body);
-    // Each sum is met for once, and nothing that the others take is overwritten soon.
+    // Each sum takes one barrier, and its operand is not overwritten soon.
     let two = "mesh (X = 4);
         fn main(x: f32[8@X], y: f32[8@X]) { let a = sum(exp(x)); let b = sum(exp(y * a)); sum(exp(x * b)) }";
     assert_eq!(body(two), "kernel sync reduce kernel sync reduce kernel sync reduce");
-    // The neighbours' rows have been read before they are written again: a second meeting in each trip.
+    // The neighbours' rows are read before they are written again: a second barrier in each trip.
     let stencil = "mesh (X = 4);
         fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }";
     let loops = body(stencil);
@@ -178,7 +178,7 @@ fn devices_meet_once_for_a_collective() {
 }
 
 #[test]
-fn combined_collectives_share_their_meeting() {
+fn combined_collectives_share_their_barrier() {
     let source = "mesh (X = 4);
         fn main(x: f32[8@X], y: f32[8@X]) { let a = exp(x); let b = exp(y); (sum(a) / sum(b), sum(a * b)) }";
     let program = program(source);
@@ -189,7 +189,7 @@ fn combined_collectives_share_their_meeting() {
 }
 
 #[test]
-fn a_meeting_is_posted_before_work_that_nobody_waits_for() {
+fn a_barrier_is_posted_before_work_that_no_device_waits_for() {
     let source = "mesh (X = 4);
         fn main(x: f32[64@X, 64], y: f32[64, 64]) { let s = sum(x, axis=0); let t = y @ y; t * s }";
     let body = shape(&program(source).body);
@@ -213,8 +213,8 @@ fn a_loop_counter_lies_where_no_one_reads_any_more() {
     let Some(Step::Reduce(reduce)) = body.get(reduced) else { panic!("there is a sum") };
     let inner = body.iter().find_map(|step| if let Step::For { counter, .. } = step { Some(counter) } else { None });
     let counter = inner.unwrap();
-    let met = body[reduced..].iter().any(|step| matches!(step, Step::Sync { .. } | Step::Await { .. }));
-    assert!(*counter != reduce.from.place || met, "{}", shape(body));
+    let synced = body[reduced..].iter().any(|step| matches!(step, Step::Sync { .. } | Step::Await { .. }));
+    assert!(*counter != reduce.from.place || synced, "{}", shape(body));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn products_take_blocks_from_where_they_lie() {
     let has_ring =
         |program: &Program| program.body.iter().any(|step| matches!(step, Step::Gemm(gemm) if gemm.ring.is_some()));
     let gathers = |program: &Program| shape(&program.body).contains("exchange");
-    // Weights that are split as a whole model is: nobody has room for all of them.
+    // Weights of a fully sharded model: no device has memory for all of them.
     let large = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "x @ w");
     assert!(has_ring(&large) && !gathers(&large), "{}", shape(&large.body));
     let (x, w, y) = (500 * 512 * 4, 128 * 128 * 4, 500 * 128 * 4);

@@ -1,11 +1,11 @@
-//! How long work takes a device, by the cost model: enough to tell what is worth being divided.
+//! The time that work takes one device, by the cost model: it decides which work is worth being divided.
 
 use spmdc_abi::Scalar;
 use spmdc_ir::cost::{ASSUMED_EXTENT, of_kernel, of_product};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::lower::work::{Product, Work};
 
-/// Nanoseconds for all of it.
+/// Estimated nanoseconds of a unit of work on one device; 0 for work that is not divided by its time.
 pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
     match work {
         Work::Kernel { kernel, .. } => of_kernel(kernel),
@@ -27,7 +27,7 @@ fn multiply_adds(product: &Product, mesh: &Mesh) -> f64 {
     dims.map(|dim| length(&dim.extent, mesh)).product()
 }
 
-/// The extent of a dimension on a device.
+/// The extent of a dimension on a device, or the extent assumed of it.
 fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
     match extent {
         Scalar::Const(extent) => *extent as f64,

@@ -1,7 +1,7 @@
-//! What the parts of kernels that devices call read and write.
+//! The reads and writes of kernel calls.
 
 use super::shadow::{Name, Spot};
-use super::{Replay, Stop, collapse, fault, points};
+use super::{Replay, Stopped, collapse, fault, points};
 use spmdc_abi::{DType, KernelStep};
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
@@ -9,37 +9,37 @@ use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A kernel that is called by a step.
+/// A kernel with the step that calls it.
 pub struct Accesses<'a> {
     pub kernel: &'a Kernel,
     pub values: &'a [Value],
     pub step: &'a KernelStep,
 }
 
-/// A device's call of it.
-struct Call {
+/// A device's call of the kernel.
+struct KernelRun {
     device: usize,
     scalars: Vec<i64>,
     ranges: Vec<Range<i64>>,
-    /// Whether dynamic indices are the last that their bounds allow; otherwise they are 0.
+    /// Whether dynamic indices are taken as the last that their bounds allow; otherwise as 0.
     last: bool,
 }
 
-/// Something that a call touches.
+/// A run of neighbouring elements that a call reads or writes.
 struct Touch {
     slot: usize,
     spot: Spot,
     name: Name,
-    /// The number of the point of its loops, where that matters.
+    /// The number of the point of the call's loops; 0 where it does not matter.
     point: u64,
 }
 
-/// Into so many parts at most a device's share of a range is cut to see whether they meet.
+/// Maximum number of parts into which a device's share of a range is cut to see whether they conflict.
 const MOST_PARTS: u64 = 256;
 
-/// Whether kernels may run for any part of their range before the next one: what a part writes, no other part touches. The order of
-/// panels, and how far each of the workers has come with them, is then all the same.
-pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stop> {
+/// Checks that kernels may run panel by panel: no part of the range touches an element that another part writes. Then the order of
+/// the panels does not matter, nor how they are divided among workers.
+pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stopped> {
     replay.shadow.next_step();
     let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
     for kernel in kernels {
@@ -57,7 +57,7 @@ pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Resul
         }
     }
     for kernel in kernels {
-        if !kernel.spans(replay, false).any(|read| written.iter().any(|written| meet(&read, written))) {
+        if !kernel.spans(replay, false).any(|read| written.iter().any(|written| overlap(&read, written))) {
             continue;
         }
         for (part, call) in kernel.parts(replay) {
@@ -76,15 +76,15 @@ pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Resul
     Ok(())
 }
 
-/// Whether bytes of arenas have some in common.
-fn meet((arena, a): &(u16, Range<u64>), (other, b): &(u16, Range<u64>)) -> bool {
+/// Whether two ranges of bytes of arenas have a byte in common.
+fn overlap((arena, a): &(u16, Range<u64>), (other, b): &(u16, Range<u64>)) -> bool {
     arena == other && a.start < b.end && b.start < a.end
 }
 
 impl Accesses<'_> {
-    /// Replays the step: what it writes is marked, what it reads must be there and be marked by nobody else, and then it is written.
-    pub fn replay(&self, replay: &mut Replay<'_>) -> Result<(), Stop> {
-        let calls: Vec<Call> = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device)).collect();
+    /// Replays the step: marks its writes, checks that its reads find their values and no mark of another device, then writes.
+    pub fn replay(&self, replay: &mut Replay<'_>) -> Result<(), Stopped> {
+        let calls: Vec<KernelRun> = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device)).collect();
         let in_place = self.overlaps(replay);
         let mut writes = Vec::new();
         for call in &calls {
@@ -104,8 +104,8 @@ impl Accesses<'_> {
         Ok(())
     }
 
-    /// The device's calls, if it has a share of the range: one, or one for each kind of dynamic indices.
-    fn calls(&self, replay: &Replay<'_>, device: usize) -> Vec<Call> {
+    /// The device's calls: none without a share of the range; two, for the first and the last dynamic index, if there are such.
+    fn calls(&self, replay: &Replay<'_>, device: usize) -> Vec<KernelRun> {
         let mesh = replay.mesh;
         let scalars: Vec<i64> = self.step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)).collect();
         let units = mesh.units(self.step, device);
@@ -120,12 +120,12 @@ impl Accesses<'_> {
         };
         let ranges: Vec<Range<i64>> = dims.map(range).collect();
         let dynamic = self.kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { .. }));
-        let call = |last| Call { device, scalars: scalars.clone(), ranges: ranges.clone(), last };
+        let call = |last| KernelRun { device, scalars: scalars.clone(), ranges: ranges.clone(), last };
         if dynamic { vec![call(false), call(true)] } else { vec![call(false)] }
     }
 
     /// The calls of all devices, each for a part of its share, and the numbers of the parts.
-    fn parts(&self, replay: &Replay<'_>) -> Vec<(u64, Call)> {
+    fn parts(&self, replay: &Replay<'_>) -> Vec<(u64, KernelRun)> {
         let calls = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device));
         let parts = calls.flat_map(|call| {
             let units = call.ranges[0].clone();
@@ -133,18 +133,18 @@ impl Accesses<'_> {
             units.clone().step_by(len as usize).zip(0..).map(move |(begin, part)| {
                 let mut ranges = call.ranges.clone();
                 ranges[0] = begin..(begin + len as i64).min(units.end);
-                (part, Call { device: call.device, scalars: call.scalars.clone(), ranges, last: call.last })
+                (part, KernelRun { device: call.device, scalars: call.scalars.clone(), ranges, last: call.last })
             })
         });
         parts.collect()
     }
 
-    /// Whether something is written over what is read.
+    /// Whether the step writes over a buffer that it reads.
     fn overlaps(&self, replay: &Replay<'_>) -> bool {
-        self.spans(replay, true).any(|written| self.spans(replay, false).any(|read| meet(&written, &read)))
+        self.spans(replay, true).any(|written| self.spans(replay, false).any(|read| overlap(&written, &read)))
     }
 
-    /// Where the buffers lie that it writes, or those that it reads.
+    /// The arena and bytes of each buffer that the step writes, or of each that it reads.
     fn spans(&self, replay: &Replay<'_>, written: bool) -> impl Iterator<Item = (u16, Range<u64>)> {
         let slots = self.kernel.buffers.iter().enumerate().filter(move |(_, slot)| slot.written == written);
         slots.map(|(slot, _)| {
@@ -153,14 +153,14 @@ impl Accesses<'_> {
         })
     }
 
-    /// What a call stores. A store at a dynamic place changes some elements of what is there already, in the same value.
+    /// The stores of a call. A store at a dynamic index changes some elements of a value that is there already.
     fn writes(
         &self,
         replay: &mut Replay<'_>,
-        call: &Call,
+        call: &KernelRun,
         in_place: bool,
         writes: &mut Vec<Touch>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stopped> {
         for store in &self.kernel.stores {
             let address = &store.access.address;
             let ranges = self.stored(store, call);
@@ -187,7 +187,7 @@ impl Accesses<'_> {
     }
 
     /// The points of the call's loops at which it stores.
-    fn stored(&self, store: &Store, call: &Call) -> Vec<Range<i64>> {
+    fn stored(&self, store: &Store, call: &KernelRun) -> Vec<Range<i64>> {
         let mut ranges = call.ranges.clone();
         if !store.combine.is_none_or(Combine::is_scan) {
             // A reduction of nothing stores what it begins with.
@@ -197,7 +197,7 @@ impl Accesses<'_> {
         ranges
     }
 
-    fn reads(&self, replay: &mut Replay<'_>, call: &Call, in_place: bool) -> Result<(), Stop> {
+    fn reads(&self, replay: &mut Replay<'_>, call: &KernelRun, in_place: bool) -> Result<(), Stopped> {
         self.loads(replay, call, in_place, &mut |replay, Touch { slot, spot, name, point }| {
             replay.reads(&spot, name, self.values[slot])?;
             if in_place && !replay.shadow.is_undisturbed(&spot, point) {
@@ -212,10 +212,10 @@ impl Accesses<'_> {
     fn loads(
         &self,
         replay: &mut Replay<'_>,
-        call: &Call,
+        call: &KernelRun,
         numbered: bool,
-        each: &mut dyn FnMut(&mut Replay<'_>, Touch) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        each: &mut dyn FnMut(&mut Replay<'_>, Touch) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         for inst in &self.kernel.insts {
             if let Inst::LoopInvariant { buffer, .. } = inst {
                 let touch = self.touch(replay, call, *buffer, (0, 1), u64::MAX);
@@ -258,11 +258,11 @@ impl Accesses<'_> {
     fn each_run(
         &self,
         replay: &mut Replay<'_>,
-        call: &Call,
+        call: &KernelRun,
         address: &Affine,
         mut ranges: Vec<Range<i64>>,
-        mut run: impl FnMut(&mut Replay<'_>, i64, u64) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        mut run: impl FnMut(&mut Replay<'_>, i64, u64) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         let stride =
             |dim: usize| address.terms.iter().find(|&&(known, _)| known == dim).map_or(0, |&(_, stride)| stride);
         let len = collapse(&mut ranges, stride);
@@ -274,21 +274,28 @@ impl Accesses<'_> {
         Ok(())
     }
 
-    fn touch(&self, replay: &Replay<'_>, call: &Call, slot: usize, (element, len): (i64, u64), point: u64) -> Touch {
+    fn touch(
+        &self,
+        replay: &Replay<'_>,
+        call: &KernelRun,
+        slot: usize,
+        (element, len): (i64, u64),
+        point: u64,
+    ) -> Touch {
         let size = self.kernel.buffers[slot].dtype.size() as u64;
-        // In front of a buffer is as wrong as behind it.
+        // An element in front of the buffer is reported as one behind it.
         let at = u64::try_from(element).map_or(u64::MAX / 2, |element| element * size);
         let spot = Spot { place: self.step.buffers[slot], device: call.device, at, len: len * size };
         Touch { slot, spot, name: replay.name(self.values[slot]), point }
     }
 
-    /// A number for a point, the same for all of what is reduced to one element.
+    /// A number for a point, the same for all points that are reduced to one element.
     fn number(&self, index: &[i64], ranges: &[Range<i64>]) -> u64 {
         let pairs = index.iter().zip(ranges).zip(&self.kernel.dims).filter(|(_, dim)| !dim.reduced);
         pairs.fold(0u64, |number, ((&i, range), _)| number.wrapping_mul(range.end as u64 + 1).wrapping_add(i as u64))
     }
 
-    fn address(&self, call: &Call, affine: &Affine, index: &[i64]) -> i64 {
+    fn address(&self, call: &KernelRun, affine: &Affine, index: &[i64]) -> i64 {
         let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
         let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
         let dynamic = affine.dynamic.iter().map(|&(elem, stride)| match self.kernel.insts[elem.0 as usize] {
@@ -305,7 +312,7 @@ impl Accesses<'_> {
     }
 
     /// Whether a condition on indices holds at a point.
-    fn holds(&self, call: &Call, condition: Elem, index: &[i64]) -> bool {
+    fn holds(&self, call: &KernelRun, condition: Elem, index: &[i64]) -> bool {
         let Inst::InRange { affine, low, high } = &self.kernel.insts[condition.0 as usize] else { return false };
         let [at, low, high] = [affine, low, high].map(|affine| self.address(call, affine, index));
         (low..high).contains(&at)

@@ -1,21 +1,21 @@
-//! Whether a plan of memory does what the schedule says, held by replaying it.
+//! Verifies a memory plan: replays the program and checks that every step reads the values that the schedule says.
 //!
-//! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. This replay
-//! believes none of that. It goes through the steps of the program side by side with the tasks that they were made from, for all
-//! devices, over memory in which each byte knows the names of the values that lie there (`shadow.rs`), as regalloc2's checker does
+//! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. The replay
+//! assumes none of that. It goes through the steps of the program side by side with the tasks from which they were made, for all
+//! devices, over a shadow memory that maps each byte to the names of the values in it (`shadow.rs`), as regalloc2's checker does
 //! for registers. It fails where
 //!
-//! - a step reads a byte in which something else lies than the value that its task reads;
+//! - a step reads a byte that holds another value than its task reads;
 //! - a step reads or writes beyond the buffer of its value;
-//! - two devices write one byte in one step, or one reads what another one writes in it;
-//! - a kernel reads, after it has overwritten it, what it should have read before;
-//! - kernels that run by panels touch in one panel what they write in another;
-//! - devices that hold different data of a value share its memory, or may take different ways to where they share what is written.
+//! - two devices write one byte in one step, or one device reads a byte that another one writes in the same step;
+//! - a kernel reads an element that it has overwritten already;
+//! - kernels that run by panels touch in one panel an element that they write in another;
+//! - devices that hold different data of a value share its memory, or may diverge in front of a write to memory that they share.
 //!
-//! What nobody has written has no name, so a value that is stored once for several devices, and that their shares do not cover, is
-//! found where it is read, or at the end. Loops are replayed until nothing changes, branches both ways. Dynamic indices are taken to be
-//! their first, and then their last value. That steps of *different* devices are ordered is not looked at here:
-//! `sync.rs` answers for that.
+//! A byte that no step has written has no name, so a value that is stored once for several devices, and that their shares do not
+//! cover, is found where it is read, or at the end. Loops are replayed until nothing changes, branches both ways. Dynamic indices are
+//! taken to be their first, and then their last value. The order of steps of *different* devices is not checked here: `sync.rs`
+//! is responsible for it.
 
 mod accesses;
 mod shadow;
@@ -26,7 +26,7 @@ use super::lifetimes::Lifetimes;
 use super::storage::Storage;
 use crate::order::{Limit, Schedule, Task};
 use accesses::Accesses;
-use shadow::{Memory, Name, Shadow, Spot};
+use shadow::{Name, Shadow, ShadowMemory, Spot};
 use spmdc_abi::mesh::Mesh;
 use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
 use spmdc_ir::layout::types::AxisSet;
@@ -36,8 +36,8 @@ use spmdc_kernel::loops::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Everything that a replay needs to know.
-pub struct Plan<'a> {
+/// A memory plan, with the schedule that it was made for.
+pub struct MemoryPlan<'a> {
     pub func: &'a Func,
     pub schedule: &'a Schedule,
     pub lifetimes: &'a Lifetimes<'a>,
@@ -46,18 +46,18 @@ pub struct Plan<'a> {
     pub kernels: &'a [Kernel],
 }
 
-/// Units of memory that are followed at most; each takes four bytes, and twenty where it is written.
+/// Maximum number of units of shadow memory; a unit takes 4 bytes, and 20 where it is written.
 const MOST_UNITS: u64 = 1 << 27;
-/// How often loops and branches are replayed at most. Where flags share memory, deep nests still find it in ever new states.
+/// Maximum number of replays of loops and branches. Where flags share memory, deep nests find it in ever new states.
 const MOST_VISITS: u32 = 5_000;
-/// Of the runs that a replay may take, those that a loop or branch stands for.
+/// The price of a loop or branch, in runs of neighbouring elements.
 const VISIT: u64 = 1_000;
-/// Units of memory that are kept for each loop or branch, besides its latest.
+/// Maximum number of units of shadow memory that are kept for each loop or branch, besides its latest state.
 const MOST_KEPT: usize = 1 << 22;
 
-/// Replays a plan and says whether it came to the end, or what is wrong first. It stops where it would take more than so many runs of
-/// neighbouring elements, and kilobytes.
-pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
+/// Replays a plan. True if it came to the end, false if it stopped because it would take more than `most` runs of neighbouring
+/// elements or more than `most` KiB of memory; the error is the first fault.
+pub fn replay(plan: &MemoryPlan<'_>, most: u64) -> Result<bool, String> {
     let mesh = Mesh::new(&plan.program.mesh)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
     let units = shadow::units(&plan.program.arenas, &mesh, unit);
@@ -76,34 +76,37 @@ pub fn replay(plan: &Plan<'_>, most: u64) -> Result<bool, String> {
     };
     match replay.program() {
         Ok(()) => Ok(true),
-        Err(Stop::Enough) => Ok(false),
-        Err(Stop::Fault(fault)) => Err(format!("line {}: {fault}", replay.line)),
+        Err(Stopped::Enough) => Ok(false),
+        Err(Stopped::Fault(fault)) => Err(format!("line {}: {fault}", replay.line)),
     }
 }
 
 /// Why a replay ends early.
-enum Stop {
+enum Stopped {
+    /// The plan is wrong.
     Fault(String),
-    /// It would take too long.
+    /// The replay would take too long.
     Enough,
 }
 
-fn fault<T>(message: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Fault(message.into()))
+fn fault<T>(message: impl Into<String>) -> Result<T, Stopped> {
+    Err(Stopped::Fault(message.into()))
 }
 
 struct Replay<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a MemoryPlan<'a>,
     mesh: &'a Mesh,
     shadow: Shadow,
-    /// Axes along which devices may have taken different ways.
+    /// Axes along which devices may have diverged.
     diverged: AxisSet,
-    /// For each loop or branch, what lay in memory before and after it, each time that was another. In loops of loops there is mostly
-    /// one for each loop around, so that nesting costs its square and not two to its power.
-    looked: BTreeMap<*const Task, Vec<(Memory, Memory)>>,
-    /// How much may still be looked at.
+    /// For each loop or branch, the different states of memory before it, each with the state behind it. A loop in `n` others mostly has
+    /// `n` of them, so that a nest of depth `n` costs n² and not 2ⁿ replays.
+    looked: BTreeMap<*const Task, Vec<(ShadowMemory, ShadowMemory)>>,
+    /// The number of runs of neighbouring elements that may still be replayed.
     left: u64,
+    /// The number of loops and branches replayed so far.
     visits: u32,
+    /// The source line of the present step, for the message of a fault.
     line: u32,
 }
 
@@ -112,7 +115,7 @@ impl<'a> Replay<'a> {
         self.plan.lifetimes.class_of[value.0 as usize] as Name
     }
 
-    fn program(&mut self) -> Result<(), Stop> {
+    fn program(&mut self) -> Result<(), Stopped> {
         let program = self.plan.program;
         self.layouts()?;
         let values = &self.plan.func.body.params;
@@ -140,8 +143,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Devices that hold different data of a value do not share its memory.
-    fn layouts(&self) -> Result<(), Stop> {
+    /// Checks that devices that hold different data of a value do not share its memory.
+    fn layouts(&self) -> Result<(), Stopped> {
         let several = self.mesh.axes();
         for (index, ty) in self.plan.schedule.types.iter().enumerate() {
             let value = Value(index as u32);
@@ -156,8 +159,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Tasks, and the steps that were made of them.
-    fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stop> {
+    /// Replays tasks and the steps that were made from them.
+    fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stopped> {
         let mut flat: Vec<Flat<'a>> = Vec::new();
         for step in steps {
             match step {
@@ -203,8 +206,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A loop or a branch. If memory is as it was at some time before, so is what comes of it.
-    fn enclosed(&mut self, task: &'a Task, step: &'a Step) -> Result<(), Stop> {
+    /// Replays a loop or a branch. A state of memory that was there before leads to the same state behind it.
+    fn enclosed(&mut self, task: &'a Task, step: &'a Step) -> Result<(), Stopped> {
         let key = std::ptr::from_ref(task);
         let before = self.shadow.memory.clone();
         let known = self.looked.get(&key).and_then(|known| known.iter().find(|(seen, _)| *seen == before));
@@ -215,7 +218,7 @@ impl<'a> Replay<'a> {
         self.count(VISIT)?;
         self.visits += 1;
         if self.visits > MOST_VISITS {
-            return Err(Stop::Enough);
+            return Err(Stopped::Enough);
         }
         let diverged = self.diverged;
         match (task, step) {
@@ -229,11 +232,11 @@ impl<'a> Replay<'a> {
                 if *place != self.place(*counter) {
                     return fault("a loop counts elsewhere than its body looks");
                 }
-                // Filled trip by trip: at dynamic places, which are not followed.
+                // The trips fill a stack at dynamic indices, which are not followed.
                 for &stack in stacked {
                     self.writes_all(stack)?;
                 }
-                // No trip reaches what has no element, such as the stack of a loop without trips.
+                // A loop without trips accesses nothing; its stack has no element.
                 let never = matches!((start, end), (Limit::Const(start), Limit::Const(end)) if start >= end);
                 if !never {
                     let made = made_in(body);
@@ -269,19 +272,19 @@ impl<'a> Replay<'a> {
         let after = self.shadow.memory.clone();
         let most = (MOST_KEPT / after.len().max(1)).max(1);
         let known = self.looked.entry(key).or_default();
-        // The latest are met again first.
+        // The latest states are found again first.
         known.truncate(most - 1);
         known.insert(0, (before, after));
         Ok(())
     }
 
-    /// Trips of a loop, from what may lie in memory before any of them, until that does not change any more.
+    /// Replays trips of a loop until the state of memory before a trip does not change any more.
     fn until_stable(
         &mut self,
         made: &BTreeSet<Value>,
         kept: &[Value],
-        trip: &mut dyn FnMut(&mut Self) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        trip: &mut dyn FnMut(&mut Self) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         let kept: Vec<Name> = kept.iter().map(|&value| self.name(value)).collect();
         let names = made.iter().map(|&value| self.name(value)).filter(|name| !kept.contains(name));
         let names: Vec<Name> = names.collect();
@@ -304,14 +307,14 @@ impl<'a> Replay<'a> {
         self.plan.storage.place(value)
     }
 
-    /// How much room a value has.
+    /// Bytes of the value's buffer.
     fn bytes(&self, value: Value) -> u64 {
         self.plan.storage.buffer(value).map_or(0, |buffer| buffer.bytes)
     }
 
-    // What is read and written.
+    // Reads and writes.
 
-    fn reads(&mut self, spot: &Spot, name: Name, value: Value) -> Result<(), Stop> {
+    fn reads(&mut self, spot: &Spot, name: Name, value: Value) -> Result<(), Stopped> {
         if spot.at + spot.len > self.bytes(value) {
             return fault(format!("{value} is read behind its end, at byte {}", spot.at));
         }
@@ -323,7 +326,7 @@ impl<'a> Replay<'a> {
         fault(format!("device {} reads byte {at} of {value}, where {found:?} lies and not {name}", spot.device))
     }
 
-    fn writes(&mut self, spot: &Spot, value: Value) -> Result<(), Stop> {
+    fn writes(&mut self, spot: &Spot, value: Value) -> Result<(), Stopped> {
         if spot.at + spot.len > self.bytes(value) {
             return fault(format!("{value} is written behind its end, at byte {}", spot.at));
         }
@@ -334,15 +337,15 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// A scalar, on all devices.
-    fn reads_all(&mut self, value: Value) -> Result<(), Stop> {
+    /// Reads a scalar on all devices.
+    fn reads_all(&mut self, value: Value) -> Result<(), Stopped> {
         let (name, len) = (self.name(value), self.plan.schedule.types[value.0 as usize].dtype().size() as u64);
         let place = self.place(value);
         (0..self.mesh.devices()).try_for_each(|device| self.reads(&Spot { place, device, at: 0, len }, name, value))
     }
 
-    /// A whole buffer, on all devices.
-    fn writes_all(&mut self, value: Value) -> Result<(), Stop> {
+    /// Writes a whole buffer on all devices.
+    fn writes_all(&mut self, value: Value) -> Result<(), Stopped> {
         let (name, place, len) = (self.name(value), self.place(value), self.bytes(value));
         for device in 0..self.mesh.devices() {
             let spot = Spot { place, device, at: 0, len };
@@ -352,13 +355,13 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The rows of each device's block.
+    /// Calls `row` for the rows of each device's block.
     fn each_row(
         &mut self,
         place: Place,
         layout: &Layout,
-        mut row: impl FnMut(&mut Self, Spot) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        mut row: impl FnMut(&mut Self, Spot) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         let size = layout.dtype.size() as u64;
         let stored = self.mesh.stored_shape(layout);
         for device in 0..self.mesh.devices() {
@@ -377,14 +380,14 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn count(&mut self, runs: u64) -> Result<(), Stop> {
+    fn count(&mut self, runs: u64) -> Result<(), Stopped> {
         self.left = self.left.saturating_sub(runs);
-        if self.left == 0 { Err(Stop::Enough) } else { Ok(()) }
+        if self.left == 0 { Err(Stopped::Enough) } else { Ok(()) }
     }
 
     // Steps.
 
-    fn work(&mut self, work: &'a Work, step: Flat<'a>) -> Result<(), Stop> {
+    fn work(&mut self, work: &'a Work, step: Flat<'a>) -> Result<(), Stopped> {
         match (work, step) {
             (Work::Kernel { buffers, .. }, Flat::Kernel(step) | Flat::Panels { kernel: step, .. }) => {
                 self.line = step.site.line;
@@ -444,14 +447,14 @@ impl<'a> Replay<'a> {
         Accesses { kernel: &self.plan.kernels[step.kernel as usize], values, step }
     }
 
-    /// Whole buffers, from another device's or from nobody's, which is zeros.
+    /// Copies whole buffers to devices, each from an owner; without an owner, zeros.
     fn moves(
         &mut self,
         (from, source): (Value, Place),
         (to, target): (Value, Place),
         bytes: u64,
         devices: Vec<(usize, Option<usize>)>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stopped> {
         if bytes > self.bytes(from) {
             return fault(format!("{from} is copied beyond its end"));
         }
@@ -472,7 +475,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn collective(&mut self, (from, source): (Value, &Shards), (to, target): (Value, &Shards)) -> Result<(), Stop> {
+    fn collective(&mut self, (from, source): (Value, &Shards), (to, target): (Value, &Shards)) -> Result<(), Stopped> {
         let (name, other) = (self.name(from), self.name(to));
         self.each_row(source.place, &source.layout, |replay, spot| replay.reads(&spot, name, from))?;
         self.each_row(target.place, &target.layout, |replay, spot| {
@@ -482,7 +485,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    fn fetch(&mut self, (from, to): (Value, Value), part: &FetchPart) -> Result<(), Stop> {
+    fn fetch(&mut self, (from, to): (Value, Value), part: &FetchPart) -> Result<(), Stopped> {
         let (name, other) = (self.name(from), self.name(to));
         let size = part.dtype.size() as u64;
         let lens = |len: fn(&spmdc_abi::FetchDim) -> usize| part.dims.iter().map(len).collect::<Vec<_>>();
@@ -516,7 +519,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn product(&mut self, [a, b, c]: [Value; 3], step: &GemmStep) -> Result<(), Stop> {
+    fn product(&mut self, [a, b, c]: [Value; 3], step: &GemmStep) -> Result<(), Stopped> {
         let size = step.dtype.size() as u64;
         let names = [a, b, c].map(|value| self.name(value));
         let mut written = Vec::new();
@@ -546,7 +549,7 @@ impl<'a> Replay<'a> {
                 let lens: Vec<i64> = all.iter().map(|dim| extent(dim, device)).collect();
                 let behind = ring.map_or(0, |ring| start * ring.c);
                 if lens.contains(&0) {
-                    // Sums of nothing are zeros.
+                    // A sum over no elements is 0.
                     let strides: Vec<i64> = free.iter().map(|dim| dim.c).collect();
                     let lens = free.iter().map(|dim| extent(dim, device)).collect();
                     written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
@@ -576,11 +579,11 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A step of a list, panels taken apart.
+/// A step of a list, with panels taken apart.
 #[derive(Clone, Copy)]
 enum Flat<'a> {
     Kernel(&'a KernelStep),
-    /// A kernel that runs by panels with those next to it, of which so many are left.
+    /// A kernel that runs by panels with its neighbours; `left` of them follow.
     Panels {
         kernel: &'a KernelStep,
         left: usize,
@@ -588,7 +591,7 @@ enum Flat<'a> {
     Other(&'a Step),
 }
 
-/// Row-major.
+/// Row-major strides of a shape, in elements.
 fn strides(shape: &[usize]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for dim in (1..shape.len()).rev() {
@@ -597,7 +600,7 @@ fn strides(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// All combinations of numbers of these ranges, the last one counting fastest.
+/// All combinations of numbers of these ranges; the last number changes fastest.
 fn points(ranges: Vec<Range<i64>>) -> impl Iterator<Item = Vec<i64>> {
     let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
     let mut next = ranges.iter().all(|range| !range.is_empty()).then_some(first);
@@ -616,15 +619,15 @@ fn points(ranges: Vec<Range<i64>>) -> impl Iterator<Item = Vec<i64>> {
     })
 }
 
-/// The different sums of indices times strides, neighbours together: where each run begins, and how many it has.
+/// The runs of neighbouring elements at the different sums of indices times strides: the first element and length of each.
 fn offsets(lens: Vec<i64>, strides: &[i64]) -> Vec<(i64, u64)> {
     let mut ranges: Vec<Range<i64>> = lens.iter().map(|&len| 0..len).collect();
     let run = collapse(&mut ranges, |dim| strides[dim]);
     points(ranges).map(|index| (index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run)).collect()
 }
 
-/// Shortens ranges of indices so that each run of neighbouring elements is visited once: a dimension of stride 0 to its first index, and
-/// one of stride 1, too. Returns the length of a run in elements.
+/// Shortens ranges of indices so that each run of neighbouring elements is visited once: dimensions of stride 0 and the first one of
+/// stride 1 keep their first index only. Returns the length of a run in elements.
 fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
     let mut run = 1;
     for (dim, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
@@ -638,7 +641,7 @@ fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
     run
 }
 
-/// The values that tasks make, but for what a loop carries from trip to trip.
+/// The values that tasks make, without the carried values of loops.
 fn made_in(tasks: &[Task]) -> BTreeSet<Value> {
     let mut made = BTreeSet::new();
     for task in tasks {

@@ -1,38 +1,38 @@
-//! The memory of all devices, with the names of the values that lie there instead of its contents.
+//! Shadow memory: the memory of all devices, with the names of the values that lie there instead of its contents.
 //!
-//! It is kept by units of some bytes: the size of the smallest elements of the program.
+//! It is kept in units of as many bytes as the smallest elements of the program have.
 
 use spmdc_abi::mesh::Mesh;
 use spmdc_abi::{Arena, AxisSet, Place};
 use std::collections::BTreeMap;
 
-/// A name: a class of values that are the same bytes.
+/// A name: the number of a class of values that are the same bytes.
 pub type Name = u32;
 
-/// A set of names, by number. 0 is the empty one.
+/// The number of a set of names; 0 is the empty set.
 type SetId = u32;
 
-/// Which names lie where. What is not written yet has none; copies that cost nothing give several.
+/// The set of names in each unit: empty before the first write, several names after a copy that costs nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
+pub struct ShadowMemory {
     /// By arena, by instance, by unit.
     units: Vec<Vec<Vec<SetId>>>,
 }
 
-/// Who wrote something last, in which step.
+/// The last write of a unit.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct WriteMark {
     step: u32,
     device: u32,
-    /// Which point of the kernel's loops wrote it.
+    /// The number of the point of the kernel's loops that wrote it.
     point: u64,
 }
 
-/// Shadow memory, and what happens in the present step.
+/// Shadow memory with the writes of the present step.
 pub struct Shadow {
-    pub memory: Memory,
-    /// By arena, by instance; as long as the memory where something has been marked.
-    marks: Vec<Vec<Vec<Mark>>>,
+    pub memory: ShadowMemory,
+    /// By arena, by instance, by unit; empty for an instance without marks.
+    marks: Vec<Vec<Vec<WriteMark>>>,
     unit: u64,
     step: u32,
     /// By arena and device, the instance that the device sees.
@@ -46,7 +46,7 @@ pub struct Shadow {
 pub struct Spot {
     pub place: Place,
     pub device: usize,
-    /// From the start of the value's buffer.
+    /// In bytes from the start of the value's buffer.
     pub at: u64,
     pub len: u64,
 }
@@ -60,14 +60,14 @@ fn count(arena: &Arena, mesh: &Mesh) -> usize {
     mesh.count(axes(arena, mesh).iter())
 }
 
-/// How many units the memory of all devices has: of a schedule, more than there is anywhere perhaps.
+/// The number of units of the memory of all devices, at most `u64::MAX`.
 pub fn units(arenas: &[Arena], mesh: &Mesh, unit: u64) -> u64 {
     let units = arenas.iter().map(|arena| arena.bytes.div_ceil(unit).saturating_mul(count(arena, mesh) as u64));
     units.fold(0, u64::saturating_add)
 }
 
-impl Memory {
-    /// How many units there are.
+impl ShadowMemory {
+    /// The number of units.
     pub fn len(&self) -> usize {
         self.units.iter().flatten().map(Vec::len).sum()
     }
@@ -77,7 +77,7 @@ impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &Mesh, unit: u64) -> Shadow {
         let sizes = arenas.iter().map(|arena| (count(arena, mesh), arena.bytes.div_ceil(unit) as usize));
         Shadow {
-            memory: Memory { units: sizes.map(|(count, units)| vec![vec![0; units]; count]).collect() },
+            memory: ShadowMemory { units: sizes.map(|(count, units)| vec![vec![0; units]; count]).collect() },
             marks: arenas.iter().map(|arena| vec![Vec::new(); count(arena, mesh)]).collect(),
             unit,
             step: 0,
@@ -90,7 +90,7 @@ impl Shadow {
         }
     }
 
-    /// What comes now is done by all devices at the same time.
+    /// Begins the next step, which all devices execute at the same time.
     pub fn next_step(&mut self) {
         self.step += 1;
     }
@@ -109,7 +109,7 @@ impl Shadow {
         (arena, self.instances[arena][spot.device])
     }
 
-    /// Its units; None if it is not in memory.
+    /// The units of the spot; None if it is not in memory.
     fn range(&self, spot: &Spot) -> Option<std::ops::Range<usize>> {
         let (arena, instance) = self.instance(spot);
         let start = spot.place.offset.checked_add(spot.at)?;
@@ -117,7 +117,7 @@ impl Shadow {
         (end <= self.memory.units[arena][instance].len() as u64).then_some(start as usize..end as usize)
     }
 
-    /// Whether the value lies there, all of it.
+    /// Whether the value lies in all units of the spot.
     pub fn holds(&self, spot: &Spot, name: Name) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return false };
@@ -128,7 +128,7 @@ impl Shadow {
         })
     }
 
-    /// For each unit, whether the value lies there.
+    /// For each unit of the spot, whether the value lies there.
     pub fn known(&self, spot: &Spot, name: Name) -> Vec<bool> {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return Vec::new() };
@@ -136,7 +136,7 @@ impl Shadow {
         self.memory.units[arena][instance][range].iter().map(|&set| named[set as usize]).collect()
     }
 
-    /// The first byte of the spot where the value does not lie, and the names of what does.
+    /// The first byte of the spot where the value does not lie, and the names of the values there.
     pub fn other(&self, spot: &Spot, name: Name) -> (u64, &[Name]) {
         let at = self.known(spot, name).iter().position(|&known| !known).unwrap_or(0);
         let (arena, instance) = self.instance(spot);
@@ -144,18 +144,18 @@ impl Shadow {
         (spot.at + at as u64 * self.unit, set.map_or(&[], |&set| &self.sets[set as usize]))
     }
 
-    /// How many units so many bytes are.
+    /// The number of units that hold this many bytes.
     pub fn units(&self, bytes: u64) -> usize {
         bytes.div_ceil(self.unit) as usize
     }
 
-    /// From now on the value lies there, and nothing else.
+    /// Writes the value to the spot, which then holds no other name.
     pub fn write(&mut self, spot: &Spot, name: Name) {
         let only = self.set(vec![name]);
         self.fill(spot, only);
     }
 
-    /// As [`Shadow::write`] where a unit is known; in others lies nothing that anybody knows.
+    /// As [`Shadow::write`] for units that are known; the other units get no name.
     pub fn write_known(&mut self, spot: &Spot, name: Name, known: &[bool]) {
         let only = self.set(vec![name]);
         let (arena, instance) = self.instance(spot);
@@ -172,13 +172,13 @@ impl Shadow {
         }
     }
 
-    /// Notes that this device writes there in this step, at this point of its loops; false if another one does so, too.
+    /// Notes that this device writes there in this step, at this point of its loops; false if another device has done so.
     pub fn mark(&mut self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
         let len = self.memory.units[arena][instance].len();
-        self.marks[arena][instance].resize(len, Mark::default());
-        let mark = Mark { step: self.step, device: spot.device as u32, point };
+        self.marks[arena][instance].resize(len, WriteMark::default());
+        let mark = WriteMark { step: self.step, device: spot.device as u32, point };
         self.marks[arena][instance][range].iter_mut().all(|known| {
             let free = known.step != mark.step || known.device == mark.device;
             *known = mark;
@@ -186,12 +186,12 @@ impl Shadow {
         })
     }
 
-    /// The same, but false if this device does so at another point, too.
+    /// As [`Shadow::mark`], but false also if this device has written there at another point.
     pub fn claim(&mut self, spot: &Spot, point: u64) -> bool {
         self.is_undisturbed(spot, point) && self.mark(spot, point)
     }
 
-    /// Whether nobody writes there in this step, but for this device at this very point of its loops.
+    /// Whether no device writes there in this step, except for this device at this very point of its loops.
     pub fn is_undisturbed(&self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
@@ -199,7 +199,7 @@ impl Shadow {
         marks.iter().all(|mark| mark.step != self.step || (mark.device, mark.point) == (spot.device as u32, point))
     }
 
-    /// What lies in these places as `from` is `to` as well.
+    /// Gives the units of these bytes that have the name `from` the name `to` as well.
     pub fn rename(&mut self, place: Place, len: u64, from: Name, to: Name) {
         let arena = place.arena as usize;
         for instance in 0..self.memory.units[arena].len() {
@@ -215,7 +215,7 @@ impl Shadow {
         }
     }
 
-    /// Nothing is known to be one of these any more: a loop makes them anew in each trip.
+    /// Removes these names from all units: a loop makes their values anew in each trip.
     pub fn kill(&mut self, names: &[Name]) {
         let left: Vec<Vec<Name>> =
             self.sets.iter().map(|set| set.iter().copied().filter(|name| !names.contains(name)).collect()).collect();
@@ -223,9 +223,9 @@ impl Shadow {
         self.memory.units.iter_mut().flatten().flatten().for_each(|set| *set = ids[*set as usize]);
     }
 
-    /// What lies there on both of two ways to a step.
-    pub fn join(&mut self, other: &Memory) {
-        let mut memory = std::mem::replace(&mut self.memory, Memory { units: Vec::new() });
+    /// Keeps the names that each unit has on both of two paths to a step.
+    pub fn join(&mut self, other: &ShadowMemory) {
+        let mut memory = std::mem::replace(&mut self.memory, ShadowMemory { units: Vec::new() });
         let mut known: BTreeMap<(SetId, SetId), SetId> = BTreeMap::new();
         for (set, theirs) in memory.units.iter_mut().flatten().flatten().zip(other.units.iter().flatten().flatten()) {
             if set != theirs {

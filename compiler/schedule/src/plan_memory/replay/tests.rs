@@ -1,7 +1,7 @@
 //! Plans that are wrong in one place, as mistakes of a planner would make them.
 #![allow(clippy::unwrap_used)]
 
-use super::{Plan, replay};
+use super::{MemoryPlan, replay};
 use crate::fuse::fuse;
 use crate::order::schedule;
 use crate::plan_memory::lifetimes::Lifetimes;
@@ -12,12 +12,12 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_ir::program::Stage;
 
-/// What the replay says of the program's plan after `change`.
+/// The result of a replay of the program's plan after `change`.
 fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
     replayed(source, u64::MAX, change).map(|whole| assert!(whole))
 }
 
-/// The same, and whether it came to the end.
+/// As [`changed`], and whether the replay came to the end.
 fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Result<bool, String> {
     let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -29,7 +29,7 @@ fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Resul
     let planned = plan_memory(module, &schedule, &|_| Site::default(), None).unwrap();
     let (mut program, kernels) = (planned.program, planned.kernels);
     change(&mut program);
-    let plan = Plan {
+    let plan = MemoryPlan {
         func: &module.func,
         schedule: &schedule,
         lifetimes: &lifetimes,
@@ -128,7 +128,7 @@ fn buffers_have_ends() {
 }
 
 #[test]
-fn panels_must_not_meet() {
+fn panels_must_not_overlap() {
     let joined = |program: &mut Program| {
         let mut kernels = Vec::new();
         each_kernel(&mut program.body, &mut |kernel| kernels.push(kernel.clone()));
