@@ -16,16 +16,16 @@ use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
 use spmdc_kernel::loops::Kernel;
-use spmdc_passes::align_frames::align_frames;
+use spmdc_passes::choose_alignments::choose_alignments;
 use spmdc_passes::combine_collectives::combine_collectives;
 use spmdc_passes::commute_reshapes::commute_reshapes;
 use spmdc_passes::cse::cse;
 use spmdc_passes::dce::dce;
+use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::exchange_halos::exchange_halos;
-use spmdc_passes::exchange_totals::exchange_totals;
 use spmdc_passes::hoist::hoist;
 use spmdc_passes::insert_reshards::insert_reshards;
-use spmdc_passes::local_winners::local_winners;
+use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
@@ -254,18 +254,18 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
 
 /// From `propagated` to `partitioned`; `after` hears of each part.
 fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMut(&'static str)) -> Module {
-    m = watch.pass("local_winners", local_winners(m));
+    m = watch.pass("local_argmax", local_argmax(m));
     m = watch.pass("dce", dce(m));
-    after("local_winners");
-    m = watch.pass("align_frames", align_frames(m));
-    after("align_frames");
+    after("local_argmax");
+    m = watch.pass("choose_alignments", choose_alignments(m));
+    after("choose_alignments");
     m = watch.pass("insert_reshards", insert_reshards(m, plans));
     after("insert_reshards");
     m = watch.pass_between("exchange_halos", exchange_halos(m));
     m = watch.pass_between("dce", dce(m));
     after("exchange_halos");
-    m = watch.pass_between("exchange_totals", exchange_totals(m));
-    after("exchange_totals");
+    m = watch.pass_between("distribute_scans", distribute_scans(m));
+    after("distribute_scans");
     m = watch.pass("partition", partition(m, plans));
     m = watch.pass("hoist", hoist(m));
     m = watch.pass("cse", cse(m));

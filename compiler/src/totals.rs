@@ -19,7 +19,7 @@ pub struct Collective {
     /// Of one device's operand, the largest.
     pub local_shape: Vec<usize>,
     pub bytes: u64,
-    /// Bytes that reach the device that receives most.
+    /// Maximum bytes received by any device.
     pub received: u64,
     /// Bytes that reach all devices.
     pub received_by_all: u64,
@@ -98,7 +98,7 @@ fn flops(module: &Module, often: impl Fn(Trips) -> u64) -> u64 {
     sum
 }
 
-/// Bytes that count for the whole program: what the device receives which receives most, the price of each collective, and the
+/// The cost of the whole program in bytes: the maximum bytes received by any device, the price of each collective, and the
 /// operations of a device.
 pub fn cost(partitioned: &Module) -> f64 {
     let moved = collectives(partitioned).into_iter();

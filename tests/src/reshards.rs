@@ -193,7 +193,7 @@ struct Row {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub pairs: usize,
-    /// Bytes received by the device that receives most, over the fewest possible: in sum over all pairs, and of the worst pair.
+    /// Maximum bytes received by any device, over the fewest possible: in sum over all pairs, and of the worst pair.
     pub device: f64,
     pub worst_device: f64,
     /// Bytes received by all devices, likewise.
@@ -312,12 +312,12 @@ const INTRODUCTION: &str = "\
 What it takes to bring an array from one sharding to another, on the mesh (X = 2, Y = 4). This page is the output of
 `cargo run -p spmdc-tests --bin reshards`.
 
-A search finds the steps (`compiler/ir/src/reshard/search.rs`): those by which the device with the most received bytes
-receives the fewest, then those by which all devices together do, then the fewest statements. No step makes a block that is
-larger than the first and the last one (*the cap*), and nothing is ever made whole on the way.
+A search finds the steps (`compiler/ir/src/reshard/search.rs`): those with the least maximum bytes received by any device, then
+those with the least bytes received by all devices together, then the fewest statements. No step makes a block that is
+larger than the first and the last one (*the cap*), and no array is ever made whole on the way.
 
-No plan can do with less than this: each device receives the part of its new block that it does not have. The table divides what
-devices receive by it, for the device with the most (*device*) and for all devices together (*all*), in sum over all ordered
+The lower bound of every plan: each device receives the part of its new block that it does not have. The table divides received
+bytes by this bound, for the maximum of any device (*device*) and for all devices together (*all*), in sum over all ordered
 pairs of the 19 shardings and for the worst pair. Where sizes do not divide, blocks are `ceil(size / n)` long, the last ones
 shorter or empty.
 
@@ -327,7 +327,7 @@ const TABLE: &str = "
 ## Every pair
 
 `f32[64,64,64]`, 1 MiB. Pairs that differ in the order of dimensions only share a line. A step is a collective, the axes of its
-groups and the bytes of one device's operand; *received* and *least* are bytes of the device that receives most. A collective
+groups and the bytes of one device's operand; *received* and *least* are the maximum bytes received by any device. A collective
 takes the part of a block that is needed, so slices need no step.
 
 ";

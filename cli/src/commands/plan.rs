@@ -42,8 +42,8 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
-        let legend = "collectives; operand and bytes are those of one device, received are the bytes that reach the device that \
-                      receives most, each time:";
+        let legend = "collectives; operand and bytes are those of one device, received is the maximum bytes received by any \
+                      device, each time:";
         let legend = indented(legend, "", "", width());
         let _ = write!(text, "\n{legend}{}", collectives(&plan.collectives, ascii, texts));
     }
@@ -100,10 +100,11 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
     text
 }
 
-/// What all collectives of a run come to.
+/// All collectives of a run together.
 pub struct Total {
-    /// Bytes of the device that receives most.
+    /// Sum of the maximum bytes received by any device in each collective.
     pub received: u64,
+    /// The number of collectives that run.
     pub times: u64,
     /// False where loops of unknown length count once.
     pub is_known: bool,

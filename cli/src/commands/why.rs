@@ -117,7 +117,7 @@ fn show_forced<'a>(text: &mut String, forced: &'a Forced, tried: Tried, texts: &
     let sentence = match &forced.edit {
         Some(edit) => {
             let work = edit.flops_after as f64 / edit.flops_before.max(1) as f64;
-            let (before, after) = (edit.barriers_before, edit.barriers_after);
+            let (before, after) = (edit.collectives_before, edit.collectives_after);
             let fewer = if after == before {
                 String::new()
             } else {

@@ -1,4 +1,4 @@
-//! Computes equal expressions once.
+//! Common subexpression elimination: computes equal expressions once.
 //!
 //! ```text
 //! let a = sin(x);  let b = sin(x);  a + b      =>      let a = sin(x);  a + a
@@ -17,7 +17,7 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Replaces later equals by the first.
+/// Replaces each statement that equals an earlier one by that one.
 pub fn cse(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
@@ -32,11 +32,11 @@ pub fn cse(mut module: Module) -> Module {
 struct Finder<'a> {
     func: &'a Func,
     replaced: Vec<Value>,
-    /// Statements that came before and are visible, by what equal ones have in common.
+    /// Earlier statements that are visible, by [`key`].
     known: HashMap<u64, Vec<Stmt>>,
 }
 
-/// The same for equal statements and, mostly, for no others: of a constant, its elements distinguish it.
+/// A hash that is the same for equal statements. Constants differ by their elements.
 fn key(op: &Op, stmt: &Stmt) -> u64 {
     let mut hasher = DefaultHasher::new();
     op.rules().name().hash(&mut hasher);
@@ -53,7 +53,7 @@ impl Finder<'_> {
         block.stmts.retain_mut(|stmt| {
             stmt.args.iter_mut().for_each(|arg| *arg = self.replaced[arg.0 as usize]);
             match stmt.control_mut() {
-                // A region sees its operands only.
+                // Inside a region only its operands are visible.
                 Some(Control::Manual(region)) => {
                     let outside = std::mem::take(&mut self.known);
                     self.block(&mut region.body);
@@ -92,19 +92,20 @@ impl Finder<'_> {
             true
         });
         block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
-        // What is defined here is not visible outside.
+        // Values of this block are not visible outside.
         for key in added.into_iter().rev() {
             if let Some(known) = self.known.get_mut(&key) {
                 let last = known.pop();
-                debug_assert!(last.is_some(), "what a block adds stays until it ends");
+                debug_assert!(last.is_some(), "a statement stays known until its block ends");
             }
         }
     }
 
-    /// The same reduction, but one keeps the reduced dimensions, with size 1, and the other does not. Partial values are left alone.
+    /// Whether two statements are the same reduction of which one keeps the reduced dimensions, with size 1, and the other does not.
+    /// False for partial values.
     fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
         let (Some(Op::Reduce(first)), Some(Op::Reduce(second))) = (a.op(), b.op()) else { return false };
-        // The layout of the dimensions that both have; None where there is more to it.
+        // The layout of the dimensions that both results have; None for partial results and for split dimensions of size 1.
         let layout = |stmt: &Stmt, keepdims: bool| {
             let Sharding { dims, unreduced, .. } = &self.func.ty(stmt.results[0]).sharding;
             let (ones, kept): (Vec<_>, Vec<_>) =

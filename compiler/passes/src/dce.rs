@@ -1,4 +1,4 @@
-//! Removes statements that nobody needs.
+//! Dead code elimination: removes statements whose results are not used.
 //!
 //! ```text
 //! let a = exp(x);  let b = x + 1;  b      =>      let b = x + 1;  b
@@ -9,7 +9,7 @@
 use crate::contract;
 use spmdc_ir::program::{Block, Module, Stmt};
 
-/// Removes what has neither a use nor an effect.
+/// Removes statements that have neither a use nor an effect.
 pub fn dce(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut needed = vec![false; module.func.values.len()];
@@ -18,13 +18,13 @@ pub fn dce(mut module: Module) -> Module {
         contract::count(&module.func.body, |stmt| !has_effect(stmt)
             && !stmt.results.iter().any(|result| needed[result.0 as usize])),
         0,
-        "a statement stays that nobody needs"
+        "a dead statement stays"
     );
     debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
-/// Backward through a block: what its results and the statements that stay use is needed.
+/// Goes backward through a block: the values that its results and its remaining statements use are needed.
 fn sweep(block: &mut Block, needed: &mut [bool]) {
     block.results.iter().for_each(|result| needed[result.0 as usize] = true);
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! Makes windows on split dimensions local: what devices lack is fetched by a statement of its own.
+//! Makes windows on split dimensions local: a statement of its own, `halo`, fetches the elements that lie on other devices.
 //!
 //! ```text
 //! let y: f32[8@Y] = roll(x, 1);                // x: f32[8@Y]
@@ -7,10 +7,10 @@
 //! let y: f32[8@Y] = window(x, h, ..);
 //! ```
 //!
-//! It comes after `insert_reshards`, which leaves windows alone: operand and result may lie in different ways. A window that moves along
-//! whole dimensions only, and leaves split ones alone, stays as it is. What an op lacks of several operands is fetched at once; equal
-//! halos become one later, by `cse`. A window on a window of the same block is one on the other's operand, where that moves no more:
-//! `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
+//! It comes after `insert_reshards`, which leaves windows alone: operand and result may have different layouts. A window along
+//! whole dimensions only stays as it is. The halos of several operands of an op are fetched by one statement; equal
+//! halos are joined later, by `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where
+//! that moves no more bytes: `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
 use crate::contract;
 use spmdc_ir::layout::margin::Spread;
@@ -24,7 +24,7 @@ use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 
-/// Fetches what windows lack.
+/// Gives every window the halos that it reads.
 pub fn exchange_halos(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
@@ -37,12 +37,12 @@ pub fn exchange_halos(mut module: Module) -> Module {
 /// Windows that need no halos: other views of values in memory.
 type Views = BTreeMap<Value, (Value, WindowMap)>;
 
-/// Windows of the block that need halos: of which value, and how many elements of it move.
+/// Windows of the block that need halos: the operand, the map, and the number of its elements that move.
 type Fetched = BTreeMap<Value, (Value, WindowMap, usize)>;
 
 fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
     let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
-    // The halo of the operand before, if the same op needs this one, too.
+    // The index of the halo of the preceding operand, if the same op needs this one, too.
     let mut open: Option<usize> = None;
     let mut fetched = Fetched::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
@@ -77,7 +77,7 @@ fn halos_are_read(stmts: &[Stmt]) -> bool {
     })
 }
 
-/// Two halos become one statement.
+/// Joins two halos to one statement.
 fn join(first: &mut Stmt, second: Stmt) {
     let (StmtKind::Op(Op::Halo(known)), StmtKind::Op(Op::Halo(more))) = (&mut first.kind, second.kind) else {
         unreachable!("a halo joins a halo only")
@@ -88,7 +88,7 @@ fn join(first: &mut Stmt, second: Stmt) {
     debug_assert_eq!(known.parts.len(), first.args.len(), "each operand has its part");
 }
 
-/// Turns a statement into a window whose halos come from the statement that is given, if there are any; None if it is local as it is.
+/// Turns a statement into a window and returns the statement of its halos, if it needs any; None if the statement is local already.
 fn placed(
     stmt: &mut Stmt,
     map: WindowMap,
@@ -106,7 +106,7 @@ fn placed(
     }
     let (mut operand, mut map) = view.clone();
     let mut part = HaloPart::new(map.dims.clone(), &layout(operand), &to, mesh)?;
-    // What a view shows lies in memory already; the view itself does not.
+    // The operand of a view lies in memory already; the view itself does not.
     while !part.reaches.halos().is_empty()
         && let Some((inner, shown)) = views.get(&operand)
         && let Some(both) = map.after(shown)
@@ -148,7 +148,7 @@ fn placed(
     if results.is_empty() {
         return Some(None);
     }
-    // An operand that was to be brought to other blocks has its reason already.
+    // An operand that `insert_reshards` gave other blocks has its reason already.
     let origin = match stmt.origin.reason.is_empty() {
         true => stmt.origin.because(format!("{name} needs elements that lie on other devices")),
         false => stmt.origin.clone(),

@@ -1,4 +1,5 @@
-//! Moves collectives out of loops that give them the same operand in every trip, with the computations that they need.
+//! Loop-invariant code motion of collectives: moves a collective whose operand is the same in every trip out of the loop, with the
+//! computations that it needs.
 //!
 //! ```text
 //! for i in 0..10 {                          let v2 = w * w;
@@ -8,18 +9,19 @@
 //! }                                         }
 //! ```
 //!
-//! Only what a collective needs moves: all else may be fused into its user, and would take memory in front of the loop. Nothing
-//! leaves a branch, which may not be taken, nor a loop that is known never to run; and nothing with an effect moves.
+//! Only the computations that a collective needs move: others may be fused into their users, and would take memory in front of the
+//! loop. No statement leaves a branch, which may not be taken, or a loop that is known never to run; and no statement with an
+//! effect moves.
 
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind};
 
-/// Does so from the innermost loop outwards. The module stays at its stage.
+/// Hoists collectives, from the innermost loop outwards. The module stays at its stage.
 pub fn hoist(mut module: Module) -> Module {
     let signature = contract::signature(&module);
-    debug_assert_eq!(module.stage, Stage::Partitioned, "only what communicates leaves loops");
+    debug_assert_eq!(module.stage, Stage::Partitioned, "only collectives leave loops, with their operands");
     let mut body = std::mem::take(&mut module.func.body);
     let before = body.stmts.len();
     let mut varies = vec![false; module.func.values.len()];
@@ -35,7 +37,7 @@ pub fn hoist(mut module: Module) -> Module {
 struct Hoister<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    /// Values that are defined in the loop that is being looked at, except those that leave it.
+    /// Values that are defined in the present loop, except those that leave it.
     varies: &'a mut [bool],
 }
 

@@ -1,29 +1,30 @@
-//! The passes, in the order of the pipeline, each with what holds after it.
+//! The passes, in the order of the pipeline, each with its postcondition.
 //!
-//! - `simplify`, `cse`, `dce`: nothing is computed that need not be. They keep every contract.
-//! - `commute_reshapes`: no reshape leads away and back around what does not depend on the shape.
+//! - `simplify`, `cse`, `dce`: no expression is computed twice or without a use. They keep every contract.
+//! - `commute_reshapes`: no pair of inverse reshapes stands around statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
-//! - `local_winners`: nothing is gathered to find the place of an extreme.
-//! - `align_frames`: parts of arrays lie where these do, wherever that saves communication.
+//! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
+//! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
-//! - `exchange_halos`: windows find all that they read on their own device.
+//! - `exchange_halos`: every window reads elements of its own device only.
+//! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
-//! - `share_halos`: windows on one value fetch what they lack once for each direction.
-//! - `combine_collectives`: small exchanges between the same devices are one, where none waits for another.
+//! - `share_halos`: windows on one value fetch their halos once for each direction.
+//! - `combine_collectives`: small independent collectives of the same devices are one.
 //! - `overlap`: collectives stand behind work that does not need them.
 
-pub mod align_frames;
+pub mod choose_alignments;
 pub mod combine_collectives;
 pub mod commute_reshapes;
 mod contract;
 pub mod cse;
 pub mod dce;
+pub mod distribute_scans;
 pub mod exchange_halos;
-pub mod exchange_totals;
 pub mod hoist;
 pub mod insert_reshards;
-pub mod local_winners;
+pub mod local_argmax;
 pub mod overlap;
 pub mod partition;
 pub mod propagate;
@@ -37,7 +38,7 @@ pub(crate) mod testing {
     use spmdc_check::{CheckOptions, check};
     use spmdc_ir::program::Module;
 
-    /// A program as the checker leaves it.
+    /// The checked program.
     pub fn typed(source: &str) -> Module {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");

@@ -1,4 +1,4 @@
-//! Replaces every request for a layout by the steps that make it.
+//! Replaces every request for a layout by the collectives and slices that produce it.
 //!
 //! ```text
 //! let h: f32[8,16] = reshard(v7, P(_,_));        // v7: f32[8,16]{U:Y}
@@ -6,8 +6,8 @@
 //! let h: f32[8,16] = all_reduce(v7, P(_,_));
 //! ```
 //!
-//! Requests for the layout that a value has already vanish. A request whose result nobody but another request uses is part of
-//! that one: a sum that is to be split is scattered, not made whole and then cut. Afterwards all communication is explicit.
+//! Requests for the layout that a value has already vanish. A request whose only user is another request is part of
+//! that one: a sum with a split target is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
 pub fn partition(module: Module, plans: &Plans) -> Module {
-    debug_assert_eq!(module.stage, Stage::Propagated, "no dimension is open any more");
+    debug_assert_eq!(module.stage, Stage::Propagated, "no dimension is open");
     let signature = contract::signature(&module);
     let Module { mesh, mut func, .. } = module;
     let mut body = std::mem::take(&mut func.body);
@@ -47,8 +47,8 @@ fn is_request(stmt: &Stmt) -> bool {
     matches!(placement, Some(Placement::Requested(_)))
 }
 
-/// Drops requests that serve one other request in the same block only. Values with a name of the user's stay. Where a dropped request
-/// completed a sum, `sums` keeps why that had to be done: the other one does it now.
+/// Drops requests whose only user is another request in the same block. Values with a name in the source stay. Where a dropped
+/// request completed a sum, `sums` keeps its origin, because the other request completes the sum now.
 fn join_requests(
     block: &mut Block,
     func: &Func,

@@ -1,4 +1,4 @@
-//! Makes one exchange for each direction of the halos of windows on the same value.
+//! Joins the halos of windows on the same value to one exchange for each direction.
 //!
 //! ```text
 //! let h1 = halo(u, ..);                        // 1 element from the left
@@ -11,9 +11,10 @@
 //! let b = window(u, m, ..);
 //! ```
 //!
-//! Halos in one block are joined wherever all of them together would move no more bytes apart, and fewer or in fewer exchanges when
-//! joined; what one window needs that no earlier one does is fetched in front of it, all at once. So there are no more exchanges than
-//! windows, nor than two for each split dimension. It comes after `hoist` and `cse`, when it is known which halos there are and where.
+//! Halos in one block are joined where the joined halo moves no more bytes than all of them apart, and either fewer bytes or
+//! in fewer exchanges. The elements that one window needs and no earlier one does are fetched by one statement in front of it. So there
+//! are at most as many exchanges as windows, and at most two for each split dimension. It comes after `hoist` and `cse`, which
+//! decide which halos there are and where they stand.
 
 use crate::contract;
 use spmdc_ir::layout::margin::{Margin, Spread, cover, joined};
@@ -25,7 +26,7 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So many groups of windows on one value are tried for each further one.
+/// Maximum number of groups of halos of one value that are tried for each further halo.
 const MAX_GROUPS: usize = 8;
 
 /// Joins halos, block by block. The module stays at its stage.
@@ -43,7 +44,7 @@ pub fn share_halos(mut module: Module) -> Module {
     module
 }
 
-/// A window's halos, by the first of them: the margins that take their place.
+/// By the first halo of a window, the margins that take the place of its halos.
 type Replaced = BTreeMap<Value, Vec<(Value, Arc<Margin>)>>;
 
 struct Sharer<'a> {
@@ -52,10 +53,12 @@ struct Sharer<'a> {
     replaced: Replaced,
 }
 
-/// What moves, in elements: to the device that receives most, and to all.
+/// The elements that an exchange moves.
 #[derive(Clone, Copy, Default)]
 struct Moved {
+    /// Maximum number of elements received by any device.
     received: usize,
+    /// The number of elements received by all devices together.
     total: usize,
 }
 
@@ -70,24 +73,26 @@ impl Moved {
 }
 
 /// A halo of one window.
-struct Single {
-    /// Its place in the block.
+struct WindowHalo {
+    /// The index of its statement in the block.
     at: usize,
+    /// The margins that the window reads.
     needs: Vec<Margin>,
 }
 
 /// Halos that may be joined.
-struct Group {
-    members: Vec<Single>,
-    /// What they need together.
+struct HaloGroup {
+    members: Vec<WindowHalo>,
+    /// The margins that all members together need.
     margins: Vec<Margin>,
-    /// By each on its own, and by all of them together.
+    /// The elements that the members move apart.
     apart: Moved,
+    /// The elements that they move joined.
     moved: Moved,
 }
 
-impl Group {
-    /// For each margin the first member that needs it.
+impl HaloGroup {
+    /// For each margin, the first member that needs it.
     fn fetched(&self) -> Vec<usize> {
         let first = |margin: &Margin| {
             self.members.iter().position(|single| single.needs.iter().any(|need| need.is_beside(margin)))
@@ -95,7 +100,7 @@ impl Group {
         self.margins.iter().map(|margin| first(margin).expect("a member of the group needs each margin")).collect()
     }
 
-    /// Whether fewer bytes move than by each halo on its own, or as many in fewer exchanges.
+    /// Whether the joined halo moves fewer bytes than the members apart, or as many in fewer exchanges.
     fn gains(&self) -> bool {
         let mut exchanges = self.fetched();
         exchanges.sort_unstable();
@@ -107,15 +112,15 @@ impl Group {
 impl Sharer<'_> {
     fn block(&mut self, block: &mut Block) {
         block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| self.block(inner));
-        let mut groups: BTreeMap<Value, Vec<Group>> = BTreeMap::new();
+        let mut groups: BTreeMap<Value, Vec<HaloGroup>> = BTreeMap::new();
         for (at, stmt) in block.stmts.iter().enumerate() {
             if let Some((needs, apart)) = self.single(stmt) {
                 let margins = needs.clone();
-                let one = Group { members: vec![Single { at, needs }], margins, apart, moved: apart };
+                let one = HaloGroup { members: vec![WindowHalo { at, needs }], margins, apart, moved: apart };
                 self.add(stmt.args[0], one, groups.entry(stmt.args[0]).or_default());
             }
         }
-        // The margins that are fetched instead of each halo.
+        // By the index of a halo, the margins that are fetched in its place.
         let mut fetched: BTreeMap<usize, Vec<(Value, Arc<Margin>)>> = BTreeMap::new();
         for (value, groups) in groups {
             for group in self.settled(value, groups).iter().filter(|group| group.gains()) {
@@ -133,7 +138,7 @@ impl Sharer<'_> {
         debug_assert!(fetched.is_empty(), "margins are fetched in place of no halo");
     }
 
-    /// What a statement fetches, if it is the halo of a window that can share it.
+    /// The margins and elements that a statement fetches, if it is the halo of a window that can share it.
     fn single(&self, stmt: &Stmt) -> Option<(Vec<Margin>, Moved)> {
         let Some(Op::Halo(halo)) = stmt.op() else { return None };
         let [part] = halo.parts.as_slice() else { return None };
@@ -149,8 +154,8 @@ impl Sharer<'_> {
         Moved { received: flow.received, total: flow.total }
     }
 
-    /// Both as one, if that moves no more.
-    fn both(&self, value: Value, one: &Group, other: &Group) -> Option<(Vec<Margin>, Moved)> {
+    /// The margins of both groups joined, if these move no more elements than both apart.
+    fn both(&self, value: Value, one: &HaloGroup, other: &HaloGroup) -> Option<(Vec<Margin>, Moved)> {
         if one.members.len() > 1 && cover(&one.margins, &other.margins) {
             return Some((one.margins.clone(), one.moved));
         }
@@ -163,8 +168,8 @@ impl Sharer<'_> {
         moved.is_within(one.moved.and(other.moved)).then_some((margins, moved))
     }
 
-    /// Adds a halo to the first group that can have it.
-    fn add(&self, value: Value, one: Group, groups: &mut Vec<Group>) {
+    /// Adds a halo to the first group that it can join.
+    fn add(&self, value: Value, one: HaloGroup, groups: &mut Vec<HaloGroup>) {
         for group in groups.iter_mut().take(MAX_GROUPS) {
             if let Some((margins, moved)) = self.both(value, group, &one) {
                 (group.margins, group.moved) = (margins, moved);
@@ -176,8 +181,8 @@ impl Sharer<'_> {
         groups.push(one);
     }
 
-    /// Groups that did not fit when there was less in them may fit at the end.
-    fn settled(&self, value: Value, groups: Vec<Group>) -> Vec<Group> {
+    /// Joins groups once more: small groups that could not be joined may be joined when they have grown.
+    fn settled(&self, value: Value, groups: Vec<HaloGroup>) -> Vec<HaloGroup> {
         let mut settled = Vec::new();
         groups.into_iter().for_each(|group| self.add(value, group, &mut settled));
         settled.iter_mut().for_each(|group| group.members.sort_by_key(|single| single.at));
@@ -187,7 +192,7 @@ impl Sharer<'_> {
     fn share(
         &mut self,
         value: Value,
-        group: &Group,
+        group: &HaloGroup,
         stmts: &[Stmt],
         fetched: &mut BTreeMap<usize, Vec<(Value, Arc<Margin>)>>,
     ) {
@@ -213,7 +218,7 @@ impl Sharer<'_> {
     }
 }
 
-/// A window whose halo is no more reads margins.
+/// Lets a window whose halo was joined read the margins.
 fn read_margins(stmt: &mut Stmt, replaced: &Replaced) {
     let StmtKind::Op(Op::Window(window)) = &mut stmt.kind else { return };
     let Some(margins) = stmt.args.get(1).and_then(|halo| replaced.get(halo)) else { return };

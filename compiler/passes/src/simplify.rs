@@ -4,7 +4,7 @@
 //! x * 1  =>  x          f32(f32(x))  =>  f32(x)          2 + 3  =>  5
 //! ```
 //!
-//! Only what is exact for every input is done: `x + 0` stays for floats, as it turns -0 into 0.
+//! Only rewrites that are exact for every input are made: `x + 0` stays for floats, because it turns -0 into 0.
 
 use crate::contract;
 use spmdc_ir::array::Array;
@@ -52,7 +52,7 @@ impl Simplifier<'_> {
         block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
     }
 
-    /// The operand that the statement gives unchanged.
+    /// The operand that the statement returns unchanged.
     fn identity(&self, stmt: &Stmt) -> Option<Value> {
         let &[result] = stmt.results.as_slice() else { return None };
         let same = match stmt.op()? {
@@ -62,7 +62,7 @@ impl Simplifier<'_> {
             Op::Cast(_) => stmt.args[0],
             _ => return None,
         };
-        // A name of the user's stays.
+        // A value with a name in the source stays.
         let unnamed = self.func.info(result).name.is_none();
         (self.func.ty(same) == self.func.ty(result) && unnamed).then_some(same)
     }

@@ -114,7 +114,7 @@ pub fn module_json(
     })
 }
 
-/// A type as programs write it: frames are the compiler's own.
+/// A type as programs write it: alignments are the compiler's own.
 fn plain(ty: &Type) -> Type {
     Type { sharding: ty.sharding.without_frames(), ..ty.clone() }
 }

@@ -58,8 +58,8 @@ pub struct Forced {
     pub edit: Option<Edit>,
 }
 
-/// A change of one annotation, or a new one; both programs' bytes are those that a device receives in all collectives, both programs'
-/// operations and barriers those of one device.
+/// A change of one annotation, or a new one, with the costs of the program before and after it: the sum over all collectives of the
+/// maximum bytes received by any device, the operations of one device, and the number of collectives that run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
     pub span: Span,
@@ -69,9 +69,8 @@ pub struct Edit {
     pub bytes_after: u64,
     pub flops_before: u64,
     pub flops_after: u64,
-    /// How many collectives run.
-    pub barriers_before: u64,
-    pub barriers_after: u64,
+    pub collectives_before: u64,
+    pub collectives_after: u64,
 }
 
 /// How many changes of annotations were compiled, and how many there are.
@@ -249,7 +248,8 @@ impl Traffic {
         self.sum(|each| each.received)
     }
 
-    fn barriers(&self) -> u64 {
+    /// The number of collectives that run.
+    fn executions(&self) -> u64 {
         self.sum(|_| 1)
     }
 
@@ -305,8 +305,8 @@ fn cheapest_edit(trials: &[Trial], before: &Traffic, target: &Collective) -> Opt
         bytes_after: after.bytes(),
         flops_before: before.flops,
         flops_after: after.flops,
-        barriers_before: before.barriers(),
-        barriers_after: after.barriers(),
+        collectives_before: before.executions(),
+        collectives_after: after.executions(),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The factors of reduced dimensions are of kind *reduce*: where one is split, every device reduces its block, and what it has
 //! is a partial value until a collective combines them. The others pass through. The winner's position is not combined that
-//! way: `argmax` needs its dimensions whole, until the pass `local_winners` finds the winner where they are split.
+//! way: `argmax` needs its dimensions whole, until the pass `local_argmax` finds the winner where they are split.
 
 use super::broadcast::broadcast;
 use super::constant::Constant;

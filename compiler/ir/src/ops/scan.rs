@@ -1,7 +1,7 @@
 //! Scans: `cumsum cumprod cummax cummin` along one dimension.
 //!
 //! Every dimension passes through. Along the scanned one each device goes through its block; where it is split, it begins with what
-//! the blocks before it come to. Of each block only one number per row travels, its total: the pass `exchange_totals` puts
+//! the blocks before it come to. Of each block only one number per row travels, its total: the pass `distribute_scans` puts
 //! [`BlockTotals`] and a gather in front, and makes the result an operand of the scan.
 
 use super::reduce::{accumulated, summed_in};

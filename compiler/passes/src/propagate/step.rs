@@ -222,7 +222,7 @@ impl Node {
                 FactorKind::Reduce(_) | FactorKind::Window => stage == Stage::All,
                 FactorKind::Whole => false,
             };
-            // A single place lies on one device only where it is cut out and put in again (`align_frames`).
+            // A single place lies on one device only where it is cut out and put in again (`choose_alignments`).
             if !takes_part || self.projection.whole[factor] || info.size == 1 {
                 continue;
             }

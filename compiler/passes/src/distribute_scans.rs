@@ -1,4 +1,5 @@
-//! Makes scans along split dimensions local: each device gets the totals of all blocks, and begins with those before its own.
+//! Distributes scans along split dimensions: each device scans its own block from the totals of the preceding blocks, which all
+//! devices gather first (Blelloch, "Prefix sums and their applications", 1990).
 //!
 //! ```text
 //! let y: f32[16@Y] = cumsum(x, axis=0);                 // x: f32[16@Y], Y = 4
@@ -20,8 +21,8 @@ use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Block, Func, Module, StmtKind};
 use spmdc_ir::reshard::step::Reshard;
 
-/// Hands the totals of blocks on.
-pub fn exchange_totals(mut module: Module) -> Module {
+/// Gives every scan along a split dimension the totals of all blocks.
+pub fn distribute_scans(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     rewrite(&mut body, &mut module.func, &module.mesh);

@@ -1,21 +1,21 @@
-//! Decides in which blocks values lie that are parts of others: in their own, or in those of the array that they are taken from or
-//! will be put into.
+//! Chooses the alignment of values that are parts of other arrays: blocks of their own size, or the blocks of the array that they are
+//! cut out of or put into.
 //!
 //! ```text
 //! u[1:-1] = 0.5 * (u[:-2] + u[2:]);            // u: f32[32@Y], Y = 4
 //! ```
-//! The interior has 30 elements, in blocks of its own 8, 8, 8 and 6. But where u lies, its blocks are 7, 8, 8 and 7: if everything that is
-//! computed for the interior lies so (`f32[30@Y/32+1]`), nothing moves when it is put back, and each slice needs one element from
-//! a neighbour.
+//! The interior has 30 elements: 8, 8, 8 and 6 in blocks of its own size, 7, 8, 8 and 7 aligned with u. If all values computed for
+//! the interior are aligned with u (`f32[30@Y/32+1]`), no element moves when the interior is put back, and each slice needs one
+//! element from a neighbour. Alignment is a notion of High Performance Fortran (`ALIGN`, 1993); the choice here is made by the compiler.
 //!
-//! Dimensions that an op needs in equal blocks form a *group*, which has one frame. Groups touch where values are cut out, padded, joined or
-//! put back. Each group in turn takes the frame, among those that its neighbours suggest, with which moving bytes and meeting around it
-//! costs least, until none changes. Values that the program shows (parameters, results, layouts asked for) and those of ops that know no frames
-//! keep their own blocks.
+//! Dimensions that an op needs in equal blocks form a *group*, which has one alignment. Groups are neighbours where values are cut out,
+//! padded, joined or put back. Each group in turn takes the alignment, among those that its neighbours suggest, with the lowest cost
+//! of the exchanges around it, until no group changes. Values that the program shows (parameters, results, requested layouts) and
+//! those of ops that know no alignments keep blocks of their own size.
 //!
-//! It runs after `propagate`, which decides over which axes dimensions are split; that does not change here, but for single places
-//! that are cut out to be put in again: they stay on the device where they are needed, if the axes are free that split what they are
-//! put into.
+//! It runs after `propagate`, which decides over which axes dimensions are split; these axes do not change here. The exception are
+//! dimensions of size 1 that are cut out to be put in again: they stay on the device that needs them, if the axes that split
+//! the target are free.
 
 use crate::contract;
 use spmdc_ir::cost::{exchange, trips_inside};
@@ -30,16 +30,16 @@ use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
 
-/// More suggestions than this are not tried for one group.
+/// Maximum number of alignments that are tried for one group in a round.
 const MAX_SUGGESTIONS: usize = 12;
 
-/// Groups take turns this often at most.
+/// Maximum number of rounds in which every group chooses.
 const MAX_ROUNDS: usize = 4;
 
-/// Gives dimensions frames.
-pub fn align_frames(mut module: Module) -> Module {
+/// Gives dimensions of intermediate values their alignments.
+pub fn choose_alignments(mut module: Module) -> Module {
     let signature = contract::signature(&module);
-    let mut graph = Graph::new(&module.func, &module.mesh);
+    let mut graph = AlignmentGraph::new(&module.func, &module.mesh);
     graph.settle();
     let chosen = graph.layouts();
     for (value, dim, layout) in chosen {
@@ -52,20 +52,20 @@ pub fn align_frames(mut module: Module) -> Module {
 /// A dimension of a value, by number.
 type Node = usize;
 
-/// Elements of one dimension that come from, or go to, another one.
-struct Edge {
+/// A pair of dimensions whose elements correspond by a map.
+struct AlignmentEdge {
     from: Node,
     to: Node,
     map: DimMap,
-    /// Bytes that one element of the dimension stands for.
+    /// Bytes of all elements at one index of the dimension, in a block.
     bytes: f64,
-    /// How often they are exchanged.
+    /// The number of times that they are exchanged.
     trips: f64,
-    /// The operand lies where this part of the result does; else the result is a window on the operand.
+    /// The operand is a part of the result; else the result is a window on the operand.
     is_part: bool,
 }
 
-struct Graph<'a> {
+struct AlignmentGraph<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     /// The first node of each value.
@@ -74,23 +74,23 @@ struct Graph<'a> {
     nodes: Vec<(Value, usize)>,
     parent: Vec<Node>,
     fixed: Vec<bool>,
-    edges: Vec<Edge>,
-    /// When all groups are known: that of each node, and the nodes of each.
+    edges: Vec<AlignmentEdge>,
+    /// When all groups are known: the group of each node, and the nodes of each group.
     root: Vec<Node>,
     members: BTreeMap<Node, Vec<Node>>,
-    /// By group: how the dimensions lie that are split.
+    /// By group, the layout of those of its dimensions that are split.
     layouts: BTreeMap<Node, DimSharding>,
 }
 
-impl<'a> Graph<'a> {
-    fn new(func: &'a Func, mesh: &'a Mesh) -> Graph<'a> {
+impl<'a> AlignmentGraph<'a> {
+    fn new(func: &'a Func, mesh: &'a Mesh) -> AlignmentGraph<'a> {
         let (mut first, mut nodes) = (Vec::new(), Vec::new());
         for (index, info) in func.values.iter().enumerate() {
             first.push(nodes.len());
             nodes.extend((0..info.ty.rank()).map(|dim| (Value(index as u32), dim)));
         }
         let (parent, fixed) = ((0..nodes.len()).collect(), vec![false; nodes.len()]);
-        let mut graph = Graph {
+        let mut graph = AlignmentGraph {
             func,
             mesh,
             first,
@@ -198,13 +198,13 @@ impl<'a> Graph<'a> {
                 } else {
                     let bytes = self.cross_section(to, dim);
                     let (from, to) = (self.node(from, dim), self.node(to, dim));
-                    self.edges.push(Edge { from, to, map, bytes, trips: weight, is_part: false });
+                    self.edges.push(AlignmentEdge { from, to, map, bytes, trips: weight, is_part: false });
                 }
             }
             return;
         }
         if let Op::Reshape(op) = op {
-            // A new dimension of size 1 costs nothing wherever it lies: the operand is there on all devices along its axes.
+            // A new dimension of size 1 costs nothing on any device: the operand is on all devices along its axes.
             stmt.args.iter().for_each(|&arg| self.fix(arg));
             let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
             return others.for_each(|(dim, _)| self.fix_dim(stmt.results[0], dim));
@@ -217,7 +217,7 @@ impl<'a> Graph<'a> {
         debug_assert_eq!(
             (rule.operands.len(), rule.results.len()),
             (stmt.args.len(), stmt.results.len()),
-            "the factor rule of `{}` speaks of every operand and result",
+            "the factor rule of `{}` covers every operand and result",
             op.rules().name()
         );
         let mut of_factor: Vec<Option<Node>> = vec![None; rule.factors.len()];
@@ -243,7 +243,14 @@ impl<'a> Graph<'a> {
                         let len = self.func.ty(value).shape()[dim];
                         let map = DimMap { size, before: 0, start: part.start, step: part.step as i64, len, after: 0 };
                         let bytes = self.cross_section(value, dim);
-                        self.edges.push(Edge { from: node, to: whole, map, bytes, trips: weight, is_part: true });
+                        self.edges.push(AlignmentEdge {
+                            from: node,
+                            to: whole,
+                            map,
+                            bytes,
+                            trips: weight,
+                            is_part: true,
+                        });
                     }
                     (Some(_), None) => self.fix_dim(value, dim),
                     (None, Some(other)) => self.join(node, other),
@@ -256,7 +263,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Bytes of one place of a dimension in a block.
+    /// Bytes of all elements of a block at one index of a dimension.
     fn cross_section(&self, value: Value, dim: usize) -> f64 {
         let ty = self.func.ty(value);
         debug_assert!(dim < ty.rank(), "{value} has no dimension {dim}");
@@ -321,7 +328,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Whether a group of single places can be split over these axes: none of them splits another dimension of the same value.
+    /// Whether a group of dimensions of size 1 can be split over these axes: none of them splits another dimension of the same value.
     fn can_take(&self, group: Node, axes: &[u8]) -> bool {
         let is_free = |&node: &Node| {
             let (value, own) = self.nodes[node];
@@ -336,7 +343,7 @@ impl<'a> Graph<'a> {
         self.members[&group].iter().all(is_free)
     }
 
-    /// How a dimension lies with the layouts that the groups have now. Only single places change their axes.
+    /// The layout of a dimension under the present choices of the groups. Only dimensions of size 1 change their axes.
     fn given(&self, node: Node) -> &DimSharding {
         let (value, dim) = self.nodes[node];
         let now = &self.func.ty(value).sharding.dims[dim];
@@ -346,9 +353,9 @@ impl<'a> Graph<'a> {
         if follows { layout } else { now }
     }
 
-    /// The best layout for a group, as things are around it; whether that is another one.
+    /// Gives a group the layout of the lowest cost under the present choices of its neighbours. True if it changes.
     fn choose(&mut self, group: Node, edges: &[usize]) -> bool {
-        debug_assert!(!self.fixed[group], "a group that is fixed chooses nothing");
+        debug_assert!(!self.fixed[group], "a fixed group chooses nothing");
         let size = self.size(group);
         let now = self.layout(group).clone();
         let single = size == 1 && edges.iter().any(|&at| self.edges[at].is_part);
@@ -385,15 +392,15 @@ impl<'a> Graph<'a> {
         changed
     }
 
-    /// Where a group would lie if it lay as its neighbour at this edge does.
-    fn suggestion(&self, edge: &Edge, group: Node, other: &DimSharding) -> Option<DimSharding> {
+    /// The layout in which a group is aligned with its neighbour at this edge.
+    fn suggestion(&self, edge: &AlignmentEdge, group: Node, other: &DimSharding) -> Option<DimSharding> {
         let DimMap { size, before, start, step, .. } = edge.map;
         let step = usize::try_from(step).ok().filter(|_| edge.map.runs().len() == 1)?;
         let is_result = edge.to == group;
         let own = self.size(group);
         let part = |whole: usize, start: i64, step: usize| Some(other.part(whole, (start, step), own, self.mesh));
         match (edge.is_part, is_result) {
-            // A window lies as what it is cut out of; a part as what it is put into.
+            // A window is aligned with the array that it is cut out of, a part with the array that it is put into.
             (false, true) => part(size, start as i64 - (step * before) as i64, step),
             (true, false) => part(size, start as i64, step),
             (false, false) if step == 1 => part(self.size(edge.to), before as i64 - start as i64, 1),
@@ -402,8 +409,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Bytes that a device receives around a group if it lies so, and what the barriers for them cost; of what it gives away, as that must lie
-    /// in memory.
+    /// The cost of all exchanges at the edges of a group in this layout, and of those among them for which the group is the operand,
+    /// which must be in memory.
     fn cost(&self, group: Node, edges: &[usize], layout: &DimSharding) -> (f64, f64) {
         let (mut all, mut given) = (0.0, 0.0);
         for &at in edges {
@@ -427,7 +434,7 @@ impl<'a> Graph<'a> {
         (all, given)
     }
 
-    /// The dimensions that get another layout.
+    /// The dimensions that get another layout, with that layout.
     fn layouts(&self) -> Vec<(Value, usize, DimSharding)> {
         let chosen = self.nodes.iter().enumerate().filter_map(|(node, &(value, dim))| {
             let given = self.given(node);

@@ -1,4 +1,4 @@
-//! Finds the winner of a split dimension without gathering it.
+//! Computes `argmax` and `argmin` of a split dimension by two small reductions instead of a gather.
 //!
 //! ```text
 //! let i: i32[8@X] = argmax(x, axis=1);                      // x: f32[8@X,16@Y]
@@ -7,10 +7,10 @@
 //! let i: i32[8@X] = min(where(x == m, iota(i32[8,16], axis=1), 16), axis=(1,));
 //! ```
 //!
-//! The place of the winner is the first of those that equal the extreme, or, as NaN wins, the first NaN if there is one: the same
-//! place that `argmax` finds. Two reductions of one element for each row travel instead of the dimension; where that would be
-//! more, the dimension is gathered as usual. The winner of a whole array is found so, too, by its place in row-major order; where the
-//! array is on one device, it is the winner of the flattened array.
+//! The argmax is the first index at which the element equals the maximum, or, because NaN counts as the maximum, the first index of a
+//! NaN if there is one. Two reductions of one element per row are received instead of the dimension; where these are more bytes,
+//! the dimension is gathered. The argmax of a whole array is its row-major index, found in the same way; of an array on
+//! one device it is the argmax of the flattened array.
 
 use crate::contract;
 use spmdc_abi::ReduceOp;
@@ -28,22 +28,22 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
-pub fn local_winners(mut module: Module) -> Module {
+pub fn local_argmax(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
-    let mut winners = Winners { func: &mut module.func, mesh: &module.mesh };
-    winners.block(&mut body);
+    let mut rewriter = ArgmaxRewriter { func: &mut module.func, mesh: &module.mesh };
+    rewriter.block(&mut body);
     module.func.body = body;
     debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
-struct Winners<'a> {
+struct ArgmaxRewriter<'a> {
     func: &'a mut Func,
     mesh: &'a Mesh,
 }
 
-impl Winners<'_> {
+impl ArgmaxRewriter<'_> {
     fn block(&mut self, block: &mut Block) {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
@@ -56,7 +56,7 @@ impl Winners<'_> {
                 if !found.is_empty() {
                     debug_assert!(
                         found.last().is_some_and(|last| last.results == stmt.results),
-                        "the last statement gives the place"
+                        "the last statement defines the index"
                     );
                     stmts.extend(found);
                     continue;
@@ -67,7 +67,7 @@ impl Winners<'_> {
         block.stmts = stmts;
     }
 
-    /// Statements that find the winner by reductions; none where it has to be found as it is.
+    /// Statements that compute the argmax by reductions; none where the statement stays.
     fn local(&mut self, find: &ArgReduce, stmt: &Stmt) -> Vec<Stmt> {
         let x = stmt.args[0];
         let ty = self.func.ty(x).clone();
@@ -76,7 +76,7 @@ impl Winners<'_> {
         if !pays || ty.dtype() == DType::Bool || !ty.varying.is_empty() || !ty.sharding.unreduced.is_empty() {
             return Vec::new();
         }
-        debug_assert!(axes.is_sorted(), "places are numbered row-major");
+        debug_assert!(axes.is_sorted(), "indices are row-major");
         let mut steps = Steps { build: Builder::new(self.func, self.mesh), stmt };
         let extreme = if find.largest { ReduceOp::Max } else { ReduceOp::Min };
         let mut kept = ty.clone();
@@ -84,59 +84,59 @@ impl Winners<'_> {
             kept.array.shape[axis] = 1;
             kept.sharding.dims[axis] = DimSharding::closed(Vec::new());
         }
-        let best = steps.add(Reduce::new(extreme, axes, true).into(), &[x], kept);
-        let mut wins = steps.add(Compare(CompareOp::Eq).into(), &[x, best], with_dtype(&ty, DType::Bool));
+        let extremum = steps.add(Reduce::new(extreme, axes, true).into(), &[x], kept);
+        let mut is_extremal = steps.add(Compare(CompareOp::Eq).into(), &[x, extremum], with_dtype(&ty, DType::Bool));
         if ty.dtype().is_float() {
             let nan = steps.add(Compare(CompareOp::Ne).into(), &[x, x], with_dtype(&ty, DType::Bool));
-            wins = steps.add(Binary(BinaryOp::Or).into(), &[wins, nan], with_dtype(&ty, DType::Bool));
+            is_extremal = steps.add(Binary(BinaryOp::Or).into(), &[is_extremal, nan], with_dtype(&ty, DType::Bool));
         }
-        let places = with_dtype(&ty, DType::I32);
-        let mut place: Option<Value> = None;
+        let indices = with_dtype(&ty, DType::I32);
+        let mut index: Option<Value> = None;
         let mut stride = 1;
         for &axis in axes.iter().rev() {
-            let mut part = steps.add(Iota { ty: places.array.clone(), axis }.into(), &[], places.clone());
+            let mut part = steps.add(Iota { ty: indices.array.clone(), axis }.into(), &[], indices.clone());
             if stride != 1 {
                 let scale = steps.number(stride);
-                part = steps.add(Binary(BinaryOp::Mul).into(), &[part, scale], places.clone());
+                part = steps.add(Binary(BinaryOp::Mul).into(), &[part, scale], indices.clone());
             }
-            place = Some(match place {
-                Some(minor) => steps.add(Binary(BinaryOp::Add).into(), &[part, minor], places.clone()),
+            index = Some(match index {
+                Some(minor) => steps.add(Binary(BinaryOp::Add).into(), &[part, minor], indices.clone()),
                 None => part,
             });
             stride *= ty.shape()[axis];
         }
-        let Some(place) = place else { return Vec::new() };
-        // No place at all; the winner's is smaller.
+        let Some(index) = index else { return Vec::new() };
+        // The number of indices stands for elements that are not extremal: it is larger than every index.
         let none = steps.number(stride);
-        let place = steps.add(Select.into(), &[wins, place, none], places);
+        let index = steps.add(Select.into(), &[is_extremal, index, none], indices);
         let first = Reduce::new(ReduceOp::Min, axes, find.keepdims);
-        steps.end(first.into(), place)
+        steps.end(first.into(), index)
     }
 
-    /// The winner of all elements as that of the flattened array.
+    /// The argmax of all elements as the argmax of the flattened array.
     fn flat(&mut self, find: &ArgReduce, stmt: &Stmt) -> Vec<Stmt> {
         let ty = self.func.ty(stmt.args[0]).clone();
         let whole = |array: ArrayType| Type { varying: ty.varying, ..Type::replicated(array) };
         let line = whole(ArrayType::new(ty.dtype(), &[ty.array.len()]));
-        let place = whole(ArrayType::scalar(DType::I32));
+        let index = whole(ArrayType::scalar(DType::I32));
         let kept = self.func.ty(stmt.results[0]).shape().to_vec();
         let mut steps = Steps { build: Builder::new(self.func, self.mesh), stmt };
         let line = steps.add(Reshape::new(ty.shape(), line.shape()).into(), &[stmt.args[0]], line.clone());
-        let winner = ArgReduce { axes: vec![0], keepdims: false, ..find.clone() };
+        let argmax = ArgReduce { axes: vec![0], keepdims: false, ..find.clone() };
         if kept.is_empty() {
-            return steps.end(winner.into(), line);
+            return steps.end(argmax.into(), line);
         }
-        let winner = steps.add(winner.into(), &[line], place);
-        steps.end(Reshape::new(&[], &kept).into(), winner)
+        let argmax = steps.add(argmax.into(), &[line], index);
+        steps.end(Reshape::new(&[], &kept).into(), argmax)
     }
 
-    /// Whether two reductions of one element for each row move fewer bytes than gathering this dimension.
+    /// Whether two reductions of one element per row move fewer bytes than a gather of this dimension.
     fn pays(&self, ty: &Type, axis: usize, flattened: bool) -> bool {
         let dim = &ty.sharding.dims[axis];
         let devices = self.mesh.size_of(&dim.axes);
         let block = dim.block(ty.shape()[axis], self.mesh);
-        let (size, place) = (ty.dtype().size(), DType::I32.size());
-        devices > 1 && (flattened || devices * block * size > 2 * (size + place))
+        let (size, index) = (ty.dtype().size(), DType::I32.size());
+        devices > 1 && (flattened || devices * block * size > 2 * (size + index))
     }
 }
 
@@ -144,7 +144,7 @@ fn with_dtype(ty: &Type, dtype: DType) -> Type {
     Type { array: ty.array.with_dtype(dtype), ..ty.clone() }
 }
 
-/// The statements that one becomes.
+/// The statements that replace one statement.
 struct Steps<'a> {
     build: Builder<'a>,
     stmt: &'a Stmt,
@@ -155,7 +155,7 @@ impl Steps<'_> {
         self.build.emit(op, args, ty, &self.stmt.origin)
     }
 
-    /// All of them, the last one giving what the one gave.
+    /// All statements; the last one, `op`, defines the results of the replaced statement.
     fn end(mut self, op: Op, arg: Value) -> Vec<Stmt> {
         self.build.define(op, &[arg], &self.stmt.results, &self.stmt.origin);
         self.build.finish()
