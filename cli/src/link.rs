@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use spmdc_runtime::io::describe;
-use spmdc_runtime::io::temporary::{Temporary, while_written_by};
+use spmdc_runtime::io::temporary::{TemporaryPath, while_written_by};
 use spmdc_runtime::start::unwritable_output;
 use spmdc_runtime::trap::RunError;
 
@@ -33,16 +33,16 @@ fn runtime() -> Result<Vec<u8>, RunError> {
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
     let folder = match is_standard_output(output) {
-        true => Temporary::beside(&std::env::temp_dir().join("spmdc")),
-        false => Temporary::beside(output),
+        true => TemporaryPath::beside(&std::env::temp_dir().join("spmdc")),
+        false => TemporaryPath::beside(output),
     };
     fs::create_dir(folder.path()).map_err(failed)?;
     let [program, runtime_archive, linked] =
-        ["program.o", "runtime.a", "executable"].map(|name| Temporary::at(folder.path().join(name)));
+        ["program.o", "runtime.a", "executable"].map(|name| TemporaryPath::at(folder.path().join(name)));
     fs::write(program.path(), object).map_err(failed)?;
     fs::write(runtime_archive.path(), runtime()?).map_err(failed)?;
     let (mut linker, name) = linker();
-    linker.arg("-o").args([&linked, &program, &runtime_archive].map(Temporary::path));
+    linker.arg("-o").args([&linked, &program, &runtime_archive].map(TemporaryPath::path));
     linker.args(if cfg!(target_os = "macos") {
         ["-Wl,-dead_strip", "-lpthread", "-lm"].as_slice()
     } else {
@@ -84,7 +84,7 @@ pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
         let mut out = io::stdout().lock();
         return out.write_all(content).and_then(|()| out.flush()).map_err(|error| unwritable_output(&error));
     }
-    let temporary = Temporary::beside(output);
+    let temporary = TemporaryPath::beside(output);
     fs::write(temporary.path(), content).map_err(failed)?;
     fs::rename(temporary.path(), output).map_err(failed)
 }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::*;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
@@ -92,7 +92,7 @@ fn collectives(elements: usize) {
     let (rows, columns) = (elements.min(DEVICES), (elements / DEVICES).max(1));
     let by_rows = f32s(&[dim(rows, &[0]), dim(columns, &[])]);
     let by_columns = f32s(&[dim(rows, &[]), dim(columns, &[0])]);
-    let mesh = Mesh::new(&[MeshAxis { name: "X".into(), size: DEVICES }]).expect("a small mesh");
+    let mesh = DeviceMesh::new(&[MeshAxis { name: "X".into(), size: DEVICES }]).expect("a small mesh");
     let stored = |layout: &Layout| 4 * mesh.stored_shape(layout).iter().product::<usize>() as u64;
     let block = stored(&split).max(stored(&by_rows)).max(stored(&by_columns));
     // Arena 0: a value for each device; 1: one that all share; 2 and 3: a block for each device; 4: as 0.

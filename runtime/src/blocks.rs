@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::array::{BlockSource, HostArray};
-use crate::collectives::{Move, Rows};
+use crate::collectives::{BoxCopy, Rows};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::mesh::split_axes;
@@ -29,7 +29,7 @@ pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usi
         let zeros = vec![0; shape.len()];
         let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &shape, &start);
         // SAFETY: the block lies within its arena, which was checked, and within the array, which has the layout's shape.
-        unsafe { Move::new(memory.address(place, owner), array.bytes.as_mut_ptr(), rows).run() };
+        unsafe { BoxCopy::new(memory.address(place, owner), array.bytes.as_mut_ptr(), rows).run() };
     }
     array
 }
@@ -43,7 +43,7 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
         let zeros = vec![0; len.len()];
         let rows = Rows::new(layout.dtype.size(), &len, &mesh.stored_shape(layout), &zeros, &len, &zeros);
         // SAFETY: as in `gather`.
-        unsafe { Move::new(memory.address(place, device), array.bytes.as_mut_ptr(), rows).run() };
+        unsafe { BoxCopy::new(memory.address(place, device), array.bytes.as_mut_ptr(), rows).run() };
         array
     };
     (0..mesh.devices()).map(packed).collect()
@@ -55,7 +55,7 @@ pub(crate) fn write_constants(memory: &Memory, constants: &[Constant], devices: 
         for device in 0..devices {
             let rows = Rows::contiguous(bytes.len());
             // SAFETY: the place was checked for as many bytes, and no device runs yet.
-            unsafe { Move::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
+            unsafe { BoxCopy::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
         }
     }
 }
@@ -127,7 +127,7 @@ fn fill(
         source.read_block(&start, &part, slab)?;
         let rows = Rows::new(size, &part, &part, &zeros, stored, &at);
         // SAFETY: these rows of the block lie within its arena, and nobody else uses them; the slab has their size.
-        unsafe { Move::new(slab.as_ptr(), to, rows).run() };
+        unsafe { BoxCopy::new(slab.as_ptr(), to, rows).run() };
         start[0] += part[0];
         at[0] += part[0];
     }

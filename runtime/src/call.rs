@@ -34,7 +34,7 @@ pub unsafe fn call(image: &'static Image, inputs: *const *const u8, outputs: *co
             let len = shape.iter().product::<usize>() * layout.dtype.size();
             // SAFETY: as promised by the caller, there is an input for each parameter, with as many bytes as it needs.
             let bytes = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(*inputs.add(index), len) } };
-            let mut input = Input { dtype: layout.dtype, shape, bytes };
+            let mut input = CallerArray { dtype: layout.dtype, shape, bytes };
             session.write_param(index, &mut input).map_err(of_program)?;
         }
         session.run(&mut std::io::stdout()).map_err(of_program)?;
@@ -67,13 +67,13 @@ unsafe fn session(image: &'static Image) -> Result<Arc<Mutex<Session>>, Failure>
 }
 
 /// An array of the caller's.
-struct Input<'a> {
+struct CallerArray<'a> {
     dtype: DType,
     shape: Vec<usize>,
     bytes: &'a [u8],
 }
 
-impl BlockSource for Input<'_> {
+impl BlockSource for CallerArray<'_> {
     fn dtype(&self) -> DType {
         self.dtype
     }

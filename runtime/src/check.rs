@@ -6,7 +6,7 @@
 
 use crate::gemm;
 use crate::trap::RunError;
-use spmdc_abi::mesh::{Mesh, split_axes};
+use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
     GemmStep, KernelStep, Layout, LayoutDim, PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site,
@@ -17,14 +17,14 @@ use spmdc_abi::{
 const HUGE: u64 = 1 << 48;
 
 /// Checks the program; gives its mesh.
-pub(crate) fn check(program: &Program, kernels: usize) -> Result<Mesh, RunError> {
+pub(crate) fn check(program: &Program, kernels: usize) -> Result<DeviceMesh, RunError> {
     if program.abi_version != ABI_VERSION {
         let message =
             format!("the program is of version {}, this runtime of version {ABI_VERSION}", program.abi_version);
         return Err(RunError::internal(message));
     }
-    let mesh = Mesh::new(&program.mesh).map_err(RunError::internal)?;
-    let checker = Checker { program, mesh, kernels };
+    let mesh = DeviceMesh::new(&program.mesh).map_err(RunError::internal)?;
+    let checker = ProgramChecker { program, mesh, kernels };
     for arena in &program.arenas {
         checker.axis_set(arena.axes)?;
         ensure(arena.bytes < HUGE, || format!("an arena of {} bytes", arena.bytes))?;
@@ -49,13 +49,13 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError>
     if holds { Ok(()) } else { Err(RunError::internal(format!("malformed program: {}", message()))) }
 }
 
-struct Checker<'a> {
+struct ProgramChecker<'a> {
     program: &'a Program,
-    mesh: Mesh,
+    mesh: DeviceMesh,
     kernels: usize,
 }
 
-impl Checker<'_> {
+impl ProgramChecker<'_> {
     fn steps(&self, steps: &[Step]) -> Result<(), RunError> {
         // The groups that have posted and not waited yet.
         let mut open: Vec<AxisSet> = Vec::new();

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::device::{Attendance, Context, Device, State};
+use crate::device::{Attendance, Device, DeviceState, WorkerContext};
 use crate::launch::{Shared, panic_message};
 use crate::trap::RunError;
 
@@ -108,7 +108,7 @@ impl Crew {
 
     /// Carries the devices on, as far as they can go: all of them by their own worker, one by anybody else, so that the worker
     /// can have its crew back. False if somebody else tends it, or nothing could go on.
-    pub fn tend(&self, tender: Tender, context: &mut Context) -> bool {
+    pub fn tend(&self, tender: Tender, context: &mut WorkerContext) -> bool {
         let Some(mut inner) = self.try_lock() else { return false };
         debug_assert!(!self.is_tended.load(Ordering::Relaxed), "who holds the lock is the only one who tends");
         self.is_tended.store(true, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Crew {
             shared.failures.halt(0, 0, error);
             // Where they are is unknown.
             for device in &mut inner.devices {
-                device.state = State::Stopped;
+                device.state = DeviceState::Stopped;
                 shared.positions[device.number].clear();
             }
             shared.wake_all();
@@ -148,7 +148,7 @@ impl Crew {
 }
 
 impl Inner {
-    fn advance(&mut self, tender: Tender, context: &mut Context) -> bool {
+    fn advance(&mut self, tender: Tender, context: &mut WorkerContext) -> bool {
         let shared = context.shared;
         let mut moved = false;
         loop {
@@ -173,7 +173,7 @@ impl Inner {
 
     /// Tells who waits for the end of the run when the last device has come to it.
     pub fn settle(&mut self, shared: &Shared) {
-        let is_over = |device: &Device| matches!(device.state, State::Done | State::Stopped);
+        let is_over = |device: &Device| matches!(device.state, DeviceState::Done | DeviceState::Stopped);
         if !self.has_ended && self.devices.iter().all(is_over) {
             self.has_ended = true;
             shared.crew_has_ended();

@@ -8,10 +8,10 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 
-use crate::collectives::Move;
+use crate::collectives::BoxCopy;
 use crate::collectives::permute::Receive;
-use crate::collectives::reduce::Combine;
-use crate::gemm::Product;
+use crate::collectives::reduce::BoxReduction;
+use crate::gemm::PreparedProduct;
 use crate::launch::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
@@ -22,11 +22,11 @@ use spmdc_abi::{DType, KernelFn, Site, counted_index, out_of_bounds, trap};
 pub(crate) enum Op {
     Kernel(KernelCall),
     Panels(Box<Panels>),
-    Products(Box<[Product]>),
+    Products(Box<[PreparedProduct]>),
     /// An exchange.
-    Move(Box<[Move]>),
+    Move(Box<[BoxCopy]>),
     /// A reduction.
-    Combine(Box<[Combine]>),
+    Combine(Box<[BoxReduction]>),
     /// A permutation.
     Receive(Box<Receive>),
     /// A copy within the device, whose sides may overlap.
@@ -57,8 +57,8 @@ pub(crate) enum Op {
     /// Begins a loop, or jumps to `exit` if it has no trips.
     For {
         counter: usize,
-        start: Limit,
-        end: Limit,
+        start: LoopBound,
+        end: LoopBound,
         exit: usize,
     },
     /// Goes back to `body` for the next trip.
@@ -119,7 +119,7 @@ pub(crate) struct IndexCheck {
 
 /// A loop bound: a number, or where to find it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Limit {
+pub(crate) enum LoopBound {
     Known(i64),
     Memory(*const u8, DType),
 }
@@ -134,7 +134,7 @@ pub(crate) struct Counter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum DeviceState {
     Ready,
     /// Has arrived at a barrier and awaits the end of this generation.
     Waiting {
@@ -162,7 +162,7 @@ pub(crate) struct Device {
     pub barriers: Vec<usize>,
     /// By slot, the barrier that the device has posted and not awaited yet, and its generation.
     pub posted: Vec<Option<(usize, u32)>>,
-    pub state: State,
+    pub state: DeviceState,
     /// The next operation.
     at: usize,
     /// How many operations have been executed; see [`crate::trap::Failures`].
@@ -174,7 +174,7 @@ pub(crate) struct Device {
 unsafe impl Send for Device {}
 
 /// What a device needs from the worker that runs it.
-pub(crate) struct Context<'a> {
+pub(crate) struct WorkerContext<'a> {
     pub shared: &'a Shared,
     pub team: Option<&'a mut Team>,
     /// Given to the first worker, which device 0 belongs to.
@@ -199,7 +199,7 @@ impl Device {
             counts: Vec::new(),
             barriers: Vec::new(),
             posted: Vec::new(),
-            state: State::Ready,
+            state: DeviceState::Ready,
             at: 0,
             clock: 0,
         }
@@ -207,7 +207,7 @@ impl Device {
 
     /// Back to the beginning of the program.
     pub fn reset(&mut self) {
-        self.state = State::Ready;
+        self.state = DeviceState::Ready;
         self.at = 0;
         self.clock = 0;
         self.counts.fill(0);
@@ -219,7 +219,7 @@ impl Device {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
             Op::Panels(panels) => panels.chunk > 0,
-            Op::Products(products) => products.iter().any(Product::wants_team),
+            Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
             Op::Move(_)
             | Op::Combine(_)
             | Op::Receive(_)
@@ -250,12 +250,12 @@ impl Device {
     /// Whether the device can be resumed, if only to see that its barrier is broken.
     pub fn can_go_on(&self, shared: &Shared) -> bool {
         match self.state {
-            State::Ready | State::Held => true,
-            State::Waiting { barrier, generation } => {
+            DeviceState::Ready | DeviceState::Held => true,
+            DeviceState::Waiting { barrier, generation } => {
                 let barrier = &shared.barriers[barrier];
                 barrier.is_complete(generation) || barrier.is_broken(generation) || shared.failures.is_halted()
             }
-            State::Done | State::Stopped => false,
+            DeviceState::Done | DeviceState::Stopped => false,
         }
     }
 
@@ -264,15 +264,15 @@ impl Device {
     /// # Safety
     /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
     /// ordered by barriers so that no device writes what another one may be reading or writing.
-    pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut Context) {
+    pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut WorkerContext) {
         debug_assert!(self.can_go_on(context.shared), "device {} is resumed while it waits", self.number);
         context.shared.positions[self.number].clear();
-        if let State::Waiting { barrier, generation } = self.state
+        if let DeviceState::Waiting { barrier, generation } = self.state
             && !context.shared.barriers[barrier].is_complete(generation)
         {
             return self.stop(context);
         }
-        self.state = State::Ready;
+        self.state = DeviceState::Ready;
         // SAFETY: as promised by the caller.
         if let Err(error) = unsafe { self.execute(attendance, context) } {
             context.shared.failures.record(self.clock, self.number, error);
@@ -281,8 +281,8 @@ impl Device {
     }
 
     /// Leaves the run: breaks all barriers of this device and wakes the workers that wait there.
-    pub fn stop(&mut self, context: &mut Context) {
-        self.state = State::Stopped;
+    pub fn stop(&mut self, context: &mut WorkerContext) {
+        self.state = DeviceState::Stopped;
         for &index in &self.barriers {
             let barrier = &context.shared.barriers[index];
             // A posted barrier counts the device in the posted generation; the device is missing from the next one on.
@@ -296,7 +296,7 @@ impl Device {
     ///
     /// # Safety
     /// As for `advance`.
-    unsafe fn execute(&mut self, attendance: &mut [Attendance], context: &mut Context) -> Result<(), RunError> {
+    unsafe fn execute(&mut self, attendance: &mut [Attendance], context: &mut WorkerContext) -> Result<(), RunError> {
         let shared = context.shared;
         loop {
             let op = &self.ops[self.at];
@@ -346,7 +346,7 @@ impl Device {
                     let generation = shared.barriers[*barrier].current();
                     if !context.arrive(attendance, *barrier) {
                         shared.positions[self.number].set(*barrier, generation);
-                        self.state = State::Waiting { barrier: *barrier, generation };
+                        self.state = DeviceState::Waiting { barrier: *barrier, generation };
                         return Ok(());
                     }
                 }
@@ -374,7 +374,7 @@ impl Device {
                         && !shared.barriers[*barrier].is_complete(generation)
                     {
                         shared.positions[self.number].set(*barrier, generation);
-                        self.state = State::Waiting { barrier: *barrier, generation };
+                        self.state = DeviceState::Waiting { barrier: *barrier, generation };
                         return Ok(());
                     }
                 }
@@ -425,7 +425,7 @@ impl Device {
                         let Some(out) = context.out.as_deref_mut() else {
                             self.clock -= 1;
                             self.at -= 1;
-                            self.state = State::Held;
+                            self.state = DeviceState::Held;
                             shared.positions[self.number].hold();
                             shared.parkers[0].wake();
                             return Ok(());
@@ -435,7 +435,7 @@ impl Device {
                 }
                 Op::End => {
                     debug_assert!(self.posted.iter().all(Option::is_none), "a barrier is posted and never awaited");
-                    self.state = State::Done;
+                    self.state = DeviceState::Done;
                     return Ok(());
                 }
             }
@@ -443,7 +443,7 @@ impl Device {
     }
 }
 
-impl Context<'_> {
+impl WorkerContext<'_> {
     /// Counts one device of the crew as arrived at the barrier. True if that completes the barrier.
     fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
         let attendance = &mut attendance[index];
@@ -559,14 +559,14 @@ impl IndexCheck {
     }
 }
 
-impl Limit {
+impl LoopBound {
     /// # Safety
     /// The place must be valid, aligned memory of the program.
     unsafe fn read(self) -> i64 {
         match self {
-            Limit::Known(value) => value,
+            LoopBound::Known(value) => value,
             // SAFETY: as promised by the caller. A bound beyond i64 is as good as the largest one.
-            Limit::Memory(place, dtype) => unsafe { read_integer(place, dtype) }.min(i64::MAX as i128) as i64,
+            LoopBound::Memory(place, dtype) => unsafe { read_integer(place, dtype) }.min(i64::MAX as i128) as i64,
         }
     }
 }
@@ -626,7 +626,7 @@ impl Position {
     const NOWHERE: u64 = u64::MAX;
     /// At the beginning of the program.
     const START: u64 = u64::MAX - 1;
-    /// See [`State::Held`].
+    /// See [`DeviceState::Held`].
     const HELD: u64 = u64::MAX - 2;
 
     pub fn new() -> Position {

@@ -10,7 +10,7 @@ use gemm_common::Parallelism;
 
 use crate::memory::Memory;
 use crate::team::{Team, WORTH_SHARING};
-use spmdc_abi::mesh::{Mesh, share};
+use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, GemmDim, GemmStep};
 
 /// Nanoseconds that a multiplication and an addition take in f32, on a slow machine.
@@ -42,7 +42,7 @@ type Multiply<T> = unsafe fn(
 
 /// A dimension of the product on one device; strides are in elements.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
+struct GemmExtent {
     len: usize,
     a: isize,
     b: isize,
@@ -51,16 +51,16 @@ struct Extent {
 
 /// A step's product, or a device's share of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Product {
+pub(crate) struct PreparedProduct {
     dtype: DType,
     a: *const u8,
     b: *const u8,
     c: *mut u8,
-    m: Extent,
-    n: Extent,
-    k: Extent,
-    loops: Box<[Extent]>,
-    contracted: Box<[Extent]>,
+    m: GemmExtent,
+    n: GemmExtent,
+    k: GemmExtent,
+    loops: Box<[GemmExtent]>,
+    contracted: Box<[GemmExtent]>,
     /// Units along the rows, or the columns, of each matrix.
     panels: usize,
     /// How many units a thread takes at a time; 0 if the product is too small for a team.
@@ -71,11 +71,11 @@ pub(crate) struct Product {
 
 // SAFETY: a product is data and pointers to the program's memory; that threads may run it at the same time, each on units of
 // its own, is what `run` demands.
-unsafe impl Sync for Product {}
+unsafe impl Sync for PreparedProduct {}
 
 /// The device's share of a step, for a worker with a team of this many threads: one product, or one for each block of an operand
 /// that lies with several devices. The step has been checked.
-pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Box<[Product]> {
+pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Box<[PreparedProduct]> {
     owners(memory.mesh(), step, device)
         .map(|(owner, adds)| part_of(memory, step, (device, owner, adds), team))
         .collect()
@@ -83,7 +83,7 @@ pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize)
 
 /// The devices whose blocks a device takes, in order, and whether their products are added to what is there.
 pub(crate) fn owners<'a>(
-    mesh: &'a Mesh,
+    mesh: &'a DeviceMesh,
     step: &'a GemmStep,
     device: usize,
 ) -> impl Iterator<Item = (usize, bool)> + 'a {
@@ -99,22 +99,27 @@ pub(crate) fn owners<'a>(
 }
 
 /// How long a dimension is in the product of a device with an owner's block.
-pub(crate) fn extent(mesh: &Mesh, step: &GemmStep, dim: &GemmDim, (device, owner): (usize, usize)) -> i64 {
+pub(crate) fn extent(mesh: &DeviceMesh, step: &GemmStep, dim: &GemmDim, (device, owner): (usize, usize)) -> i64 {
     let of_owner = step.ring.as_ref().is_some_and(|ring| if ring.is_b { dim.b != 0 } else { dim.a != 0 });
     mesh.resolve(&dim.extent, if of_owner { owner } else { device })
 }
 
 /// The elements that an owner's block comes behind, in `a`, `b` and `c`.
-pub(crate) fn offsets(mesh: &Mesh, step: &GemmStep, owner: usize) -> [i64; 3] {
+pub(crate) fn offsets(mesh: &DeviceMesh, step: &GemmStep, owner: usize) -> [i64; 3] {
     let Some(ring) = &step.ring else { return [0; 3] };
     let start = mesh.resolve(&ring.start, owner);
     let other = start.saturating_mul(ring.other);
     [if ring.is_b { other } else { 0 }, if ring.is_b { 0 } else { other }, start.saturating_mul(ring.c)]
 }
 
-fn part_of(memory: &Memory, step: &GemmStep, (device, owner, adds): (usize, usize, bool), team: usize) -> Product {
+fn part_of(
+    memory: &Memory,
+    step: &GemmStep,
+    (device, owner, adds): (usize, usize, bool),
+    team: usize,
+) -> PreparedProduct {
     let mesh = memory.mesh();
-    let extent = |dim: &GemmDim| Extent {
+    let extent = |dim: &GemmDim| GemmExtent {
         len: extent(mesh, step, dim, (device, owner)).max(0) as usize,
         a: dim.a as isize,
         b: dim.b as isize,
@@ -123,7 +128,7 @@ fn part_of(memory: &Memory, step: &GemmStep, (device, owner, adds): (usize, usiz
     let size = step.dtype.size() as isize;
     let [a, b, c] = offsets(mesh, step, owner).map(|elements| elements as isize * size);
     let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
-    let mut product = Product {
+    let mut product = PreparedProduct {
         dtype: step.dtype,
         a: memory.address(step.a, if is_b { device } else { owner }).wrapping_offset(a),
         b: memory.address(step.b, if is_b { owner } else { device }).wrapping_offset(b),
@@ -143,9 +148,9 @@ fn part_of(memory: &Memory, step: &GemmStep, (device, owner, adds): (usize, usiz
     product
 }
 
-impl Product {
+impl PreparedProduct {
     /// Leaves this device's part of what the devices along `split` do together.
-    fn take_share(&mut self, mesh: &Mesh, step: &GemmStep, device: usize) {
+    fn take_share(&mut self, mesh: &DeviceMesh, step: &GemmStep, device: usize) {
         let (rank, count) = (mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
         if count == 1 {
             return;
@@ -256,7 +261,14 @@ impl Product {
     ///
     /// # Safety
     /// As for `run`.
-    unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, m: Extent, n: Extent, [a, b, c]: [isize; 3], one: T) {
+    unsafe fn contract<T: Copy>(
+        &self,
+        multiply: Multiply<T>,
+        m: GemmExtent,
+        n: GemmExtent,
+        [a, b, c]: [isize; 3],
+        one: T,
+    ) {
         debug_assert_eq!(size_of::<T>(), self.dtype.size(), "a product is computed in its type");
         let to = self.c.cast::<T>().wrapping_offset(c);
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
@@ -311,7 +323,7 @@ impl Product {
 }
 
 /// Part `rank` of `count` of a dimension, cut at multiples of `grain` where it is long enough.
-fn part(dim: &Extent, rank: usize, count: usize, grain: usize) -> Range<usize> {
+fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usize> {
     debug_assert!(rank < count && grain > 0, "part {rank} of {count} in grains of {grain}");
     let grain = if dim.len >= 2 * grain * count { grain } else { 1 };
     let cuts = share(dim.len.div_ceil(grain) as i64, rank, count);
@@ -341,11 +353,11 @@ mod tests {
     }
 
     /// `c[l, m, n] = a[l, m, j, k] * b[j, k, n]`, summed over `j` and `k`, as row-major arrays.
-    fn product([l, m, n, j, k]: [usize; 5], a: &[f32], b: &[f32], c: &mut [f32]) -> Product {
+    fn product([l, m, n, j, k]: [usize; 5], a: &[f32], b: &[f32], c: &mut [f32]) -> PreparedProduct {
         let extent =
-            |len: usize, a: usize, b: usize, c: usize| Extent { len, a: a as isize, b: b as isize, c: c as isize };
+            |len: usize, a: usize, b: usize, c: usize| GemmExtent { len, a: a as isize, b: b as isize, c: c as isize };
         assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
-        Product {
+        PreparedProduct {
             dtype: DType::F32,
             a: a.as_ptr().cast(),
             b: b.as_ptr().cast(),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::array::BlockSource;
-use crate::io::generated::{GeneratedSource, Pattern};
+use crate::io::generated::{GeneratedPattern, GeneratedSource};
 use crate::io::npy::NpySource;
 use crate::io::npz::NpzArchive;
 use crate::io::safetensors::SafetensorsFile;
@@ -23,11 +23,11 @@ pub struct Argument {
     pub path: String,
     /// The value as it was written, for messages.
     pub text: String,
-    value: Value,
+    value: ArgumentValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Value {
+enum ArgumentValue {
     File { path: PathBuf, member: Option<String> },
     Literal(Literal),
     Zeros,
@@ -47,16 +47,16 @@ impl Argument {
                 .with_help("write --arg NAME=VALUE")
         })?;
         let (path, value) = (path.trim(), value.trim());
-        let parsed = Value::parse(value)
+        let parsed = ArgumentValue::parse(value)
             .map_err(|why| RunError::new("E0702", format!("`--arg {text}` has no value: {why}")).with_help(FORMS))?;
         Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
     }
 }
 
-impl Value {
-    fn parse(text: &str) -> Result<Value, String> {
+impl ArgumentValue {
+    fn parse(text: &str) -> Result<ArgumentValue, String> {
         if let Some(file) = text.strip_prefix('@') {
-            return Value::parse_file(file);
+            return ArgumentValue::parse_file(file);
         }
         let (word, rest) = match text.split_once(':') {
             Some((word, rest)) => (word, Some(rest)),
@@ -67,17 +67,17 @@ impl Value {
             seed.map_err(|_| format!("`{word}` needs a seed, a whole number: {word}:42"))
         };
         match (word, rest) {
-            ("zeros", None) => Ok(Value::Zeros),
-            ("ones", None) => Ok(Value::Ones),
-            ("iota", None) => Ok(Value::Iota),
+            ("zeros", None) => Ok(ArgumentValue::Zeros),
+            ("ones", None) => Ok(ArgumentValue::Ones),
+            ("iota", None) => Ok(ArgumentValue::Iota),
             ("full", Some(value)) => match Literal::parse(value)? {
-                literal if literal.shape.is_empty() => Ok(Value::Full(literal)),
+                literal if literal.shape.is_empty() => Ok(ArgumentValue::Full(literal)),
                 _ => Err("`full` needs a single number: full:1.5".to_string()),
             },
             ("full", None) => Err("`full` needs a number: full:1.5".to_string()),
-            ("uniform", _) => Ok(Value::Random(Distribution::Uniform, seed()?)),
-            ("normal", _) => Ok(Value::Random(Distribution::Normal, seed()?)),
-            _ => Literal::parse(text).map(Value::Literal).map_err(|why| {
+            ("uniform", _) => Ok(ArgumentValue::Random(Distribution::Uniform, seed()?)),
+            ("normal", _) => Ok(ArgumentValue::Random(Distribution::Normal, seed()?)),
+            _ => Literal::parse(text).map(ArgumentValue::Literal).map_err(|why| {
                 match suggest::nearest(word, ["zeros", "ones", "iota", "full", "uniform", "normal"]) {
                     Some(near) => format!("{why}; did you mean `{near}`?"),
                     None => why,
@@ -86,17 +86,17 @@ impl Value {
         }
     }
 
-    fn parse_file(file: &str) -> Result<Value, String> {
+    fn parse_file(file: &str) -> Result<ArgumentValue, String> {
         for ending in [".npz", ".safetensors"] {
             if let Some(at) = file.rfind(&format!("{ending}:")) {
                 let (path, member) = file.split_at(at + ending.len());
-                return Ok(Value::File { path: PathBuf::from(path), member: Some(member[1..].to_string()) });
+                return Ok(ArgumentValue::File { path: PathBuf::from(path), member: Some(member[1..].to_string()) });
             }
         }
         if file.is_empty() {
             return Err("the name of a file is missing after `@`".to_string());
         }
-        Ok(Value::File { path: PathBuf::from(file), member: None })
+        Ok(ArgumentValue::File { path: PathBuf::from(file), member: None })
     }
 
     /// The value as the source of one parameter, which must have the parameter's type.
@@ -106,12 +106,12 @@ impl Value {
         let refused = |why: String| RunError::new("E0701", format!("`{}` is {}, but {why}", param.name, param.ty));
         let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
         let constant = |literal: &Literal| match literal.to_array(dtype) {
-            Ok(element) => Ok(generated(Pattern::Constant(element.bytes))),
+            Ok(element) => Ok(generated(GeneratedPattern::Constant(element.bytes))),
             Err(why) => Err(refused(why)),
         };
         match self {
-            Value::File { path, member } => read_file(path, member.as_deref(), param),
-            Value::Literal(literal) => {
+            ArgumentValue::File { path, member } => read_file(path, member.as_deref(), param),
+            ArgumentValue::Literal(literal) => {
                 let array = literal.to_array(dtype).map_err(refused)?;
                 check_shape(array, &argument.text, param).map_err(|error| {
                     if !literal.shape.is_empty() {
@@ -121,19 +121,21 @@ impl Value {
                     error.with_help(format!("for an array of equal numbers write --arg {name}=full:{text}"))
                 })
             }
-            Value::Zeros if dtype == DType::Key => Err(refused("a key is made of a seed: --arg k=42".to_string())),
-            Value::Zeros => Ok(generated(Pattern::Constant(vec![0; dtype.size()]))),
-            Value::Ones if dtype == DType::Bool => constant(&Literal::parse("true").map_err(refused)?),
-            Value::Ones => constant(&Literal::parse("1").map_err(refused)?),
-            Value::Iota if matches!(dtype, DType::Bool | DType::Key) => {
+            ArgumentValue::Zeros if dtype == DType::Key => {
+                Err(refused("a key is made of a seed: --arg k=42".to_string()))
+            }
+            ArgumentValue::Zeros => Ok(generated(GeneratedPattern::Constant(vec![0; dtype.size()]))),
+            ArgumentValue::Ones if dtype == DType::Bool => constant(&Literal::parse("true").map_err(refused)?),
+            ArgumentValue::Ones => constant(&Literal::parse("1").map_err(refused)?),
+            ArgumentValue::Iota if matches!(dtype, DType::Bool | DType::Key) => {
                 Err(refused(format!("iota counts; it makes no {}", dtype.name())))
             }
-            Value::Iota => Ok(generated(Pattern::Iota)),
-            Value::Full(literal) => constant(literal),
-            Value::Random(distribution, seed) if dtype.is_float() => {
+            ArgumentValue::Iota => Ok(generated(GeneratedPattern::Iota)),
+            ArgumentValue::Full(literal) => constant(literal),
+            ArgumentValue::Random(distribution, seed) if dtype.is_float() => {
                 Ok(Box::new(RandomSource { key: random::key(*seed), distribution: *distribution, dtype, shape }))
             }
-            Value::Random(..) => Err(refused(format!("`{}` makes floats only", argument.text))),
+            ArgumentValue::Random(..) => Err(refused(format!("`{}` makes floats only", argument.text))),
         }
     }
 }
@@ -196,7 +198,7 @@ fn bind_struct(
     }
     let path = &argument.path;
     match &argument.value {
-        Value::File { path: file, member: None } if Archive::is_one(file) => {
+        ArgumentValue::File { path: file, member: None } if Archive::is_one(file) => {
             let archive = Archive::open(file)?;
             for &leaf in leaves {
                 let param = &params[leaf];
@@ -213,12 +215,12 @@ fn bind_struct(
                 sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), param)?);
             }
         }
-        Value::Zeros | Value::Ones | Value::Full(_) => {
+        ArgumentValue::Zeros | ArgumentValue::Ones | ArgumentValue::Full(_) => {
             for &leaf in leaves {
                 sources[leaf] = Some(argument.value.source(argument, &params[leaf])?);
             }
         }
-        Value::File { .. } | Value::Literal(_) | Value::Iota | Value::Random(..) => {
+        ArgumentValue::File { .. } | ArgumentValue::Literal(_) | ArgumentValue::Iota | ArgumentValue::Random(..) => {
             let fields: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", params[leaf].name)).collect();
             return Err(RunError::new("E0701", format!("`{path}` has several parts: {}", fields.join(", ")))
                 .with_help(format!("give each by itself, or all of them with --arg {path}=@FILE.npz")));

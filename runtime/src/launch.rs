@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use crate::barrier::{Barrier, Parker};
 use crate::crew::{Crew, Tender};
-use crate::device::{Attendance, Context, Device, Position, State};
+use crate::device::{Attendance, Device, DeviceState, Position, WorkerContext};
 use crate::memory::Memory;
-use crate::print::Print;
+use crate::print::PreparedPrint;
 use crate::team::Team;
 use crate::trap::{Failures, RunError};
 use spmdc_abi::Site;
@@ -27,7 +27,7 @@ use spmdc_abi::mesh::share;
 pub(crate) struct Shared {
     pub memory: Memory,
     pub barriers: Vec<Barrier>,
-    pub prints: Vec<Print>,
+    pub prints: Vec<PreparedPrint>,
     pub outline: Outline,
     pub positions: Vec<Position>,
     pub failures: Failures,
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub parkers: Vec<Parker>,
     /// Grows with every order, so that workers see that there is a new one.
     orders: AtomicU32,
-    order: Mutex<Order>,
+    order: Mutex<WorkerOrder>,
     /// Workers other than the first that have not finished the order.
     busy: AtomicU32,
     /// Crews that have not come to the end of the run.
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Order {
+enum WorkerOrder {
     /// First-touch the memory of one's devices.
     Touch,
     Quit,
@@ -79,7 +79,7 @@ impl Shared {
     pub fn new(
         memory: Memory,
         barriers: Vec<Barrier>,
-        prints: Vec<Print>,
+        prints: Vec<PreparedPrint>,
         outline: Outline,
         timeout: Duration,
         workers: usize,
@@ -95,7 +95,7 @@ impl Shared {
             timeout,
             parkers: (0..workers).map(|_| Parker::default()).collect(),
             orders: AtomicU32::new(0),
-            order: Mutex::new(Order::Touch),
+            order: Mutex::new(WorkerOrder::Touch),
             busy: AtomicU32::new(0),
             running: AtomicU32::new(0),
         }
@@ -195,7 +195,7 @@ impl Worker {
                 return true;
             }
             debug_assert_eq!(own.number, self.number, "a worker has the crew of its number");
-            let mut context = Context {
+            let mut context = WorkerContext {
                 shared,
                 team: self.team.as_mut(),
                 out: out.as_mut().map(|out| -> &mut dyn Write { *out }),
@@ -258,13 +258,13 @@ impl Floor {
                 if has_moved || device.can_go_on(shared) {
                     continue;
                 }
-                if let State::Waiting { barrier, generation } = device.state {
+                if let DeviceState::Waiting { barrier, generation } = device.state {
                     shared.failures.halt(
                         device.clock(),
                         device.number,
                         shared.waited_too_long(device, barrier, generation),
                     );
-                    device.state = State::Stopped;
+                    device.state = DeviceState::Stopped;
                     shared.positions[device.number].clear();
                     gave_up = true;
                 }
@@ -404,13 +404,13 @@ impl Workforce {
         let shared = &self.floor.shared;
         shared.parkers[0].register();
         shared.busy.store(self.threads.len() as u32, Ordering::Relaxed);
-        self.order(Order::Touch);
+        self.order(WorkerOrder::Touch);
         self.floor.touch(0);
         let finished = |_| shared.busy.load(Ordering::Acquire) == 0;
         shared.parkers[0].wait(!self.threads.is_empty(), None, finished);
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: WorkerOrder) {
         let shared = &self.floor.shared;
         *lock(&shared.order) = order;
         shared.orders.fetch_add(1, Ordering::Release);
@@ -420,7 +420,7 @@ impl Workforce {
 
 impl Drop for Workforce {
     fn drop(&mut self) {
-        self.order(Order::Quit);
+        self.order(WorkerOrder::Quit);
         for thread in self.threads.drain(..) {
             if !self.lost {
                 // Workers catch every panic, so joining cannot fail; and there is nobody to tell.
@@ -448,7 +448,7 @@ fn serve(floor: &Floor, mut worker: Worker) {
         seen = seen.wrapping_add(1);
         let order = *lock(&shared.order);
         match order {
-            Order::Touch => {
+            WorkerOrder::Touch => {
                 floor.touch(worker.number);
                 let before = shared.busy.fetch_sub(1, Ordering::AcqRel);
                 debug_assert!(before > 0, "a worker finishes an order twice");
@@ -456,7 +456,7 @@ fn serve(floor: &Floor, mut worker: Worker) {
                     shared.parkers[0].wake();
                 }
             }
-            Order::Quit => return,
+            WorkerOrder::Quit => return,
         }
     }
 }

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 use crate::barrier::Barrier;
 use crate::check::overlap;
-use crate::collectives::{Move, exchange, fetch, permute, reduce};
-use crate::device::{Counter, Device, IndexCheck, KernelCall, Limit, Op, Panels};
+use crate::collectives::{BoxCopy, exchange, fetch, permute, reduce};
+use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::{Outline, Staff};
 use crate::memory::Memory;
-use crate::print::Print;
+use crate::print::PreparedPrint;
 use crate::team::WORTH_SHARING;
 use crate::trap::RunError;
 use spmdc_abi::CollectiveKind;
-use spmdc_abi::mesh::{Mesh, share};
+use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
     AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program,
     ReduceStep, Site, Step,
@@ -32,7 +32,7 @@ use spmdc_abi::{
 pub(crate) struct Loaded {
     pub devices: Vec<Device>,
     pub barriers: Vec<Barrier>,
-    pub prints: Vec<Print>,
+    pub prints: Vec<PreparedPrint>,
     pub outline: Outline,
     /// For each collective, or part of one that does not count: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
@@ -90,7 +90,7 @@ pub(crate) fn load(
 }
 
 struct Loader<'a> {
-    mesh: &'a Mesh,
+    mesh: &'a DeviceMesh,
     /// With their names, for what is printed.
     axes: &'a [MeshAxis],
     memory: &'a Memory,
@@ -161,8 +161,8 @@ impl<'a> Loader<'a> {
                     debug_assert_eq!(out.counters.len(), slot, "every device has the loop's counter");
                     out.counters.push(Counter { place, current: 0, end: 0 });
                     let limit = |bound: &Bound| match bound {
-                        Bound::Const(value) => Limit::Known(*value),
-                        Bound::Memory(place, dtype) => Limit::Memory(memory.address(*place, device), *dtype),
+                        Bound::Const(value) => LoopBound::Known(*value),
+                        Bound::Memory(place, dtype) => LoopBound::Memory(memory.address(*place, device), *dtype),
                     };
                     Op::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
                 });
@@ -189,7 +189,7 @@ impl<'a> Loader<'a> {
             }
             Step::Print { text, values, asserts, site } => {
                 let print = self.out.prints.len();
-                self.out.prints.push(Print::new(text, values.clone(), asserts.then_some(*site), self.axes));
+                self.out.prints.push(PreparedPrint::new(text, values.clone(), asserts.then_some(*site), self.axes));
                 self.sync(self.mesh.axes(), *site, "print");
                 self.emit(*site, "print", |_, _| Op::Print { print });
                 self.sync(self.mesh.axes(), *site, "print");
@@ -292,7 +292,7 @@ impl<'a> Loader<'a> {
     fn exchange(&mut self, step: &ExchangeStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
         let devices = 0..self.mesh.devices();
-        let moves: Vec<Vec<Move>> =
+        let moves: Vec<Vec<BoxCopy>> =
             devices.map(|device| exchange::plan(self.memory, step, group, device)).collect::<Result<_, _>>()?;
         let any = moves.iter().any(|moves| !moves.is_empty());
         let bytes = |shards: &spmdc_abi::Shards| {
@@ -384,7 +384,7 @@ fn name_of(kind: Option<CollectiveKind>) -> &'static str {
 /// What prepares calls of kernels.
 struct CallMaker<'a> {
     memory: &'a Memory,
-    mesh: &'a Mesh,
+    mesh: &'a DeviceMesh,
     staff: &'a Staff,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::trap::RunError;
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, Place, Program};
 
 /// Mappings from this size on are aligned to huge pages and ask for them.
@@ -39,7 +39,7 @@ impl Mapping {
         if bytes == 0 {
             return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes });
         }
-        let refused = || RunError::new("E0803", format!("the system refused {}", Size(bytes as u64)));
+        let refused = || RunError::new("E0803", format!("the system refused {}", ByteSize(bytes as u64)));
         let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let kept = bytes.checked_next_multiple_of(LARGEST_PAGE).ok_or_else(refused)?;
         let whole = kept.checked_add(slack).ok_or_else(refused)?;
@@ -108,7 +108,7 @@ impl Drop for Mapping {
 /// All arenas of a program.
 #[derive(Debug)]
 pub struct Memory {
-    mesh: Mesh,
+    mesh: DeviceMesh,
     arenas: Vec<ArenaMemory>,
 }
 
@@ -121,11 +121,11 @@ struct ArenaMemory {
 
 impl Memory {
     /// Maps every instance of every arena. Nothing is touched yet.
-    pub fn allocate(mesh: &Mesh, arenas: &[Arena]) -> Result<Memory, RunError> {
+    pub fn allocate(mesh: &DeviceMesh, arenas: &[Arena]) -> Result<Memory, RunError> {
         let mut mapped = Vec::with_capacity(arenas.len());
         for arena in arenas {
             let bytes = usize::try_from(arena.bytes)
-                .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", Size(arena.bytes))))?;
+                .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", ByteSize(arena.bytes))))?;
             let count = mesh.count(arena.axes.iter());
             let instances = (0..count).map(|_| Mapping::new(bytes)).collect::<Result<_, _>>()?;
             debug_assert!(count > 0, "an arena exists once at least");
@@ -134,7 +134,7 @@ impl Memory {
         Ok(Memory { mesh: mesh.clone(), arenas: mapped })
     }
 
-    pub fn mesh(&self) -> &Mesh {
+    pub fn mesh(&self) -> &DeviceMesh {
         &self.mesh
     }
 
@@ -165,7 +165,7 @@ impl Memory {
 }
 
 /// Refuses a program that needs more memory than `limit`, or than is free where no limit is given.
-pub fn check_fits(program: &Program, mesh: &Mesh, limit: Option<u64>) -> Result<(), RunError> {
+pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> Result<(), RunError> {
     let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
     let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
     // Asking takes a third of a millisecond; for little memory the answer of the system to the request itself will do.
@@ -188,12 +188,14 @@ pub fn check_fits(program: &Program, mesh: &Mesh, limit: Option<u64>) -> Result<
         .map(|(buffer, copies)| {
             let times = if *copies > 1 { format!(" times {copies}") } else { String::new() };
             let line = if buffer.site.line > 0 { format!(" (line {})", buffer.site.line) } else { String::new() };
-            format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, Size(buffer.bytes))
+            format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, ByteSize(buffer.bytes))
         })
         .collect();
-    let needed = Size(needed.min(u64::MAX as u128) as u64);
-    let mut error =
-        RunError::new("E0803", format!("the program needs {needed} of memory, but {} are available", Size(available)));
+    let needed = ByteSize(needed.min(u64::MAX as u128) as u64);
+    let mut error = RunError::new(
+        "E0803",
+        format!("the program needs {needed} of memory, but {} are available", ByteSize(available)),
+    );
     if let Some((buffer, _)) = buffers.first() {
         error = error.at(buffer.site).with_help(format!("the largest values: {}", largest.join(", ")));
     }
@@ -201,9 +203,9 @@ pub fn check_fits(program: &Program, mesh: &Mesh, limit: Option<u64>) -> Result<
 }
 
 /// Bytes as a person reads them.
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl std::fmt::Display for Size {
+impl std::fmt::Display for ByteSize {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let mut value = self.0 as f64;
@@ -275,8 +277,8 @@ mod tests {
     use super::*;
     use spmdc_abi::{BufferInfo, MeshAxis, Site};
 
-    fn mesh() -> Mesh {
-        Mesh::new(&[MeshAxis { name: "X".into(), size: 2 }, MeshAxis { name: "Y".into(), size: 3 }]).unwrap()
+    fn mesh() -> DeviceMesh {
+        DeviceMesh::new(&[MeshAxis { name: "X".into(), size: 2 }, MeshAxis { name: "Y".into(), size: 3 }]).unwrap()
     }
 
     #[test]

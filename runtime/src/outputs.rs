@@ -18,11 +18,11 @@ use spmdc_abi::Binding;
 #[derive(Debug, PartialEq)]
 struct OutputFile {
     path: PathBuf,
-    content: Content,
+    content: OutputContent,
 }
 
 #[derive(Debug, PartialEq)]
-enum Content {
+enum OutputContent {
     Array(usize),
     /// Results with their names in the archive.
     Archive(Vec<(String, usize)>),
@@ -60,8 +60,8 @@ impl Outputs {
     pub fn needs(&self, result: usize) -> bool {
         self.is_printed()
             || self.files.iter().any(|file| match &file.content {
-                Content::Array(index) => *index == result,
-                Content::Archive(members) => members.iter().any(|(_, index)| *index == result),
+                OutputContent::Array(index) => *index == result,
+                OutputContent::Archive(members) => members.iter().any(|(_, index)| *index == result),
             })
     }
 
@@ -72,8 +72,8 @@ impl Outputs {
         };
         for file in &self.files {
             match &file.content {
-                Content::Array(index) => write_npy(&file.path, array(*index)?)?,
-                Content::Archive(members) => {
+                OutputContent::Array(index) => write_npy(&file.path, array(*index)?)?,
+                OutputContent::Archive(members) => {
                     let members: Result<Vec<_>, RunError> =
                         members.iter().map(|(name, index)| Ok((name.as_str(), array(*index)?))).collect();
                     write_npz(&file.path, &members?)?;
@@ -118,8 +118,8 @@ impl OutputFile {
         };
         let all = || results.iter().enumerate().map(|(i, result)| (result.name.clone(), i)).collect();
         let content = match name {
-            None if is_archive => Content::Archive(all()),
-            None if results.len() == 1 => Content::Array(0),
+            None if is_archive => OutputContent::Archive(all()),
+            None if results.len() == 1 => OutputContent::Array(0),
             None => {
                 let known = list(results.iter().map(|result| result.name.as_str()));
                 return Err(RunError::new(
@@ -137,9 +137,9 @@ impl OutputFile {
                     .filter_map(|(i, result)| Some((result.name.strip_prefix(&prefix)?.to_string(), i)))
                     .collect();
                 match (exact, is_archive) {
-                    (Some(index), false) => Content::Array(index),
-                    (Some(index), true) => Content::Archive(vec![(name.to_string(), index)]),
-                    (None, true) if !parts.is_empty() => Content::Archive(parts),
+                    (Some(index), false) => OutputContent::Array(index),
+                    (Some(index), true) => OutputContent::Archive(vec![(name.to_string(), index)]),
+                    (None, true) if !parts.is_empty() => OutputContent::Archive(parts),
                     (None, false) if !parts.is_empty() => {
                         let known = list(parts.iter().map(|(part, _)| part.as_str()));
                         return Err(RunError::new("E0702", format!("`{name}` has several parts: {known}"))

@@ -11,7 +11,7 @@ use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 
 /// A prepared `Print` step.
 #[derive(Debug)]
-pub(crate) struct Print {
+pub(crate) struct PreparedPrint {
     pieces: Vec<Piece>,
     values: Vec<PrintValue>,
     /// For an assertion, the bool that must hold, and where the program stops if it does not.
@@ -22,13 +22,13 @@ pub(crate) struct Print {
     names: Vec<(usize, String)>,
 }
 
-impl Print {
-    pub fn new(text: &str, mut values: Vec<PrintValue>, asserts: Option<Site>, axes: &[MeshAxis]) -> Print {
+impl PreparedPrint {
+    pub fn new(text: &str, mut values: Vec<PrintValue>, asserts: Option<Site>, axes: &[MeshAxis]) -> PreparedPrint {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
         debug_assert!(asserts.is_none() || !values.is_empty(), "an assertion has its condition");
         let condition = asserts.filter(|_| !values.is_empty()).map(|site| (values.remove(0), site));
-        Print { pieces: pieces(text), values, condition, varying, names }
+        PreparedPrint { pieces: pieces(text), values, condition, varying, names }
     }
 
     /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.

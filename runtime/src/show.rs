@@ -43,7 +43,7 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
         shape.push(2);
         dtype = DType::U32;
     }
-    let elements = Elements { dtype, bytes: &array.bytes };
+    let elements = ShownElements { dtype, bytes: &array.bytes };
     let count: usize = shape.iter().product();
     debug_assert_eq!(array.bytes.len(), count * dtype.size(), "the array has all its elements");
     if shape.is_empty() {
@@ -98,12 +98,12 @@ fn shown_positions(len: usize, summarise: bool) -> Vec<Option<usize>> {
     }
 }
 
-struct Elements<'a> {
+struct ShownElements<'a> {
     dtype: DType,
     bytes: &'a [u8],
 }
 
-impl Elements<'_> {
+impl ShownElements<'_> {
     fn raw<const N: usize>(&self, index: usize) -> [u8; N] {
         debug_assert_eq!(N, self.dtype.size(), "an element is read in its type");
         let mut raw = [0; N];
@@ -175,7 +175,7 @@ enum Format {
 }
 
 impl Format {
-    fn choose(elements: &Elements, shown: &[usize]) -> Format {
+    fn choose(elements: &ShownElements, shown: &[usize]) -> Format {
         match elements.dtype {
             DType::Bool => Format::Bool,
             DType::Bf16 => Format::Brief,
@@ -195,7 +195,7 @@ impl Format {
         }
     }
 
-    fn for_floats(elements: &Elements, shown: &[usize]) -> Format {
+    fn for_floats(elements: &ShownElements, shown: &[usize]) -> Format {
         let dtype = elements.dtype;
         let values: Vec<f64> = shown.iter().map(|&i| elements.float(i)).collect();
         let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
@@ -240,7 +240,7 @@ impl Format {
         format
     }
 
-    fn write(&self, elements: &Elements, index: usize) -> String {
+    fn write(&self, elements: &ShownElements, index: usize) -> String {
         match *self {
             Format::Asked { ref texts, width } => format!("{:>width$}", texts.get(&index).map_or("", String::as_str)),
             Format::Bool => if elements.integer(index) != 0 { " True" } else { "False" }.to_string(),
@@ -367,7 +367,7 @@ fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, expon
 }
 
 /// An element as a format specification asks for it; what it leaves open is as `plain` writes it.
-fn asked(elements: &Elements, index: usize, spec: &Spec, plain: impl Fn() -> String) -> String {
+fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -> String) -> String {
     let dtype = elements.dtype;
     let text = match (dtype.is_float(), spec.form, spec.precision) {
         _ if dtype == DType::Bool => plain(),
@@ -401,7 +401,7 @@ fn asked(elements: &Elements, index: usize, spec: &Spec, plain: impl Fn() -> Str
 }
 
 /// A scalar as NumPy's `str` of it.
-fn scalar(elements: &Elements) -> String {
+fn scalar(elements: &ShownElements) -> String {
     match elements.dtype {
         DType::Bool => if elements.integer(0) != 0 { "True" } else { "False" }.to_string(),
         DType::Bf16 => brief_text(elements.float(0)),
@@ -451,7 +451,7 @@ fn brief_text(x: f64) -> String {
 
 /// Where the elements go: brackets, lines, `...`.
 struct Page<'a> {
-    elements: &'a Elements<'a>,
+    elements: &'a ShownElements<'a>,
     format: &'a Format,
     shape: &'a [usize],
     summarise: bool,

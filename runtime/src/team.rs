@@ -27,7 +27,7 @@ pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
 }
 
 pub(crate) struct Team {
-    shared: Arc<Shared>,
+    shared: Arc<TeamShared>,
     helpers: Vec<JoinHandle<()>>,
 }
 
@@ -39,7 +39,7 @@ struct Job {
     chunk: i64,
 }
 
-struct Shared {
+struct TeamShared {
     /// Written by the worker while no job is open and no helper is active.
     job: UnsafeCell<Job>,
     /// Grows with every job, so that helpers see that there is a new one.
@@ -58,9 +58,9 @@ struct Shared {
 // SAFETY: the job, with the raw pointer in it, is written only by the worker that owns the team, while `open` is false and
 // `active` is zero; helpers read it only between raising `active` and lowering it, and only if `open` was true after they
 // raised it (see `Shared::help`). What it points to is `Sync` and outlives the job (see `Team::run`).
-unsafe impl Send for Shared {}
+unsafe impl Send for TeamShared {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for TeamShared {}
 
 impl Team {
     /// A team with this many helpers beside the worker itself.
@@ -68,7 +68,7 @@ impl Team {
         unsafe fn nothing(_: *const (), _: i64, _: i64) -> i64 {
             0
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TeamShared {
             job: UnsafeCell::new(Job { run: nothing, data: std::ptr::null(), end: 0, chunk: 1 }),
             epoch: AtomicU32::new(0),
             open: AtomicBool::new(false),
@@ -142,7 +142,7 @@ impl Drop for Team {
     }
 }
 
-impl Shared {
+impl TeamShared {
     /// The life of a helper.
     fn serve(&self, index: usize) {
         let parker = &self.parkers[index];

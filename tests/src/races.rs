@@ -8,7 +8,7 @@
 //!
 //! Devices that execute one step at the same time divide its writes, which is not checked here.
 
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
 use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Two accesses that no barrier orders; None if all are ordered.
 pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
-    let mesh = Mesh::new(&program.mesh).ok().filter(|mesh| mesh.devices() > 1)?;
+    let mesh = DeviceMesh::new(&program.mesh).ok().filter(|mesh| mesh.devices() > 1)?;
     let mut sizes = BTreeMap::new();
     for buffer in &program.buffers {
         let bytes = sizes.entry(buffer.place).or_insert(buffer.bytes);
@@ -57,7 +57,7 @@ struct Seen {
 struct Watch<'a> {
     program: &'a Program,
     kernels: &'a [Kernel],
-    mesh: &'a Mesh,
+    mesh: &'a DeviceMesh,
     /// Of what lies at a place at one time or another, the least.
     sizes: &'a BTreeMap<Place, u64>,
     taken: bool,

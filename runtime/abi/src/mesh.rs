@@ -11,16 +11,16 @@ use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
 const MAX_DEVICES: usize = 1 << 16;
 
 #[derive(Clone, Debug)]
-pub struct Mesh {
+pub struct DeviceMesh {
     sizes: Vec<usize>,
     /// How far apart in number two devices are whose coordinates along the axis differ by one.
     strides: Vec<usize>,
     devices: usize,
 }
 
-impl Mesh {
+impl DeviceMesh {
     /// An error for a mesh without devices, or with more than there can be.
-    pub fn new(axes: &[MeshAxis]) -> Result<Mesh, String> {
+    pub fn new(axes: &[MeshAxis]) -> Result<DeviceMesh, String> {
         let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
         let devices = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         match devices {
@@ -30,7 +30,7 @@ impl Mesh {
                     strides[axis - 1] = strides[axis] * sizes[axis];
                 }
                 debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
-                Ok(Mesh { sizes, strides, devices })
+                Ok(DeviceMesh { sizes, strides, devices })
             }
             _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
         }
@@ -160,9 +160,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn mesh(sizes: &[usize]) -> Mesh {
+    fn mesh(sizes: &[usize]) -> DeviceMesh {
         let axes: Vec<MeshAxis> = sizes.iter().map(|&size| MeshAxis { name: String::new(), size }).collect();
-        Mesh::new(&axes).unwrap()
+        DeviceMesh::new(&axes).unwrap()
     }
 
     #[test]
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn nonsense_meshes_are_refused() {
         let axis = |size| MeshAxis { name: String::new(), size };
-        assert!(Mesh::new(&[axis(0)]).is_err());
-        assert!(Mesh::new(&[axis(usize::MAX), axis(3)]).is_err());
-        assert!(Mesh::new(&vec![axis(1); 33]).is_err());
-        assert_eq!(Mesh::new(&[]).unwrap().devices(), 1);
+        assert!(DeviceMesh::new(&[axis(0)]).is_err());
+        assert!(DeviceMesh::new(&[axis(usize::MAX), axis(3)]).is_err());
+        assert!(DeviceMesh::new(&vec![axis(1); 33]).is_err());
+        assert_eq!(DeviceMesh::new(&[]).unwrap().devices(), 1);
     }
 
     #[test]

@@ -3,19 +3,24 @@
 //! Cost: each device reads the bytes of its block that lie elsewhere, once. Where the target is shared, a device
 //! writes only what it holds itself: an all_gather into shared memory copies every byte once in all.
 
-use super::{Move, Sides};
+use super::{BoxCopy, Sides};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, ExchangeStep};
 
 /// What the device copies, given all the devices that take part (`group`). What already is in place is left out.
-pub(crate) fn plan(memory: &Memory, step: &ExchangeStep, group: AxisSet, device: usize) -> Result<Vec<Move>, RunError> {
+pub(crate) fn plan(
+    memory: &Memory,
+    step: &ExchangeStep,
+    group: AxisSet,
+    device: usize,
+) -> Result<Vec<BoxCopy>, RunError> {
     let sides = Sides::new(memory, device, group, &step.from, &step.to);
     let to = memory.address(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
     let moves = pieces.iter().map(|piece| {
         let from = memory.address(step.from.place, piece.owner);
-        Move::new(from, to, sides.rows(piece))
+        BoxCopy::new(from, to, sides.rows(piece))
     });
     Ok(moves.filter(|planned| !planned.is_identity()).collect())
 }
@@ -24,13 +29,13 @@ pub(crate) fn plan(memory: &Memory, step: &ExchangeStep, group: AxisSet, device:
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use spmdc_abi::mesh::Mesh;
+    use spmdc_abi::mesh::DeviceMesh;
     use spmdc_abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
 
     /// X = 2, Y = 4.
-    fn mesh() -> Mesh {
+    fn mesh() -> DeviceMesh {
         let axis = |name: &str, size| MeshAxis { name: name.into(), size };
-        Mesh::new(&[axis("X", 2), axis("Y", 4)]).unwrap()
+        DeviceMesh::new(&[axis("X", 2), axis("Y", 4)]).unwrap()
     }
 
     fn shards(dims: &[(usize, &[u8])]) -> Shards {

@@ -2,13 +2,13 @@
 //!
 //! Cost: each device reads exactly the elements that it lacks. Which these are the compiler has listed.
 
-use super::{Move, Rows, Stride};
+use super::{BoxCopy, Rows, WalkDim};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, FetchPart, FetchRun, FetchStep};
 
 /// What the device copies, given all the devices that take part (`group`).
-pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<Move>, RunError> {
+pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<BoxCopy>, RunError> {
     let mut moves = Vec::new();
     for part in &step.parts {
         // Those who share the target fetch the same, and divide it.
@@ -40,12 +40,12 @@ fn fetched(
     part: &FetchPart,
     (group, device): (AxisSet, usize),
     runs: &[FetchRun],
-) -> Result<Move, RunError> {
+) -> Result<BoxCopy, RunError> {
     let mesh = memory.mesh();
     let size = part.dtype.size();
     debug_assert_eq!(runs.len(), part.dims.len(), "a box has a run for each dimension");
     let mut owner = device;
-    let mut walk = vec![Stride { count: 0, from: 0, to: 0 }; runs.len()];
+    let mut walk = vec![WalkDim { count: 0, from: 0, to: 0 }; runs.len()];
     let (mut from, mut to) = (size, size);
     let (mut from_start, mut to_start) = (0, 0);
     for (at, (run, dim)) in runs.iter().zip(&part.dims).enumerate().rev() {
@@ -56,7 +56,7 @@ fn fetched(
         );
         from_start += run.from * from;
         to_start += run.to * to;
-        walk[at] = Stride { count: run.len, from: run.step as isize * from as isize, to };
+        walk[at] = WalkDim { count: run.len, from: run.step as isize * from as isize, to };
         from *= dim.from_len;
         to *= dim.to_len;
     }
@@ -65,5 +65,5 @@ fn fetched(
         return Err(RunError::internal(message).at(step.site));
     }
     let rows = Rows::strided(size, &walk, from_start, to_start);
-    Ok(Move::new(memory.address(part.from, owner), memory.address(part.to, device), rows))
+    Ok(BoxCopy::new(memory.address(part.from, owner), memory.address(part.to, device), rows))
 }

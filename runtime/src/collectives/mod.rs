@@ -16,12 +16,12 @@ use std::ops::Range;
 
 use crate::memory::Memory;
 use crate::trap::RunError;
-use spmdc_abi::mesh::{Mesh, share, split_axes};
+use spmdc_abi::mesh::{DeviceMesh, share, split_axes};
 use spmdc_abi::{AxisSet, Layout, Shards, Site};
 
 /// One dimension of a walk over two arrays in step: how often, and how many bytes each goes on every time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stride {
+pub(crate) struct WalkDim {
     pub count: usize,
     pub from: isize,
     pub to: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Stride {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
     /// Outermost first; no dimension with fewer than two steps, and none that could be part of the next.
-    pub dims: Box<[Stride]>,
+    pub dims: Box<[WalkDim]>,
     /// Bytes of a row.
     pub row: usize,
     /// Where the first row begins, in bytes.
@@ -61,13 +61,13 @@ impl Rows {
             lens.contains(&0) || (0..lens.len()).all(|i| to_start[i] + lens[i] <= to_shape[i]),
             "the box lies within the target"
         );
-        let mut dims = vec![Stride { count: 0, from: 0, to: 0 }; lens.len()];
+        let mut dims = vec![WalkDim { count: 0, from: 0, to: 0 }; lens.len()];
         let (mut from, mut to) = (size, size);
         let (mut from_offset, mut to_offset) = (0, 0);
         for i in (0..lens.len()).rev() {
             from_offset += from_start[i] * from;
             to_offset += to_start[i] * to;
-            dims[i] = Stride { count: lens[i], from: from as isize, to };
+            dims[i] = WalkDim { count: lens[i], from: from as isize, to };
             from *= from_shape[i];
             to *= to_shape[i];
         }
@@ -75,9 +75,9 @@ impl Rows {
     }
 
     /// The elements that a walk in these dimensions, outermost first, comes to from the elements at these offsets on.
-    pub fn strided(size: usize, walk: &[Stride], from: usize, to: usize) -> Rows {
+    pub fn strided(size: usize, walk: &[WalkDim], from: usize, to: usize) -> Rows {
         let mut rows = Rows { dims: Box::new([]), row: size, from, to };
-        let mut dims: Vec<Stride> = Vec::new();
+        let mut dims: Vec<WalkDim> = Vec::new();
         for &outer in walk.iter().rev().filter(|dim| dim.count != 1) {
             match dims.last_mut() {
                 None if outer.from == rows.row as isize && outer.to == rows.row => rows.row *= outer.count,
@@ -128,7 +128,7 @@ impl Rows {
     /// Calls `row` with the offsets of every row.
     #[inline]
     pub fn for_each(&self, row: &mut impl FnMut(usize, usize)) {
-        fn walk(dims: &[Stride], from: usize, to: usize, row: &mut impl FnMut(usize, usize)) {
+        fn walk(dims: &[WalkDim], from: usize, to: usize, row: &mut impl FnMut(usize, usize)) {
             match dims {
                 [] => row(from, to),
                 [dim] => {
@@ -147,15 +147,15 @@ impl Rows {
 
 /// A box of bytes to copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Move {
+pub(crate) struct BoxCopy {
     from: *const u8,
     to: *mut u8,
     rows: Rows,
 }
 
-impl Move {
-    pub fn new(from: *const u8, to: *mut u8, rows: Rows) -> Move {
-        Move { from, to, rows }
+impl BoxCopy {
+    pub fn new(from: *const u8, to: *mut u8, rows: Rows) -> BoxCopy {
+        BoxCopy { from, to, rows }
     }
 
     /// Whether everything already is where it should be.
@@ -171,7 +171,7 @@ impl Move {
     /// the two sides must not overlap.
     pub unsafe fn run(&self) {
         /// Rows of one element, or a few: a load and a store each rather than a call.
-        unsafe fn copy<T: Copy>(this: &Move) {
+        unsafe fn copy<T: Copy>(this: &BoxCopy) {
             this.rows.for_each(&mut |from, to| {
                 // SAFETY: as promised by the caller of `run`.
                 unsafe {
@@ -197,7 +197,7 @@ impl Move {
 }
 
 /// A part of a device's target block, and one device that holds it.
-struct Piece {
+struct BlockPiece {
     owner: usize,
     /// Where the piece lies in the whole array.
     range: Vec<Range<usize>>,
@@ -218,19 +218,19 @@ impl<'a> Sides<'a> {
         Sides { memory, device, from, to, sharing: group.minus(memory.axes(to.place.arena)) }
     }
 
-    fn mesh(&self) -> &'a Mesh {
+    fn mesh(&self) -> &'a DeviceMesh {
         self.memory.mesh()
     }
 
     /// The pieces that this device has to write, each with an owner within `group`.
-    fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<Piece>, RunError> {
+    fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockPiece>, RunError> {
         let mesh = self.mesh();
         let target = mesh.blocks(&self.to.layout, self.device);
         if target.iter().any(Range::is_empty) {
             return Ok(Vec::new());
         }
         // Dimension by dimension: the owner so far, and the range.
-        let mut pieces = vec![Piece { owner: self.device, range: Vec::new() }];
+        let mut pieces = vec![BlockPiece { owner: self.device, range: Vec::new() }];
         for (dim, wanted) in self.from.layout.dims.iter().zip(&target) {
             let len = mesh.stored_len(dim);
             let axes = || dim.axes.iter().map(|&axis| axis as usize);
@@ -239,7 +239,7 @@ impl<'a> Sides<'a> {
                 for position in wanted.start / len..=(wanted.end - 1) / len {
                     let mut range = piece.range.clone();
                     range.push(wanted.start.max(position * len)..wanted.end.min((position + 1) * len));
-                    longer.push(Piece { owner: mesh.at(piece.owner, axes(), position), range });
+                    longer.push(BlockPiece { owner: mesh.at(piece.owner, axes(), position), range });
                 }
             }
             pieces = longer;
@@ -265,7 +265,7 @@ impl<'a> Sides<'a> {
     }
 
     /// Where the piece lies in its owner's block and in this device's.
-    fn rows(&self, piece: &Piece) -> Rows {
+    fn rows(&self, piece: &BlockPiece) -> Rows {
         let mesh = self.mesh();
         let lens: Vec<usize> = piece.range.iter().map(Range::len).collect();
         let offsets = |layout: &Layout, device: usize| -> Vec<usize> {

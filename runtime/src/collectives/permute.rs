@@ -2,7 +2,7 @@
 //!
 //! Cost: one copy per device. A device that nobody sends to fills its buffer with zeros.
 
-use super::{Move, Rows};
+use super::{BoxCopy, Rows};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::mesh::share;
@@ -11,7 +11,7 @@ use spmdc_abi::{AxisSet, PermuteStep};
 /// What one device does in a permutation.
 #[derive(Clone, Debug)]
 pub(crate) enum Receive {
-    Copy(Move),
+    Copy(BoxCopy),
     Zeros { to: *mut u8, bytes: usize },
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn plan(memory: &Memory, step: &PermuteStep, group: AxisSet, device: 
         None => Ok(Receive::Zeros { to, bytes }),
         Some(position) if (position as usize) < step.source.len() => {
             let from = memory.address(step.from, mesh.at(device, axes(), position as usize)).wrapping_add(begin);
-            Ok(Receive::Copy(Move::new(from, to, Rows::contiguous(bytes))))
+            Ok(Receive::Copy(BoxCopy::new(from, to, Rows::contiguous(bytes))))
         }
         Some(position) => Err(RunError::internal(format!("position {position} is outside the group")).at(step.site)),
     }

@@ -9,7 +9,7 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::{Piece, Rows, Sides};
+use super::{BlockPiece, Rows, Sides};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
@@ -19,16 +19,16 @@ const TILE: usize = 64;
 
 /// A box of elements to combine.
 #[derive(Clone, Debug)]
-pub(crate) struct Combine {
+pub(crate) struct BoxReduction {
     /// The partial values, in the order of their devices.
     sources: Box<[*const u8]>,
     to: *mut u8,
     rows: Rows,
     /// The loop for the type and the operation.
-    combine: unsafe fn(&Combine),
+    combine: unsafe fn(&BoxReduction),
 }
 
-impl Combine {
+impl BoxReduction {
     /// Combines and writes.
     ///
     /// # Safety
@@ -46,7 +46,7 @@ pub(crate) fn plan(
     step: &ReduceStep,
     group: AxisSet,
     device: usize,
-) -> Result<Vec<Combine>, RunError> {
+) -> Result<Vec<BoxReduction>, RunError> {
     let mesh = memory.mesh();
     let dtype = step.to.layout.dtype;
     let combine = combine_function(dtype, step.op).ok_or_else(|| {
@@ -56,7 +56,7 @@ pub(crate) fn plan(
     let to = memory.address(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
-    let planned = |piece: &Piece| Combine {
+    let planned = |piece: &BlockPiece| BoxReduction {
         sources: mesh
             .group(piece.owner, step.reduce)
             .into_iter()
@@ -141,8 +141,8 @@ trait Operation<T> {
     fn apply(a: T, b: T) -> T;
 }
 
-struct Sum;
-struct Product;
+struct Add;
+struct Multiply;
 struct Max;
 struct Min;
 struct And;
@@ -150,14 +150,14 @@ struct Or;
 
 macro_rules! integer_operations {
     ($($type:ty)*) => {$(
-        impl Operation<$type> for Sum {
+        impl Operation<$type> for Add {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
                 a.wrapping_add(b)
             }
         }
 
-        impl Operation<$type> for Product {
+        impl Operation<$type> for Multiply {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
                 a.wrapping_mul(b)
@@ -184,14 +184,14 @@ integer_operations!(i8 i16 i32 i64 u8 u16 u32 u64);
 
 macro_rules! float_operations {
     ($($type:ty)*) => {$(
-        impl Operation<$type> for Sum {
+        impl Operation<$type> for Add {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
                 a + b
             }
         }
 
-        impl Operation<$type> for Product {
+        impl Operation<$type> for Multiply {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
                 a * b
@@ -234,9 +234,9 @@ impl Operation<u8> for Or {
 /// The loop itself: one pass over the output, a tile at a time.
 ///
 /// # Safety
-/// As for [`Combine::run`], with elements of type `E`.
+/// As for [`BoxReduction::run`], with elements of type `E`.
 #[inline(always)]
-unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
+unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     let (first, others) = plan.sources.split_first().expect("a device combines its own values");
     let count = plan.rows.row / size_of::<E>();
     debug_assert_eq!(count * size_of::<E>(), plan.rows.row, "a row is of whole elements");
@@ -286,12 +286,12 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
 ///
 /// # Safety
 /// As for [`combine`].
-unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
+unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     /// # Safety
     /// As for [`combine`], and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn with_avx2<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
+    unsafe fn with_avx2<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
         // SAFETY: as promised by the caller.
         unsafe { combine::<E, O>(plan) }
     }
@@ -306,12 +306,12 @@ unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &Combine) {
 }
 
 /// The loop for a type and an operation; None where they do not go together.
-fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&Combine)> {
+fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction)> {
     macro_rules! arithmetic {
         ($type:ty) => {
             match op {
-                ReduceOp::Sum => Some(combine_wide::<$type, Sum> as unsafe fn(&Combine)),
-                ReduceOp::Product => Some(combine_wide::<$type, Product>),
+                ReduceOp::Sum => Some(combine_wide::<$type, Add> as unsafe fn(&BoxReduction)),
+                ReduceOp::Product => Some(combine_wide::<$type, Multiply>),
                 ReduceOp::Max => Some(combine_wide::<$type, Max>),
                 ReduceOp::Min => Some(combine_wide::<$type, Min>),
                 ReduceOp::And | ReduceOp::Or => None,
@@ -351,7 +351,7 @@ mod tests {
         let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
         let pointers: Vec<*const u8> = aligned.iter().map(|words| words.as_ptr().cast()).collect();
         let mut to = vec![0u64; aligned[0].len()];
-        let plan = Combine {
+        let plan = BoxReduction {
             sources: pointers.into(),
             to: to.as_mut_ptr().cast(),
             rows: Rows::contiguous(sources[0].len()),

@@ -17,16 +17,16 @@ use crate::trap::RunError;
 const WINDOW: usize = 16 << 10;
 
 /// An input as it was opened.
-pub(crate) enum Input {
+pub(crate) enum OpenedInput {
     /// A regular file, of which any part can be read.
     File(Bytes),
     /// A pipe, which is read once and in order.
     Pipe(File),
 }
 
-impl Input {
+impl OpenedInput {
     /// Devices are refused: `/dev/zero` has no end.
-    pub(crate) fn open(path: &Path) -> Result<Input, RunError> {
+    pub(crate) fn open(path: &Path) -> Result<OpenedInput, RunError> {
         let failed = |error: io::Error| unreadable(path, describe(&error));
         let refuse_device = |is_device| if is_device { Err(unreadable(path, "it is a device")) } else { Ok(()) };
         // Before it is opened, too: opening some devices does something.
@@ -40,20 +40,20 @@ impl Input {
             return Err(unreadable(path, "it is a directory"));
         }
         if !metadata.is_file() {
-            return Ok(Input::Pipe(file));
+            return Ok(OpenedInput::Pipe(file));
         }
-        Ok(Input::File(Bytes { content: Arc::new(Content::File(file)), range: 0..metadata.len() }))
+        Ok(OpenedInput::File(Bytes { content: Arc::new(FileContent::File(file)), range: 0..metadata.len() }))
     }
 }
 
 /// A part of a file's content; copies share the file.
 #[derive(Clone)]
 pub(crate) struct Bytes {
-    content: Arc<Content>,
+    content: Arc<FileContent>,
     range: Range<u64>,
 }
 
-enum Content {
+enum FileContent {
     File(File),
     Owned(Vec<u8>),
 }
@@ -61,14 +61,14 @@ enum Content {
 impl Bytes {
     pub(crate) fn owned(content: Vec<u8>) -> Bytes {
         let range = 0..content.len() as u64;
-        Bytes { content: Arc::new(Content::Owned(content)), range }
+        Bytes { content: Arc::new(FileContent::Owned(content)), range }
     }
 
     /// The content of a regular file. Archives need one: their parts lie in any order.
     pub(crate) fn open(path: &Path) -> Result<Bytes, RunError> {
-        match Input::open(path)? {
-            Input::File(bytes) => Ok(bytes),
-            Input::Pipe(_) => Err(unreadable(path, "it is a pipe; an archive is read from a file only")),
+        match OpenedInput::open(path)? {
+            OpenedInput::File(bytes) => Ok(bytes),
+            OpenedInput::Pipe(_) => Err(unreadable(path, "it is a pipe; an archive is read from a file only")),
         }
     }
 
@@ -92,11 +92,11 @@ impl Bytes {
         let cut_off = || "it is cut off".to_string();
         let part = self.part(start, out.len() as u64).ok_or_else(cut_off)?;
         match &*self.content {
-            Content::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| match error.kind() {
+            FileContent::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => "it was made shorter while it was read".to_string(),
                 _ => describe(&error),
             }),
-            Content::Owned(content) => {
+            FileContent::Owned(content) => {
                 out.copy_from_slice(&content[part.range.start as usize..part.range.end as usize]);
                 Ok(())
             }

@@ -10,10 +10,10 @@ use spmdc_abi::DType;
 pub struct GeneratedSource {
     pub dtype: DType,
     pub shape: Vec<usize>,
-    pub pattern: Pattern,
+    pub pattern: GeneratedPattern,
 }
 
-pub enum Pattern {
+pub enum GeneratedPattern {
     /// The bytes of one element.
     Constant(Vec<u8>),
     /// Each element is its row-major index in the whole array, converted to the type (integers wrap).
@@ -33,9 +33,11 @@ impl BlockSource for GeneratedSource {
         let size = self.dtype.size();
         debug_assert_eq!(out.len(), len.iter().product::<usize>() * size, "there is room for the block");
         match &self.pattern {
-            Pattern::Constant(element) if element.iter().all(|&byte| byte == 0) => out.fill(0),
-            Pattern::Constant(element) => out.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element)),
-            Pattern::Iota => for_each_row(&self.shape, start, len, |whole, packed, count| {
+            GeneratedPattern::Constant(element) if element.iter().all(|&byte| byte == 0) => out.fill(0),
+            GeneratedPattern::Constant(element) => {
+                out.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element))
+            }
+            GeneratedPattern::Iota => for_each_row(&self.shape, start, len, |whole, packed, count| {
                 count_up(self.dtype, whole, &mut out[packed * size..][..count * size]);
             }),
         }
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn iota_counts_through_the_whole_array() {
-        let mut source = GeneratedSource { dtype: DType::U8, shape: vec![30, 10], pattern: Pattern::Iota };
+        let mut source = GeneratedSource { dtype: DType::U8, shape: vec![30, 10], pattern: GeneratedPattern::Iota };
         let mut block = [0; 4];
         source.read_block(&[25, 5], &[2, 2], &mut block).unwrap();
         assert_eq!(block, [255, 0, 9, 10]);
@@ -81,7 +83,8 @@ mod tests {
     #[test]
     fn a_constant_is_everywhere() {
         let element = 1.5f32.to_ne_bytes().to_vec();
-        let mut source = GeneratedSource { dtype: DType::F32, shape: vec![4], pattern: Pattern::Constant(element) };
+        let mut source =
+            GeneratedSource { dtype: DType::F32, shape: vec![4], pattern: GeneratedPattern::Constant(element) };
         let mut block = [0; 8];
         source.read_block(&[2], &[2], &mut block).unwrap();
         assert_eq!(block[..4], 1.5f32.to_ne_bytes());

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 use crate::trap::RunError;
 
-pub(crate) use bytes::{Bytes, Input, RowReader, next_of_pipe};
-use temporary::Temporary;
+pub(crate) use bytes::{Bytes, OpenedInput, RowReader, next_of_pipe};
+use temporary::TemporaryPath;
 
 /// An E0703 about this file.
 pub(crate) fn unreadable(name: impl AsRef<Path>, why: impl AsRef<str>) -> RunError {
@@ -49,7 +49,7 @@ pub fn check_writable(path: &Path) -> Result<(), RunError> {
     if is_special(path) {
         return Ok(());
     }
-    let temporary = Temporary::beside(&resolve(path));
+    let temporary = TemporaryPath::beside(&resolve(path));
     let created = OpenOptions::new().write(true).create(true).truncate(true).open(temporary.path());
     created.map_err(|error| unwritable(path, &error))?;
     fs::remove_file(temporary.path()).map_err(|error| unwritable(path, &error))
@@ -64,7 +64,7 @@ pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io
     }
     let target = resolve(path);
     // Removed again, whatever happens, unless it has been renamed.
-    let temporary = Temporary::beside(&target);
+    let temporary = TemporaryPath::beside(&target);
     let written = File::create(temporary.path()).and_then(|file| {
         let mut buffered = io::BufWriter::with_capacity(1 << 16, file);
         content(&mut buffered)?;

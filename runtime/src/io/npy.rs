@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::array::{BlockSource, HostArray, for_each_row};
 use crate::io::zip::Packed;
-use crate::io::{Bytes, Input, RowReader, next_of_pipe, unreadable, write_file};
+use crate::io::{Bytes, OpenedInput, RowReader, next_of_pipe, unreadable, write_file};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
@@ -28,12 +28,12 @@ pub struct NpySource {
     fortran_order: bool,
     /// The bytes of each element are in the other order than the machine's.
     swapped: bool,
-    elements: Elements,
+    elements: NpyElements,
 }
 
 /// The elements' bytes, as far as they have been read. Before the first block is asked for, the type has been compared with
 /// that of the parameter: nothing larger is ever read or decoded.
-enum Elements {
+enum NpyElements {
     Ready(Bytes),
     /// In an archive, behind a header of this length.
     Packed(Packed, usize),
@@ -43,26 +43,28 @@ enum Elements {
 
 impl NpySource {
     pub fn open(path: &Path) -> Result<NpySource, RunError> {
-        match Input::open(path)? {
-            Input::File(content) => NpySource::from_bytes(content, path.to_path_buf()),
-            Input::Pipe(pipe) => NpySource::of_pipe(pipe, path.to_path_buf()),
+        match OpenedInput::open(path)? {
+            OpenedInput::File(content) => NpySource::from_bytes(content, path.to_path_buf()),
+            OpenedInput::Pipe(pipe) => NpySource::of_pipe(pipe, path.to_path_buf()),
         }
     }
 
     /// `name` is what messages call it.
     fn from_bytes(content: Bytes, name: PathBuf) -> Result<NpySource, RunError> {
-        let (header, data_start) = Header::read(&mut |len| content.head(len)).map_err(|why| unreadable(&name, why))?;
+        let (header, data_start) =
+            NpyHeader::read(&mut |len| content.head(len)).map_err(|why| unreadable(&name, why))?;
         let bytes = header.data_bytes().map_err(|why| unreadable(&name, why))?;
         let elements = content.part(data_start as u64, bytes as u64).ok_or_else(|| {
             let there = content.len().saturating_sub(data_start as u64);
             unreadable(&name, format!("it is cut off: {} takes {bytes} bytes, {there} are there", header.ty()))
         })?;
-        Ok(header.source(name, Elements::Ready(elements)))
+        Ok(header.source(name, NpyElements::Ready(elements)))
     }
 
     /// An array in an archive, which must have exactly as many bytes as the archive says.
     pub(crate) fn of_member(packed: Packed, name: PathBuf) -> Result<NpySource, RunError> {
-        let (header, data_start) = Header::read(&mut |len| packed.head(len)).map_err(|why| unreadable(&name, why))?;
+        let (header, data_start) =
+            NpyHeader::read(&mut |len| packed.head(len)).map_err(|why| unreadable(&name, why))?;
         let bytes = header.data_bytes().map_err(|why| unreadable(&name, why))?;
         let needed = data_start as u64 + bytes as u64;
         if packed.size != needed {
@@ -70,7 +72,7 @@ impl NpySource {
             let why = format!("its archive says that it has {said} bytes, but {ty} takes {needed}");
             return Err(unreadable(&name, why));
         }
-        Ok(header.source(name, Elements::Packed(packed, data_start)))
+        Ok(header.source(name, NpyElements::Packed(packed, data_start)))
     }
 
     fn of_pipe(mut pipe: File, name: PathBuf) -> Result<NpySource, RunError> {
@@ -79,28 +81,28 @@ impl NpySource {
             begun.extend(next_of_pipe(&mut pipe, len.saturating_sub(begun.len()))?);
             Ok(begun.clone())
         };
-        let (header, _) = Header::read(&mut head).map_err(|why| unreadable(&name, why))?;
+        let (header, _) = NpyHeader::read(&mut head).map_err(|why| unreadable(&name, why))?;
         header.data_bytes().map_err(|why| unreadable(&name, why))?;
-        Ok(header.source(name, Elements::Pipe(pipe)))
+        Ok(header.source(name, NpyElements::Pipe(pipe)))
     }
 
     /// Little-endian elements in row-major order, as many as the shape says.
     pub(crate) fn in_place(name: PathBuf, dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
         let swapped = cfg!(target_endian = "big") && dtype.size() > 1;
-        NpySource { name, dtype, shape, fortran_order: false, swapped, elements: Elements::Ready(elements) }
+        NpySource { name, dtype, shape, fortran_order: false, swapped, elements: NpyElements::Ready(elements) }
     }
 
     /// The bytes of all elements.
     fn elements(&mut self) -> Result<&Bytes, String> {
         let bytes = || self.shape.iter().product::<usize>() * self.dtype.size();
         let ready = match &mut self.elements {
-            Elements::Ready(_) => None,
-            Elements::Packed(packed, data_start) => {
+            NpyElements::Ready(_) => None,
+            NpyElements::Packed(packed, data_start) => {
                 let content = packed.unpack()?;
                 let start = *data_start as u64;
                 Some(content.part(start, content.len().saturating_sub(start)).ok_or("it is cut off")?)
             }
-            Elements::Pipe(pipe) => {
+            NpyElements::Pipe(pipe) => {
                 let content = next_of_pipe(pipe, bytes())?;
                 if content.len() < bytes() {
                     return Err(format!("it is cut off after {} bytes of {}", content.len(), bytes()));
@@ -109,11 +111,11 @@ impl NpySource {
             }
         };
         if let Some(ready) = ready {
-            self.elements = Elements::Ready(ready);
+            self.elements = NpyElements::Ready(ready);
         }
         match &self.elements {
-            Elements::Ready(bytes) => Ok(bytes),
-            Elements::Packed(..) | Elements::Pipe(_) => Err("it was not read".to_string()),
+            NpyElements::Ready(bytes) => Ok(bytes),
+            NpyElements::Packed(..) | NpyElements::Pipe(_) => Err("it was not read".to_string()),
         }
     }
 
@@ -216,17 +218,17 @@ fn show_shape(shape: &[usize]) -> String {
     if sizes.is_empty() { String::new() } else { format!("[{}]", sizes.join(", ")) }
 }
 
-struct Header {
+struct NpyHeader {
     dtype: DType,
     shape: Vec<usize>,
     fortran_order: bool,
     swapped: bool,
 }
 
-impl Header {
+impl NpyHeader {
     /// The header, and where the elements begin. `head` gives the first bytes, as many as are asked for or all that there
     /// are. The error says what is wrong with the file.
-    fn read(head: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Result<(Header, usize), String> {
+    fn read(head: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Result<(NpyHeader, usize), String> {
         let content = head(10)?;
         if !content.starts_with(MAGIC) || content.len() < 10 {
             return Err("it is not a .npy file".to_string());
@@ -250,7 +252,7 @@ impl Header {
         let (dtype, swapped) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
         let shape = fields.shape.ok_or("its header has no `shape`")?;
         let fortran_order = fields.fortran_order.ok_or("its header has no `fortran_order`")?;
-        Ok((Header { dtype, shape, fortran_order, swapped }, prefix + len))
+        Ok((NpyHeader { dtype, shape, fortran_order, swapped }, prefix + len))
     }
 
     /// How many bytes the elements take.
@@ -266,8 +268,8 @@ impl Header {
         format!("{}{}", self.dtype.name(), show_shape(&self.shape))
     }
 
-    fn source(self, name: PathBuf, elements: Elements) -> NpySource {
-        let Header { dtype, shape, fortran_order, swapped } = self;
+    fn source(self, name: PathBuf, elements: NpyElements) -> NpySource {
+        let NpyHeader { dtype, shape, fortran_order, swapped } = self;
         NpySource { name, dtype, shape, fortran_order, swapped, elements }
     }
 }

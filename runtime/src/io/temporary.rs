@@ -18,25 +18,25 @@ static LIST: [AtomicPtr<libc::c_char>; 16] = [const { AtomicPtr::new(ptr::null_m
 static WRITER: AtomicI32 = AtomicI32::new(0);
 
 /// The path of a temporary file or folder. What is there when this is dropped is removed.
-pub struct Temporary {
+pub struct TemporaryPath {
     path: PathBuf,
     /// The place on the list; none where the list was full.
     place: Option<usize>,
 }
 
-impl Temporary {
+impl TemporaryPath {
     /// A hidden name in the same folder as this file, so that renaming one to the other is a matter of the directory only.
-    pub fn beside(path: &Path) -> Temporary {
+    pub fn beside(path: &Path) -> TemporaryPath {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Temporary::at(path.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
+        TemporaryPath::at(path.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
     }
 
     /// This path itself.
-    pub fn at(path: PathBuf) -> Temporary {
+    pub fn at(path: PathBuf) -> TemporaryPath {
         static HANDLERS: Once = Once::new();
         HANDLERS.call_once(|| [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(handle));
         let place = CString::new(path.as_os_str().as_bytes()).ok().and_then(enlist);
-        Temporary { path, place }
+        TemporaryPath { path, place }
     }
 
     pub fn path(&self) -> &Path {
@@ -44,7 +44,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryPath {
     fn drop(&mut self) {
         // What has been renamed is not there; and there is nobody to tell of what cannot be removed.
         if fs::remove_file(&self.path).is_err() {
@@ -134,9 +134,10 @@ mod tests {
     #[test]
     fn a_folder_outlives_what_is_in_it() {
         let outer = tempfile::tempdir().unwrap();
-        let folder = Temporary::at(outer.path().join("folder"));
+        let folder = TemporaryPath::at(outer.path().join("folder"));
         fs::create_dir(folder.path()).unwrap();
-        let files: Vec<Temporary> = ["a", "b"].iter().map(|name| Temporary::at(folder.path().join(name))).collect();
+        let files: Vec<TemporaryPath> =
+            ["a", "b"].iter().map(|name| TemporaryPath::at(folder.path().join(name))).collect();
         files.iter().for_each(|file| fs::write(file.path(), "x").unwrap());
         assert!(files.iter().all(|file| file.place > folder.place));
         drop(files);

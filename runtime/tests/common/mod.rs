@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::*;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::report::RunOptions;
@@ -38,8 +38,8 @@ impl Maker {
         Maker { program, kernels: vec![] }
     }
 
-    pub fn mesh(&self) -> Mesh {
-        Mesh::new(&self.program.mesh).unwrap()
+    pub fn mesh(&self) -> DeviceMesh {
+        DeviceMesh::new(&self.program.mesh).unwrap()
     }
 
     pub fn all(&self) -> AxisSet {
@@ -150,7 +150,7 @@ pub fn shape(layout: &Layout) -> Vec<usize> {
 }
 
 /// The block of the array that a device holds, element by element.
-pub fn block_of(array: &HostArray, mesh: &Mesh, layout: &Layout, device: usize) -> HostArray {
+pub fn block_of(array: &HostArray, mesh: &DeviceMesh, layout: &Layout, device: usize) -> HostArray {
     let ranges = mesh.blocks(layout, device);
     let lens: Vec<usize> = ranges.iter().map(|range| range.len()).collect();
     let mut block = HostArray::zeros(array.dtype, &lens);

@@ -27,7 +27,7 @@ use super::storage::Storage;
 use crate::order::{Limit, Schedule, Task};
 use accesses::Accesses;
 use shadow::{Name, Shadow, ShadowMemory, Spot};
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
@@ -58,7 +58,7 @@ const MOST_KEPT: usize = 1 << 22;
 /// Replays a plan. True if it came to the end, false if it stopped because it would take more than `most` runs of neighbouring
 /// elements or more than `most` KiB of memory; the error is the first fault.
 pub fn replay(plan: &MemoryPlan<'_>, most: u64) -> Result<bool, String> {
-    let mesh = Mesh::new(&plan.program.mesh)?;
+    let mesh = DeviceMesh::new(&plan.program.mesh)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
     let units = shadow::units(&plan.program.arenas, &mesh, unit);
     if units > MOST_UNITS || units.saturating_mul(unit) / 1024 > most {
@@ -95,7 +95,7 @@ fn fault<T>(message: impl Into<String>) -> Result<T, Stopped> {
 
 struct Replay<'a> {
     plan: &'a MemoryPlan<'a>,
-    mesh: &'a Mesh,
+    mesh: &'a DeviceMesh,
     shadow: Shadow,
     /// Axes along which devices may have diverged.
     diverged: AxisSet,

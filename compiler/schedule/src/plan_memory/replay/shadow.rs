@@ -2,7 +2,7 @@
 //!
 //! It is kept in units of as many bytes as the smallest elements of the program have.
 
-use spmdc_abi::mesh::Mesh;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, Place};
 use std::collections::BTreeMap;
 
@@ -52,16 +52,16 @@ pub struct Spot {
 }
 
 /// The axes along which devices have an instance of an arena each.
-fn axes(arena: &Arena, mesh: &Mesh) -> AxisSet {
+fn axes(arena: &Arena, mesh: &DeviceMesh) -> AxisSet {
     arena.axes.intersect(mesh.axes())
 }
 
-fn count(arena: &Arena, mesh: &Mesh) -> usize {
+fn count(arena: &Arena, mesh: &DeviceMesh) -> usize {
     mesh.count(axes(arena, mesh).iter())
 }
 
 /// The number of units of the memory of all devices, at most `u64::MAX`.
-pub fn units(arenas: &[Arena], mesh: &Mesh, unit: u64) -> u64 {
+pub fn units(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> u64 {
     let units = arenas.iter().map(|arena| arena.bytes.div_ceil(unit).saturating_mul(count(arena, mesh) as u64));
     units.fold(0, u64::saturating_add)
 }
@@ -74,7 +74,7 @@ impl ShadowMemory {
 }
 
 impl Shadow {
-    pub fn new(arenas: &[Arena], mesh: &Mesh, unit: u64) -> Shadow {
+    pub fn new(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Shadow {
         let sizes = arenas.iter().map(|arena| (count(arena, mesh), arena.bytes.div_ceil(unit) as usize));
         Shadow {
             memory: ShadowMemory { units: sizes.map(|(count, units)| vec![vec![0; units]; count]).collect() },
