@@ -15,57 +15,62 @@ use crate::span::Span;
 
 /// Sets every span of the tree to the empty one at the beginning of the first file.
 pub fn strip_spans(program: &mut Program) {
-    program.strip();
+    program.place(Span::default());
+}
+
+/// Sets every span of a function to one place: what is found in it is found there.
+pub fn move_spans(function: &mut FnItem, to: Span) {
+    function.place(to);
 }
 
 /// Every node names all of its fields below, so a new field cannot be forgotten.
-trait Strip {
-    fn strip(&mut self);
+trait Place {
+    fn place(&mut self, to: Span);
 }
 
-impl Strip for Span {
-    fn strip(&mut self) {
-        *self = Span::default();
+impl Place for Span {
+    fn place(&mut self, to: Span) {
+        *self = to;
     }
 }
 
-impl<T: Strip> Strip for Vec<T> {
-    fn strip(&mut self) {
-        self.iter_mut().for_each(T::strip);
+impl<T: Place> Place for Vec<T> {
+    fn place(&mut self, to: Span) {
+        self.iter_mut().for_each(|part| part.place(to));
     }
 }
 
-impl<T: Strip> Strip for Option<T> {
-    fn strip(&mut self) {
-        self.iter_mut().for_each(T::strip);
+impl<T: Place> Place for Option<T> {
+    fn place(&mut self, to: Span) {
+        self.iter_mut().for_each(|part| part.place(to));
     }
 }
 
-impl<T: Strip> Strip for Box<T> {
-    fn strip(&mut self) {
-        (**self).strip();
+impl<T: Place> Place for Box<T> {
+    fn place(&mut self, to: Span) {
+        (**self).place(to);
     }
 }
 
-impl<A: Strip, B: Strip> Strip for (A, B) {
-    fn strip(&mut self) {
-        self.0.strip();
-        self.1.strip();
+impl<A: Place, B: Place> Place for (A, B) {
+    fn place(&mut self, to: Span) {
+        self.0.place(to);
+        self.1.place(to);
     }
 }
 
 macro_rules! without_spans {
-    ($($leaf:ty),*) => { $(impl Strip for $leaf { fn strip(&mut self) {} })* };
+    ($($leaf:ty),*) => { $(impl Place for $leaf { fn place(&mut self, _: Span) {} })* };
 }
 
 without_spans!(bool, u64, usize, String, Frame, AxisKind, DTypeName, UnaryOp, BinaryOp);
 
 macro_rules! structs {
     ($($name:ident { $($field:ident),* })*) => {
-        $(impl Strip for $name {
-            fn strip(&mut self) {
+        $(impl Place for $name {
+            fn place(&mut self, to: Span) {
                 let $name { $($field),* } = self;
-                $($field.strip();)*
+                $($field.place(to);)*
             }
         })*
     };
@@ -93,10 +98,10 @@ structs! {
 
 macro_rules! enums {
     ($($name:ident { $($variant:ident $(($part:ident))? $({ $($field:ident),* })?,)* })*) => {
-        $(impl Strip for $name {
-            fn strip(&mut self) {
+        $(impl Place for $name {
+            fn place(&mut self, to: Span) {
                 match self {
-                    $($name::$variant $(($part))? $({ $($field),* })? => { $($part.strip();)? $($($field.strip();)*)? })*
+                    $($name::$variant $(($part))? $({ $($field),* })? => { $($part.place(to);)? $($($field.place(to);)*)? })*
                 }
             }
         })*

@@ -12,7 +12,7 @@ use spmdc_cranelift::jit;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::ops::call::errors::nearest;
 use spmdc_ir::ops::call::signature::Status;
-use spmdc_ir::ops::{Function, builtin};
+use spmdc_ir::ops::{Body, Function, builtin};
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
 use spmdc_runtime::outputs;
@@ -96,6 +96,12 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
         text.push_str("\nRule:\n");
         for rule in rules {
             let _ = writeln!(text, "  {rule}");
+        }
+    }
+    if let Body::Written(written) = function.body() {
+        text.push_str("\nWritten in the language:\n");
+        for line in written.source.lines() {
+            let _ = writeln!(text, "  {line}");
         }
     }
     let rows = functions::exchanges(signature).map_err(Stop::Program)?;
@@ -201,6 +207,13 @@ Example, with --arg x=iota:
   [ 15.  51.  87. 123.]
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_function_of_the_prelude_shows_its_source() {
+        let text = explained(Some("softplus")).ok().unwrap();
+        let source = "Written in the language:\n  fn softplus(x) { logaddexp(as_float(x), 0) }\n";
+        assert!(text.starts_with("softplus(x: array)\n\nlog(1 + exp(x)).\n") && text.contains(source), "{text}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::ops::call::term::{Function, Term, TypeTerm};
+use spmdc_ir::ops::prelude::Helper;
 use spmdc_ir::reshard::step::{Reshard, Step};
 use std::rc::Rc;
 
@@ -102,9 +103,18 @@ impl Checker<'_> {
             {
                 term = Term::Int(size);
             }
-            given.push(Arg { name: arg.name.as_ref().map(|name| name.name.clone()), term, span: arg.value.span });
+            let span = self.place_of(&arg.value);
+            given.push(Arg { name: arg.name.as_ref().map(|name| name.name.clone()), term, span });
         }
         self.call_term(&function, given, span, callee.span)
+    }
+
+    /// Where an argument stands; in the prelude one that is handed on stands where the program gave it.
+    fn place_of(&self, value: &Expr) -> Span {
+        match &value.kind {
+            ExprKind::Name(name) if self.in_prelude() => self.local(name).map_or(value.span, |binding| binding.span),
+            _ => value.span,
+        }
     }
 
     /// `p.f(x)` calls the function in field `f` of a struct, and `f(p, x)` otherwise.
@@ -147,6 +157,11 @@ impl Checker<'_> {
     }
 
     fn call_shipped(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
+        if let (true, Some(helper)) = (self.in_prelude(), Helper::named(name)) {
+            self.build.span = span;
+            let result = helper.call(&args, &mut self.build);
+            return self.or_report(result);
+        }
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
@@ -157,7 +172,11 @@ impl Checker<'_> {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
             self.build.span = span;
             self.build.called = Some(name.to_string());
-            let result = function.call(args, span, &mut self.build);
+            let bound = function.bind(args, span, self.build.exact);
+            let result = bound.and_then(|mut args| match function.body() {
+                ops::Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
+                ops::Body::Written(written) => self.call_written(written, &mut args, span),
+            });
             self.build.called = None;
             let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
             let term = self.or_report(result);

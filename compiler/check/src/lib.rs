@@ -23,6 +23,7 @@ pub mod meshes;
 mod names;
 mod operators;
 mod patterns;
+mod prelude;
 mod scopes;
 pub mod sizes;
 pub mod sources;
@@ -98,6 +99,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         exact: None,
         statement: Span::default(),
         value_acts: false,
+        refused: None,
         types: types::TypeWork::default(),
         depth: 0,
     };
@@ -143,6 +145,8 @@ struct Checker<'a> {
     statement: Span,
     /// Whether the value of the block that ended last was computed by something that prints or may stop the program.
     value_acts: bool,
+    /// What is wrong with the call of a function of the prelude that is being expanded.
+    refused: Option<prelude::Refusal>,
     types: types::TypeWork,
     /// How many expressions are around the one that is being looked at.
     depth: usize,
@@ -151,6 +155,11 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// Notes a finding and stands for its term.
     fn report(&mut self, diagnostic: Diagnostic) -> Term {
+        if self.in_prelude() {
+            let conflict = self.build.conflict.take();
+            self.refused.get_or_insert((diagnostic, conflict));
+            return Term::Poison;
+        }
         let diagnostic = self.with_call_site(diagnostic);
         self.diagnostics.push(diagnostic);
         Term::Poison

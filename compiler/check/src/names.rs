@@ -48,8 +48,9 @@ impl Names {
         Names { files }
     }
 
+    /// None in the file of the prelude, which sees no names of the program.
     pub fn find(&self, file: FileId, name: &str) -> Option<Entity> {
-        self.files[file.0 as usize].get(name).copied()
+        self.files.get(file.0 as usize)?.get(name).copied()
     }
 
     pub fn of_file(&self, file: FileId) -> impl Iterator<Item = &str> {

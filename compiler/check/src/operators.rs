@@ -69,6 +69,10 @@ impl Checker<'_> {
         written: &Written<'_>,
         given: &[(Term, Span)],
     ) -> Diagnostic {
+        // The call of a function of the prelude looks for ways out itself.
+        if self.in_prelude() {
+            return diagnostic;
+        }
         let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
         let arrays = self.arrays_in(given);
         let is_index = matches!(written, Written::Index);

@@ -81,7 +81,7 @@ impl Checker<'_> {
 
     /// Reports name a value by the first variable of the user's that it was given to; leaves of a struct by path.
     pub(super) fn name_values(&mut self, name: &str, place: Span, term: &Term) {
-        let is_own = !self.set.file(self.file()).is_shipped;
+        let is_own = !self.in_prelude() && !self.set.file(self.file()).is_shipped;
         if !is_own || self.exact.is_some() && is_number_name(name) {
             return;
         }

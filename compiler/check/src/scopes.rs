@@ -9,6 +9,7 @@ use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::is_builtin;
+use spmdc_ir::ops::prelude::Helper;
 use std::collections::HashMap;
 
 /// A name and what it stands for.
@@ -122,8 +123,11 @@ impl Checker<'_> {
     }
 
     /// As [`Checker::name`], where a function is wanted: a variable `sum` does not hide the function.
-    /// The statements of a dump call shipped functions, whatever its own functions are called.
+    /// Functions of the prelude know nothing of the program; the statements of a dump call shipped functions, whatever its own functions are called.
     pub(super) fn function_name(&mut self, name: &str, span: Span) -> Term {
+        if self.in_prelude() && (is_builtin(name) || Helper::named(name).is_some()) {
+            return Callable::Builtin(name.to_string()).into_term();
+        }
         if self.exact.is_some() && is_builtin(name) {
             return Callable::Builtin(name.to_string()).into_term();
         }

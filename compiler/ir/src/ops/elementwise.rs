@@ -614,28 +614,6 @@ impl Call for Select {
     }
 }
 
-/// `clip(x, min, max)`: both bounds are optional; NaN in `x` or a bound wins.
-pub struct Clip;
-
-impl Call for Clip {
-    const SIGNATURES: &'static [Signature] = signatures! {
-        /// The elements, none below min or above max.
-        clip(x: Array, min: Array = None, max: Array = None), NumbersAndBools, "(x: f32[4, 6]) { clip(x, 2, 20) }";
-    };
-
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        let x = args.required("x")?;
-        let (low, high) = (args.take("min"), args.take("max"));
-        let mut value = x.term;
-        for (op, bound) in [(BinaryOp::Maximum, low), (BinaryOp::Minimum, high)] {
-            if let Some(bound) = bound {
-                value = Term::Array(binary(build, op, (&value, x.span), (&bound.term, bound.span))?);
-            }
-        }
-        Ok(Term::Array(build.materialize(&value, None, x.span)?))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -682,15 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn clip_and_where_choose() {
-        let x = floats(&[3], &[-2.0, 0.25, 7.0]);
-        let bounds = |mut x: Vec<Term>| {
-            x.extend([int(0), int(1)]);
-            x
-        };
-        assert_eq!(testing::run("clip", std::slice::from_ref(&x), bounds, &[]).unwrap().floats(), [0.0, 0.25, 1.0]);
-        let y = testing::run("clip", &[x], |x| x, &[("max", int(1))]).unwrap();
-        assert_eq!(y.floats(), [-2.0, 0.25, 1.0]);
+    fn where_chooses() {
         let c = Array::from_ints(DType::Bool, &[2, 1], &[1, 0]);
         let y = testing::run(
             "where",

@@ -22,8 +22,9 @@ pub mod iota;
 pub mod later;
 pub mod makers;
 pub mod margins;
-pub mod nn;
+pub mod norm;
 pub mod pad;
+pub mod prelude;
 pub mod print;
 pub mod promote;
 pub mod reduce;
@@ -36,7 +37,6 @@ pub mod scan;
 pub mod shape;
 pub mod slice;
 pub mod split;
-pub mod statistics;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
@@ -48,6 +48,7 @@ use crate::ops::call::build::Builder;
 use crate::ops::call::errors::only_in_dumps;
 use crate::ops::call::signature::{Signature, Status};
 use crate::ops::call::term::Term;
+use crate::ops::prelude::Written;
 use crate::program::explicit::Choice;
 use rules::{Exchange, Lowered, Rules};
 use spmdc_grammar::codes::Code;
@@ -95,9 +96,14 @@ type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
 /// Functions of the language that one op, or one composition of ops, answers for.
 struct Functions {
     names: &'static [&'static str],
+    /// None of those that are written in the language.
     signatures: &'static [Signature],
-    call: CallFn,
+    /// None of those that are written in the language.
+    call: Option<CallFn>,
 }
+
+/// The functions that are written in the language.
+const WRITTEN: Functions = Functions { names: &prelude::NAMES, signatures: &[], call: None };
 
 impl Functions {
     const fn new(names: &'static [&'static str], signatures: &'static [Signature], call: CallFn) -> Functions {
@@ -110,7 +116,7 @@ impl Functions {
             assert!(at < signatures.len(), "a function of the table has no signature");
             name += 1;
         }
-        Functions { names, signatures, call }
+        Functions { names, signatures, call: Some(call) }
     }
 }
 
@@ -263,9 +269,7 @@ ops! {
 }
 
 composites! {
-    elementwise::Clip = "clip",
-    statistics::Statistics = "mean" | "var" | "std" | "count_nonzero" | "logsumexp" | "norm",
-    nn::Neural = "relu" | "sigmoid" | "gelu" | "silu" | "softplus" | "softmax" | "log_softmax",
+    norm::Norm = "norm",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
     split::Split = "split",
@@ -284,14 +288,30 @@ composites! {
 pub struct Function {
     pub name: &'static str,
     signatures: &'static [Signature],
-    call: CallFn,
+    call: Option<CallFn>,
+}
+
+/// What a call of a shipped function consists of.
+pub enum Body {
+    /// Statements, emitted by the op.
+    Emitted(CallFn),
+    /// The body of a function of the prelude, for the checker to expand.
+    Written(&'static Written),
 }
 
 impl Function {
     /// The forms of its call: that of programs first, if programs may call it, then those of dumps.
     pub fn forms(&self) -> impl Iterator<Item = &'static Signature> + use<> {
         let name = self.name;
-        self.signatures.iter().filter(move |signature| signature.name == name)
+        let written = prelude::written(name).map(|written| &written.signature);
+        written.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
+    }
+
+    pub fn body(&self) -> Body {
+        match self.call {
+            Some(call) => Body::Emitted(call),
+            None => Body::Written(prelude::written(self.name).expect("what emits nothing is written in the prelude")),
+        }
     }
 
     /// The first form.
@@ -299,29 +319,28 @@ impl Function {
         self.forms().next().expect("the table has names with signatures only")
     }
 
-    /// Emits what a call consists of, and gives its term.
-    pub fn call(&self, given: Vec<Arg>, span: Span, build: &mut Builder) -> Result<Term, Diagnostic> {
+    /// The arguments of a call, bound to the parameters of the form that it has.
+    pub fn bind(&self, given: Vec<Arg>, span: Span, exact: bool) -> Result<Args<'static>, Diagnostic> {
         let mut form = self.signature();
         if form.status == Status::Later {
             return Err(later::not_supported(self.name, span));
         }
         let marked = self.forms().skip(1).find_map(|other| Some((other, other.mark(form, &given)?)));
         if let Some((other, mark)) = marked {
-            match (build.exact, other.status) {
+            match (exact, other.status) {
                 (false, Status::InDumps { with, instead }) => {
                     return Err(only_in_dumps(&format!("`{}` {with}", self.name), instead, mark.span));
                 }
                 (true, Status::InDumps { .. }) | (_, Status::Shipped | Status::Later) => form = other,
             }
         }
-        let mut args = Args::bind(self.name, form, given, span, build.exact)?;
-        (self.call)(self.name, &mut args, build)
+        Args::bind(self.name, form, given, span, exact)
     }
 }
 
 /// Every function of the table.
 pub fn functions() -> impl Iterator<Item = Function> {
-    OPS.iter().chain(COMPOSITES).flat_map(|functions| {
+    OPS.iter().chain([&WRITTEN]).chain(COMPOSITES).flat_map(|functions| {
         let function = |&name: &&'static str| Function { name, signatures: functions.signatures, call: functions.call };
         functions.names.iter().map(function)
     })
@@ -369,8 +388,12 @@ mod tests {
     fn every_signature_is_that_of_a_name_and_can_be_bound() {
         for functions in OPS.iter().chain(COMPOSITES) {
             for signature in functions.signatures {
+                assert!(functions.names.contains(&signature.name), "`{}` is in no line of the table", signature.name);
+            }
+        }
+        for function in functions() {
+            for signature in function.forms() {
                 let name = signature.name;
-                assert!(functions.names.contains(&name), "`{name}` stands in no line of the table");
                 let line = signature.line();
                 assert!(line.ends_with('.') && line.len() < 140, "`{name}`: {line}");
                 let needs_example = signature.status == Status::Shipped;

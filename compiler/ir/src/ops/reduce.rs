@@ -474,14 +474,18 @@ impl Call for Reduce {
 }
 
 /// The mask of a call's `where=`, in the shape of what is reduced.
-pub fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
-    let Some(arg) = args.take("where") else { return Ok(None) };
+fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
+    args.take("where").map(|arg| mask(build, &arg, shape)).transpose()
+}
+
+/// A mask, in the shape of what is reduced.
+pub fn mask(build: &mut Builder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
         let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
         return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare with something, as in `x > 0`"));
     }
-    broadcast(build, mask, shape).map(Some)
+    broadcast(build, mask, shape)
 }
 
 /// What `where=` leaves: elsewhere stands what changes nothing.

@@ -1,0 +1,156 @@
+//! `norm`: norms of vectors and matrices, as `numpy.linalg.norm` defines them.
+//!
+//! A call emits the reductions and elementwise operations that it consists of. It is no function of the prelude, since which they are
+//! depends on a string or number, and a wrong one is an error with words of its own.
+
+use super::elementwise::{Binary, Compare, Unary, unary};
+use super::promote::{cast, inexact};
+use super::reduce::{axes_of, reduce};
+use super::{Call, later};
+use crate::layout::types::DType;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::constant::Constant;
+use crate::program::Value;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+
+pub struct Norm;
+
+impl Call for Norm {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The norm of vectors or matrices, as `numpy.linalg.norm` defines it.
+        norm(x: Array, ord: Of("number or string") = None, axis: Ints = None, keepdims: Bool = false),
+            NumbersAndBools, "(x: f32[4, 6]) { norm(x, axis=1) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let order = args.take("ord");
+        let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
+        let dtype = inexact(build.ty(value).dtype());
+        // What lies between the elements and the result, such as a sum of squares, may be too large for small floats.
+        let computed = if dtype.size() < 4 { DType::F32 } else { dtype };
+        let value = cast(build, value, computed)?;
+        let result = norm(build, value, order, Over { axes: &axes, keepdims })?;
+        Ok(Term::Array(cast(build, result, dtype)?))
+    }
+}
+
+/// What is reduced, and whether it stays with size 1.
+#[derive(Clone, Copy)]
+struct Over<'a> {
+    axes: &'a [usize],
+    keepdims: bool,
+}
+
+/// What `ord=` asks for.
+enum Order {
+    /// The root of the sum of the squares, whatever the dimensions.
+    Euclidean,
+    Number(f64),
+}
+
+fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
+    let Some(Arg { term, span, .. }) = given else { return Ok(Order::Euclidean) };
+    let number = match &term {
+        Term::Int(order) => *order as f64,
+        Term::Float(order) => *order,
+        Term::Str(name) => match name.as_str() {
+            "fro" if dims == 2 => return Ok(Order::Euclidean),
+            "inf" => f64::INFINITY,
+            "-inf" => f64::NEG_INFINITY,
+            "nuc" if dims == 2 => return Err(later::not_supported("the nuclear norm", span)),
+            _ => {
+                let message = format!("there is no norm called {name:?} over {dims} dimensions");
+                let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\"";
+                return Err(Diagnostic::error(Code::E0210, span, message).help(help));
+            }
+        },
+        other => {
+            let message = format!("`ord` must be a number known at compile time, not {}", other.describe());
+            return Err(Diagnostic::error(Code::E0210, span, message));
+        }
+    };
+    match dims {
+        1 if number == 2.0 => Ok(Order::Euclidean),
+        1 => Ok(Order::Number(number)),
+        2 if number.abs() == 2.0 => Err(later::not_supported("a norm by singular values", span)),
+        2 if number.abs() == 1.0 || number.is_infinite() => Ok(Order::Number(number)),
+        _ => {
+            let message = format!("there is no norm of order {number} over {dims} dimensions");
+            Err(Diagnostic::error(Code::E0210, span, message).help(
+                "vectors have norms of every order, matrices of 1, -1, and plus and minus infinity; `axis=` says which",
+            ))
+        }
+    }
+}
+
+/// Norms of vectors and matrices, as `numpy.linalg.norm` defines them.
+fn norm(build: &mut Builder, value: Value, given: Option<Arg>, over: Over<'_>) -> Result<Value, Diagnostic> {
+    let order = order(given, over.axes.len())?;
+    let dtype = inexact(build.ty(value).dtype());
+    let value = cast(build, value, dtype)?;
+    let Order::Number(order) = order else {
+        let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
+        let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
+        return build.emit1(Unary(UnaryOp::Sqrt), &[sum]);
+    };
+    if order == 0.0 {
+        let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+        let nonzero = build.emit1(Compare(CompareOp::Ne), &[value, zero])?;
+        let nonzero = cast(build, nonzero, dtype)?;
+        return reduce(build, ReduceOp::Sum, nonzero, over.axes, over.keepdims);
+    }
+    let magnitude = unary(build, UnaryOp::Abs, value)?;
+    let extreme = if order > 0.0 { ReduceOp::Max } else { ReduceOp::Min };
+    match *over.axes {
+        // The largest (or smallest) sum of a column or row: order 1 adds up columns, infinity rows.
+        [row, column] => {
+            let (summed, other) = if order.is_infinite() { (column, row) } else { (row, column) };
+            let sums = reduce(build, ReduceOp::Sum, magnitude, &[summed], true)?;
+            let found = reduce(build, extreme, sums, &[other], true)?;
+            dropped(build, found, over)
+        }
+        _ if order.is_infinite() => reduce(build, extreme, magnitude, over.axes, over.keepdims),
+        _ if order == 1.0 => reduce(build, ReduceOp::Sum, magnitude, over.axes, over.keepdims),
+        _ => {
+            let exponent = build.emit1(Constant::float(dtype, order), &[])?;
+            let powers = build.emit1(Binary(BinaryOp::Pow), &[magnitude, exponent])?;
+            let sum = reduce(build, ReduceOp::Sum, powers, over.axes, over.keepdims)?;
+            let inverse = build.emit1(Constant::float(dtype, 1.0 / order), &[])?;
+            build.emit1(Binary(BinaryOp::Pow), &[sum, inverse])
+        }
+    }
+}
+
+/// A result whose reduced dimensions are still there with size 1, as the call wants it.
+fn dropped(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
+    if over.keepdims {
+        return Ok(value);
+    }
+    let shape = build.ty(value).shape().iter().enumerate();
+    let kept: Vec<usize> = shape.filter(|(dim, _)| !over.axes.contains(dim)).map(|(_, &size)| size).collect();
+    super::reshape::reshape(build, value, &kept)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, floats, int};
+
+    #[test]
+    fn norms_of_a_vector() {
+        let norm = |named: &[(&str, Term)]| {
+            testing::run("norm", &[floats(&[2], &[3.0, -4.0])], |x| x, named).unwrap().floats()
+        };
+        assert_eq!(norm(&[]), [5.0]);
+        assert_eq!(norm(&[("ord", int(1))]), [7.0]);
+        assert_eq!(norm(&[("ord", Term::Float(f64::INFINITY))]), [4.0]);
+    }
+}

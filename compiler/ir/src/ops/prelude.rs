@@ -1,0 +1,203 @@
+//! The prelude: shipped functions that are written in the language (`compiler/ir/prelude`).
+//!
+//! A call is expanded by the checker, like that of a function of the program, but every place in it is that of the call. A function is
+//! parsed when it is first asked for. What the language has no words for it gets from a few helpers, which only the prelude can call.
+
+use super::promote::{self, inexact};
+use super::reduce;
+use super::shape;
+use crate::layout::types::DType;
+use crate::ops::call::args::{Arg, as_ints};
+use crate::ops::call::build::Builder;
+use crate::ops::call::signature::{Dtypes, Given, Kind, Param, Signature, Status};
+use crate::ops::call::term::Term;
+use crate::program::Value;
+use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::{FileId, Span};
+use std::sync::OnceLock;
+
+const FILES: [&str; 2] =
+    [include_str!("../../prelude/elementwise.spmd"), include_str!("../../prelude/statistics.spmd")];
+
+/// The functions of the prelude.
+pub const NAMES: [&str; 13] = [
+    "clip",
+    "mean",
+    "var",
+    "std",
+    "count_nonzero",
+    "logsumexp",
+    "relu",
+    "sigmoid",
+    "gelu",
+    "silu",
+    "softplus",
+    "softmax",
+    "log_softmax",
+];
+
+/// Where the functions of the prelude seem to stand while they are expanded: a file without names.
+pub const FILE: FileId = FileId(u16::MAX);
+
+/// A function of the prelude.
+#[derive(Debug)]
+pub struct Written {
+    pub signature: Signature,
+    pub function: FnItem,
+    /// Its text, without what the signature says.
+    pub source: &'static str,
+}
+
+/// The function of this name.
+pub fn written(name: &str) -> Option<&'static Written> {
+    static WRITTEN: [OnceLock<Written>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let at = NAMES.iter().position(|known| *known == name)?;
+    Some(WRITTEN[at].get_or_init(|| read(NAMES[at])))
+}
+
+/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so what is wrong with it is a defect.
+fn read(name: &'static str) -> Written {
+    let paragraphs = FILES.iter().flat_map(|file| file.split("\n\n"));
+    let head = format!("fn {name}(");
+    let text = paragraphs.into_iter().find(|text| text.lines().any(|line| line.starts_with(&head)));
+    let text = text.unwrap_or_else(|| panic!("the prelude has no `{name}`"));
+    let (program, diagnostics) = spmdc_grammar::parse(text, FILE);
+    assert!(diagnostics.is_empty(), "`{name}` of the prelude: {diagnostics:?}");
+    let function = program.items.into_iter().find_map(|item| match item.kind {
+        ItemKind::Fn(function) => Some(function),
+        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+    });
+    let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is no function"));
+    let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
+    Written { signature: signature(name, text, &function), function, source }
+}
+
+/// The signature of a function: its parameters and their defaults, and what the lines above it say.
+fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signature {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("/// "));
+    let doc = lines.next().unwrap_or_default();
+    let said: Vec<(&str, &str)> = lines.filter_map(|line| line.strip_prefix("- ")?.split_once(": ")).collect();
+    let of = |what: &str| said.iter().find(|(said, _)| *said == what).map(|(_, value)| *value);
+    let within = |span: Span| &text[span.start as usize..span.end as usize];
+    let params = function.params.iter().map(|param| {
+        let PatternKind::Name(_) = param.pattern.kind else { panic!("a parameter of `{name}` has no name") };
+        let own = within(param.pattern.span);
+        let (by, kind) = match (of(&format!("`{own}`")), of(&format!("`{own}`, by name"))) {
+            (Some(kind), _) => (Given::Either, kind),
+            (None, Some(kind)) => (Given::Named, kind),
+            (None, None) => panic!("nothing is said of `{own}` of `{name}`"),
+        };
+        let default = param.default.as_ref().map(|default| within(default.span));
+        Param { name: own, kind: kind_of(kind), given: by, default }
+    });
+    Signature {
+        name,
+        params: params.collect::<Vec<Param>>().leak(),
+        doc,
+        dtypes: of("element types").map_or(Dtypes::Nothing, dtypes_of),
+        example: of("example").unwrap_or_default(),
+        status: Status::Shipped,
+    }
+}
+
+fn kind_of(words: &'static str) -> Kind {
+    let kinds = [Kind::Array, Kind::Int, Kind::Ints, Kind::Bool, Kind::String, Kind::Type, Kind::ElementType];
+    kinds.into_iter().find(|kind| kind.to_string() == words).unwrap_or(Kind::Of(words))
+}
+
+fn dtypes_of(words: &str) -> Dtypes {
+    let all = [Dtypes::Any, Dtypes::NumbersAndBools, Dtypes::Numbers, Dtypes::Integers, Dtypes::Floats, Dtypes::Bools];
+    let found = all.into_iter().find(|dtypes| dtypes.describe() == Some(words));
+    found.unwrap_or_else(|| panic!("there are no element types `{words}`"))
+}
+
+/// What only functions of the prelude can call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helper {
+    /// `is_none(v)`: whether an argument is None.
+    IsNone,
+    /// `as_float(x)`: in the float type in which functions of x are computed.
+    AsFloat,
+    /// `widened(x)`: floats below 32 bits in f32.
+    Widened,
+    /// `count(x, axis)`: how many elements a reduction combines into one.
+    Count,
+    /// `mask(x, where)`: the mask of a call, in the shape of x.
+    Mask,
+}
+
+impl Helper {
+    pub fn named(name: &str) -> Option<Helper> {
+        match name {
+            "is_none" => Some(Helper::IsNone),
+            "as_float" => Some(Helper::AsFloat),
+            "widened" => Some(Helper::Widened),
+            "count" => Some(Helper::Count),
+            "mask" => Some(Helper::Mask),
+            _ => None,
+        }
+    }
+
+    pub fn call(self, args: &[Arg], build: &mut Builder) -> Result<Term, Diagnostic> {
+        let span = build.span;
+        let array = |at: usize| -> Value {
+            match args[at].term {
+                Term::Array(value) => value,
+                ref other => panic!("a helper of the prelude takes an array, not {}", other.describe()),
+            }
+        };
+        match self {
+            Helper::IsNone => Ok(Term::Bool(matches!(args[0].term, Term::Nothing))),
+            Helper::AsFloat => {
+                let dtype = inexact(build.ty(array(0)).dtype());
+                promote::cast(build, array(0), dtype).map(Term::Array)
+            }
+            Helper::Widened => {
+                let dtype = build.ty(array(0)).dtype();
+                let wide = if dtype.size() < 4 { DType::F32 } else { dtype };
+                promote::cast(build, array(0), wide).map(Term::Array)
+            }
+            Helper::Count => {
+                let sizes = build.ty(array(0)).shape().to_vec();
+                let axes = match &args[1].term {
+                    Term::Nothing => (0..sizes.len()).collect(),
+                    _ => shape::axes(&as_ints(&args[1], "axis")?, sizes.len(), span)?,
+                };
+                Ok(Term::Int(axes.iter().map(|&axis| sizes[axis] as i128).product()))
+            }
+            Helper::Mask => {
+                let sizes = build.ty(array(0)).shape().to_vec();
+                reduce::mask(build, &args[1], &sizes).map(Term::Array)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_prelude_has_the_functions_that_are_listed() {
+        for name in NAMES {
+            let written = written(name).unwrap();
+            assert_eq!(written.function.name.name, name);
+            assert!(written.source.starts_with("fn ") && written.source.ends_with('}'), "{}", written.source);
+            assert_eq!(written.signature.name, name);
+        }
+        let functions = FILES.iter().flat_map(|file| file.lines()).filter(|line| line.starts_with("fn ")).count();
+        assert_eq!(functions, NAMES.len());
+        assert!(written("sum").is_none());
+    }
+
+    #[test]
+    fn a_signature_is_what_stands_above_a_function_and_in_its_head() {
+        let mean = &written("mean").unwrap().signature;
+        let expected = "mean(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None, where: mask = None)";
+        assert_eq!((mean.to_string().as_str(), mean.line()), (expected, "The mean of the elements."));
+        assert_eq!(mean.dtypes, Dtypes::NumbersAndBools);
+        assert_eq!(mean.example, "(x: f32[4, 6]) { mean(x, axis=1) }");
+    }
+}
