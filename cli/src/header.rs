@@ -6,19 +6,19 @@ use std::path::Path;
 use spmdc_abi::{Binding, DType, Program};
 
 /// What a header speaks of; it is written by `Display`.
-pub struct Header<'a> {
+pub struct LibraryHeader<'a> {
     pub program: &'a Program,
     pub source: &'a Path,
     pub library: &'a Path,
     pub function: &'a str,
 }
 
-impl fmt::Display for Header<'_> {
+impl fmt::Display for LibraryHeader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Header { program, source, library, function } = self;
+        let LibraryHeader { program, source, library, function } = self;
         let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let guard = format!("SPMD_{}_H", function.to_uppercase());
-        let mut names = Names::default();
+        let mut names = UniqueNames::default();
         let params: Vec<String> = program.params.iter().map(|param| names.add(&param.name)).collect();
         let results: Vec<String> = program.results.iter().map(|result| names.add_result(result, program)).collect();
         writeln!(f, "/* `{}` of {}, compiled by spmdc. */", program.entry, file_name(source))?;
@@ -77,9 +77,9 @@ fn c_type(binding: &Binding) -> &'static str {
 
 /// Names of one function's parameters, all different.
 #[derive(Default)]
-struct Names(Vec<String>);
+struct UniqueNames(Vec<String>);
 
-impl Names {
+impl UniqueNames {
     fn add(&mut self, name: &str) -> String {
         let mut name = identifier(name);
         while self.0.contains(&name) {
@@ -195,7 +195,7 @@ mod tests {
     fn names_are_those_of_c() {
         let made = ["x", "p.w", "float", "2d", "größe", "main"].map(identifier);
         assert_eq!(made, ["x", "p_w", "float_", "_2d", "gr__e", "main_"]);
-        let mut names = Names::default();
+        let mut names = UniqueNames::default();
         assert_eq!([names.add("a.b"), names.add("a_b")], ["a_b", "a_b_"]);
     }
 }

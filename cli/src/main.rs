@@ -27,54 +27,54 @@ use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::start::{Failure, unwritable_output, without_panic};
 use spmdc_runtime::trap::RunError;
 
-use crate::options::{Command, Options};
+use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
 /// Why a command did not do what it was asked for.
-pub enum Stop {
+pub enum CommandError {
     /// The program is wrong, or what the command line says of its mesh, constants or entry.
     Program(Vec<Diagnostic>),
     /// The command line is wrong, or the program failed while running.
     Failure(Failure),
 }
 
-impl From<RunError> for Stop {
-    fn from(error: RunError) -> Stop {
-        Stop::Failure(Failure::new(error))
+impl From<RunError> for CommandError {
+    fn from(error: RunError) -> CommandError {
+        CommandError::Failure(Failure::new(error))
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Failure(failure)
+impl From<Failure> for CommandError {
+    fn from(failure: Failure) -> CommandError {
+        CommandError::Failure(failure)
     }
 }
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let options = match Options::try_parse_from(&words) {
+    let options = match CommandLine::try_parse_from(&words) {
         Ok(options) => options,
         Err(error) => return refuse(&error, RunArgs::error_format_of(&words)),
     };
     let reporter = Reporter::new(&options.messages);
     let mut texts = SourceTexts::default();
     let done = without_panic(|| Ok(perform(&options, &reporter, &mut texts)));
-    match done.unwrap_or_else(|failure| Err(Stop::Failure(failure))) {
+    match done.unwrap_or_else(|failure| Err(CommandError::Failure(failure))) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Program(diagnostics)) => {
+        Err(CommandError::Program(diagnostics)) => {
             reporter.diagnostics(&diagnostics, &texts);
             let is_command = diagnostics.iter().all(|diagnostic| diagnostic.of_command);
             ExitCode::from(if is_command && !diagnostics.is_empty() { 2 } else { 1 })
         }
-        Err(Stop::Failure(failure)) => {
+        Err(CommandError::Failure(failure)) => {
             reporter.failure(&failure, &texts);
             ExitCode::from(failure.status)
         }
     }
 }
 
-fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
+fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     match &options.command {
         Command::Run(command) => commands::run::run(command, &options.messages, reporter, texts),
         Command::Build(command) => commands::build::build(command, reporter, texts),
@@ -89,18 +89,18 @@ fn perform(options: &Options, reporter: &Reporter, texts: &mut SourceTexts) -> R
         Command::Explain { topic } => print(&commands::explain::explain(topic.as_deref(), texts)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Options::command(), "spmdc", &mut script);
+            clap_complete::generate(*shell, &mut CommandLine::command(), "spmdc", &mut script);
             print(&String::from_utf8_lossy(&script))
         }
     }
 }
 
 /// Writes to standard output. A reader that has seen enough is no error.
-fn print(text: &str) -> Result<(), Stop> {
+fn print(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Stop::Failure(Failure { status: 3, ..Failure::new(unwritable_output(&error)) }))
+            Err(CommandError::Failure(Failure { status: 3, ..Failure::new(unwritable_output(&error)) }))
         }
         _ => Ok(()),
     }

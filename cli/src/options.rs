@@ -15,7 +15,7 @@ use spmdc_runtime::trap::RunError;
 /// Compiles sharded array programs ahead of time, and runs them.
 #[derive(Debug, Parser)]
 #[command(name = "spmdc", version, propagate_version = true, disable_help_subcommand = true)]
-pub struct Options {
+pub struct CommandLine {
     #[command(subcommand)]
     pub command: Command,
     #[command(flatten)]
@@ -160,13 +160,13 @@ pub struct RunCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
     #[command(flatten)]
-    pub options: RunOptions,
+    pub options: RunSettings,
 }
 
 /// What a run takes beside the program. Commands that only look at a program take it too, and do without, so that one command line serves
 /// for all of them.
 #[derive(Debug, Default, Args)]
-pub struct RunOptions {
+pub struct RunSettings {
     /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
     /// full:V, uniform:SEED or normal:SEED
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
@@ -197,7 +197,7 @@ pub struct RunOptions {
     pub memory_limit: Option<String>,
 }
 
-impl RunOptions {
+impl RunSettings {
     /// The options in the form that they have in a built executable too.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), ..RunArgs::default() };
@@ -316,7 +316,7 @@ pub struct VizCommand {
     pub values: Vec<String>,
     /// What `spmdc run` takes, which is not needed here
     #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
-    pub not_needed: RunOptions,
+    pub not_needed: RunSettings,
 }
 
 #[derive(Debug, Args)]
@@ -325,7 +325,7 @@ pub struct PlanCommand {
     pub program: ProgramOptions,
     /// What `spmdc run` takes, which is not needed here
     #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
-    pub not_needed: RunOptions,
+    pub not_needed: RunSettings,
 }
 
 #[derive(Debug, Args)]
@@ -337,7 +337,7 @@ pub struct WhyCommand {
     pub name: Option<String>,
     /// What `spmdc run` takes, which is not needed here
     #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
-    pub not_needed: RunOptions,
+    pub not_needed: RunSettings,
 }
 
 fn parse_mesh(text: &str) -> Result<MeshOverride, String> {
@@ -366,13 +366,13 @@ mod tests {
 
     #[test]
     fn the_options_are_consistent() {
-        Options::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]
     fn run_takes_what_an_executable_takes() {
         let words = ["spmdc", "run", "p.spmd", "--mesh", "2x4", "--arg", "x=-1", "--bench", "3", "--stats=json"];
-        let Command::Run(run) = Options::try_parse_from(words).unwrap().command else { panic!("another command") };
+        let Command::Run(run) = CommandLine::try_parse_from(words).unwrap().command else { panic!("another command") };
         let args = run.options.run_args(MessageFormat::Json).unwrap();
         assert_eq!((args.bench, args.stats, args.arguments.len()), (Some(3), true, 1));
         assert_eq!(args.error_format, ErrorFormat::Json);

@@ -42,7 +42,7 @@ impl Reporter {
         let text = match (self.format, file) {
             (MessageFormat::Text, Some((site, file))) => {
                 let label = LabeledSpan::new(None, offset_of(&file.text, site.line, site.column), 0);
-                let shown = Shown {
+                let shown = MietteDiagnostic {
                     code: failure.error.code,
                     severity: miette::Severity::Error,
                     message: failure.error.message.clone(),
@@ -70,7 +70,7 @@ impl Reporter {
         }
     }
 
-    fn draw(&self, shown: &Shown) -> String {
+    fn draw(&self, shown: &MietteDiagnostic) -> String {
         if shown.is_on_long_line() {
             return shown.without_source();
         }
@@ -155,7 +155,7 @@ fn help_text(diagnostic: &Diagnostic) -> Option<String> {
 }
 
 /// A diagnostic in miette's terms.
-struct Shown<'a> {
+struct MietteDiagnostic<'a> {
     code: &'static str,
     severity: miette::Severity,
     message: String,
@@ -163,10 +163,10 @@ struct Shown<'a> {
     labels: Vec<LabeledSpan>,
     file: Option<&'a SourceText>,
     /// Labels in other files.
-    related: Vec<Shown<'a>>,
+    related: Vec<MietteDiagnostic<'a>>,
 }
 
-fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
+fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> MietteDiagnostic<'a> {
     let span = diagnostic.span;
     let text = Some(diagnostic.label.clone()).filter(|label| !label.is_empty());
     let file = file_of(diagnostic, sources);
@@ -179,7 +179,7 @@ fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
         if label.span.file == span.file {
             labels.push(LabeledSpan::new_with_span(Some(label.text.clone()), range_of(label.span)));
         } else {
-            related.push(Shown {
+            related.push(MietteDiagnostic {
                 code: "",
                 severity: miette::Severity::Advice,
                 message: label.text.clone(),
@@ -190,7 +190,7 @@ fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Shown<'a> {
             });
         }
     }
-    Shown {
+    MietteDiagnostic {
         code: diagnostic.code.name(),
         severity: match diagnostic.severity {
             Severity::Error => miette::Severity::Error,
@@ -219,7 +219,7 @@ fn offset_of(text: &str, line: u32, column: u32) -> usize {
 /// The longest line that is shown; columns are drawn one by one.
 const MAX_LINE: usize = 4000;
 
-impl Shown<'_> {
+impl MietteDiagnostic<'_> {
     fn is_on_long_line(&self) -> bool {
         let Some(file) = self.file else { return false };
         let line = |label: &LabeledSpan| {
@@ -230,7 +230,8 @@ impl Shown<'_> {
             let rest = file.text.as_bytes()[end..].iter().position(|&byte| byte == b'\n');
             rest.map_or(file.text.len(), |rest| end + rest) - start
         };
-        self.labels.iter().any(|label| line(label) > MAX_LINE) || self.related.iter().any(Shown::is_on_long_line)
+        self.labels.iter().any(|label| line(label) > MAX_LINE)
+            || self.related.iter().any(MietteDiagnostic::is_on_long_line)
     }
 
     /// The message and its place.
@@ -250,21 +251,21 @@ impl Shown<'_> {
     }
 }
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for MietteDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for MietteDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Shown<'_> {}
+impl std::error::Error for MietteDiagnostic<'_> {}
 
-impl miette::Diagnostic for Shown<'_> {
+impl miette::Diagnostic for MietteDiagnostic<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let severity = match self.severity {
             miette::Severity::Error => "error",

@@ -13,7 +13,7 @@ use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::ProgramOptions;
 
 /// No file of a program is larger.
@@ -75,22 +75,22 @@ impl SourceTexts {
 }
 
 /// A program that has been read and parsed, and what the command line says of it.
-pub struct Loaded {
+pub struct ParsedProgram {
     pub set: SourceSet,
     pub options: CheckOptions,
 }
 
 /// Reads the program and what it imports. The texts are kept even if they are wrong: messages show them.
-pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded, Stop> {
+pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedProgram, CommandError> {
     let (name, text) = match options.program.to_str() {
         Some(STANDARD_INPUT) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
         _ => (options.program.to_string_lossy(), read(&options.program)),
     };
     let text = text.map_err(|why| RunError::new("E0703", format!("cannot read the program `{name}`: {why}")))?;
-    let (set, diagnostics) = SourceSet::load(&name, &text, &Files);
+    let (set, diagnostics) = SourceSet::load(&name, &text, &DiskSources);
     set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
     if has_errors(&diagnostics) {
-        return Err(Stop::Program(diagnostics));
+        return Err(CommandError::Program(diagnostics));
     }
     let options = CheckOptions {
         entry: options.entry.clone(),
@@ -98,13 +98,13 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<Loaded,
         sets: options.settings.clone(),
         machine: options.machine.into(),
     };
-    Ok(Loaded { set, options })
+    Ok(ParsedProgram { set, options })
 }
 
 /// Files on disk; an imported path begins in the folder of the file that imports it.
-struct Files;
+struct DiskSources;
 
-impl Sources for Files {
+impl Sources for DiskSources {
     fn read(&self, path: &str, from: &str) -> Result<Source, String> {
         let folder = Path::new(from).parent().unwrap_or(Path::new(""));
         let path = tidy(&folder.join(path));

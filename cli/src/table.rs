@@ -7,7 +7,7 @@ pub fn width() -> usize {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Align {
+pub enum ColumnAlign {
     Left,
     Right,
 }
@@ -22,14 +22,14 @@ const NARROWEST: usize = 10;
 const INDENT: &str = "    ";
 
 pub struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(&'static str, ColumnAlign)>,
     rows: Vec<(Vec<String>, String)>,
     /// Columns that narrow terminals show below their row, the first of these first.
     giving_way: Vec<&'static str>,
 }
 
 impl Table {
-    pub fn new(columns: &[(&'static str, Align)]) -> Table {
+    pub fn new(columns: &[(&'static str, ColumnAlign)]) -> Table {
         Table { columns: columns.to_vec(), rows: Vec::new(), giving_way: Vec::new() }
     }
 
@@ -96,7 +96,7 @@ impl Table {
         let words: Vec<usize> = columns.map(|column| widest(column, &longest_word).max(NARROWEST)).collect();
         for narrowest in [words, vec![NARROWEST; widths.len()]] {
             while widths.iter().sum::<usize>() + self.gaps() > width {
-                let can_give = |&at: &usize| self.columns[at].1 == Align::Left && widths[at] > narrowest[at];
+                let can_give = |&at: &usize| self.columns[at].1 == ColumnAlign::Left && widths[at] > narrowest[at];
                 let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|&at| widths[at]) else { break };
                 widths[widest] -= 1;
             }
@@ -123,8 +123,8 @@ impl Table {
                 let space = " ".repeat(width.saturating_sub(length(cell)));
                 let gap = if line.is_empty() { "" } else { "  " };
                 line += &match align {
-                    Align::Left => format!("{gap}{cell}{space}"),
-                    Align::Right => format!("{gap}{space}{cell}"),
+                    ColumnAlign::Left => format!("{gap}{cell}{space}"),
+                    ColumnAlign::Right => format!("{gap}{space}{cell}"),
                 };
             }
             text.push_str(line.trim_end());
@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let mut table = Table::new(&[("value", Align::Left), ("type", Align::Left), ("bytes", Align::Right)]);
+        let mut table =
+            Table::new(&[("value", ColumnAlign::Left), ("type", ColumnAlign::Left), ("bytes", ColumnAlign::Right)]);
         let remark = "the dimension is split over X, and the other operand is not";
         table.row(vec!["h".into(), "f32[64@(data,model),48@tensor,1000000]".into(), grouped(6144)], remark);
         for width in [100, 40] {
@@ -201,8 +202,9 @@ mod tests {
 
     #[test]
     fn columns_give_way_on_narrow_terminals() {
-        let mut table = Table::new(&[("bytes", Align::Right), ("devices", Align::Right), ("line", Align::Left)])
-            .giving_way(&["line", "devices"]);
+        let mut table =
+            Table::new(&[("bytes", ColumnAlign::Right), ("devices", ColumnAlign::Right), ("line", ColumnAlign::Left)])
+                .giving_way(&["line", "devices"]);
         table.row(vec!["6,144".into(), "8".into(), "examples/a.spmd:9:15".into()], "why");
         assert!(table.render(40, true).starts_with("bytes  devices  line"));
         assert_eq!(

@@ -79,7 +79,7 @@ impl Compilation {
 /// From sources to a schedule and loop nests, or everything that is wrong with the program.
 pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
     let (started, watch) = (Instant::now(), Watch::new(options));
-    let mut run = Run { options, started, watch, out: Compilation::default() };
+    let mut run = PipelineRun { options, started, watch, out: Compilation::default() };
     let (module, warnings) = check(set, &options.check)?;
     run.out.warnings = warnings;
     if set.file(SourceSet::ROOT).program.stage.is_some() {
@@ -108,7 +108,7 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     Ok(run.out)
 }
 
-struct Run<'a> {
+struct PipelineRun<'a> {
     options: &'a Options,
     started: Instant,
     watch: Watch,
@@ -122,7 +122,7 @@ fn time(started: &mut Instant, out: &mut Compilation, what: &'static str) {
     *started = now;
 }
 
-impl Run<'_> {
+impl PipelineRun<'_> {
     fn time(&mut self, what: &'static str) {
         time(&mut self.started, &mut self.out, what);
     }
@@ -137,7 +137,7 @@ impl Run<'_> {
             m = self.watch.tidied(m);
             m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
-            let Way { propagated, partitioned, .. } = cheapest(m, &self.options.plans, &self.watch);
+            let ProgramLayout { propagated, partitioned, .. } = cheapest(m, &self.options.plans, &self.watch);
             (m, self.out.provenance) = (propagated.module, propagated.provenance);
             compared = partitioned.into_inner();
             self.time("propagate");
@@ -149,7 +149,7 @@ impl Run<'_> {
             m = match compared {
                 Some((partitioned, _)) => partitioned,
                 None => {
-                    let Run { watch, started, out, .. } = self;
+                    let PipelineRun { watch, started, out, .. } = self;
                     partitioned(m, &self.options.plans, watch, &mut |what| time(started, out, what))
                 }
             };
@@ -279,7 +279,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
 const MAX_REFINED: usize = 3;
 
 /// A way to lay out the whole program.
-struct Way<'a> {
+struct ProgramLayout<'a> {
     propagated: Propagated,
     plans: &'a Plans,
     watch: &'a Watch,
@@ -287,10 +287,10 @@ struct Way<'a> {
     partitioned: OnceCell<(Module, f64)>,
 }
 
-impl<'a> Way<'a> {
-    fn new(mut propagated: Propagated, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
+impl<'a> ProgramLayout<'a> {
+    fn new(mut propagated: Propagated, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<'a> {
         propagated.module = watch.pass("propagate", propagated.module);
-        Way { propagated, plans, watch, partitioned: OnceCell::new() }
+        ProgramLayout { propagated, plans, watch, partitioned: OnceCell::new() }
     }
 
     fn cost(&self) -> f64 {
@@ -314,15 +314,15 @@ impl<'a> Way<'a> {
 /// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
 /// less stays: first what order gives, then each other choice, with the better ones of those before, then axes in parts, at last small
 /// values of loops whole.
-fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
-    let mut best = Way::new(propagate(m.clone(), Choices::NONE, None), plans, watch);
+fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<'a> {
+    let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), plans, watch);
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
     let cuts_pass = Choices { cuts_pass: open.cuts_pass, ..Choices::NONE };
     for other in [later_first, cuts_pass].into_iter().filter(|&other| other != Choices::NONE) {
         let other = chosen.and(other);
-        let way = Way::new(propagate(m.clone(), other, None), plans, watch);
+        let way = ProgramLayout::new(propagate(m.clone(), other, None), plans, watch);
         if way.cost() < best.cost() {
             (best, chosen) = (way, other);
         }
@@ -332,7 +332,7 @@ fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
     }
     if open.small_whole && best.repeats() {
         let choices = Choices { small_whole: true, ..chosen };
-        let way = Way::new(propagate(m, choices, None), plans, watch);
+        let way = ProgramLayout::new(propagate(m, choices, None), plans, watch);
         if way.cost() < best.cost() {
             best = way;
         }
@@ -342,12 +342,17 @@ fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> Way<'a> {
 
 /// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without. Parameters and results are laid
 /// out over whole axes.
-fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: Vec<Cuts>) -> Way<'a> {
+fn cheapest_in_parts<'a>(
+    m: &Module,
+    whole: ProgramLayout<'a>,
+    chosen: Choices,
+    mut cuts: Vec<Cuts>,
+) -> ProgramLayout<'a> {
     if cuts.len() > 1 {
         // What a program cuts in one reshape it may cut in the next one, too.
         cuts.push(cuts.iter().fold(Cuts::new(), |all, more| both(&all, more)));
     }
-    let mut best: Option<Way<'a>> = None;
+    let mut best: Option<ProgramLayout<'a>> = None;
     let mut tried: Vec<Cuts> = Vec::new();
     while let Some(next) = cuts.pop() {
         if tried.len() == MAX_REFINED {
@@ -361,7 +366,7 @@ fn cheapest_in_parts<'a>(m: &Module, whole: Way<'a>, chosen: Choices, mut cuts: 
         propagated.provenance = propagated.provenance.behind(known);
         // Parts that a later reshape would have to cut again.
         cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
-        let way = Way::new(propagated, whole.plans, whole.watch);
+        let way = ProgramLayout::new(propagated, whole.plans, whole.watch);
         if way.cost() < best.as_ref().unwrap_or(&whole).cost() {
             best = Some(way);
         }

@@ -7,14 +7,14 @@ use spmdc_cranelift::object::{self, Entry};
 use spmdc_runtime::start::encode;
 use spmdc_runtime::trap::RunError;
 
-use crate::header::{Header, identifier};
+use crate::header::{LibraryHeader, identifier};
 use crate::options::{BuildCommand, Emit};
 use crate::render::Reporter;
 use crate::sources::{STANDARD_INPUT, SourceTexts};
-use crate::{Stop, link};
+use crate::{CommandError, link};
 
 /// Writes what was asked for.
-pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), Stop> {
+pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     let output = match &command.output {
         Some(output) => output.clone(),
         None if command.program.program.as_os_str() == STANDARD_INPUT => {
@@ -30,7 +30,7 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let cpu = command.cpu.cpu();
-    let object = |entry: Entry| -> Result<Vec<u8>, Stop> {
+    let object = |entry: Entry| -> Result<Vec<u8>, CommandError> {
         object::emit(&encode(program)?, &compilation.kernels, cpu, entry).map_err(|error| super::no_code(&error))
     };
     let named_after = if link::is_standard_output(&output) { &command.program.program } else { &output };
@@ -40,7 +40,7 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
         Emit::Exe => link::executable(&object(Entry::Main)?, &output)?,
         Emit::Obj => link::write(&object(function)?, &output)?,
         Emit::Lib => {
-            let header = Header { program, source: &command.program.program, library: &output, function: &name };
+            let header = LibraryHeader { program, source: &command.program.program, library: &output, function: &name };
             link::library(&object(function)?, &name, &output)?;
             link::write(header.to_string().as_bytes(), &output.with_extension("h"))?;
         }

@@ -5,14 +5,14 @@ use spmdc_compiler::report::plan::plan;
 use spmdc_ir::program::Stage;
 
 use super::plan::{Total, total};
-use crate::Stop;
+use crate::CommandError;
 use crate::options::CheckCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
 /// Reports everything that is wrong with the program. It is compiled as far as anything can be found to be wrong. Where nothing is,
 /// a line says so, and what the program holds and communicates.
-pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     if command.quiet {
         return Ok(String::new());

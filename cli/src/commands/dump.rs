@@ -10,13 +10,13 @@ use spmdc_ir::program::Stage;
 use spmdc_kernel::loops::Kernel;
 use spmdc_runtime::trap::RunError;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::{DumpCommand, DumpStage, MessageFormat};
 use crate::render::Reporter;
 use crate::sources::{SourceTexts, load};
 
 /// The text of the program after the stage.
-pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let is_json = command.format == MessageFormat::Json;
     let stage = match command.stage {
         DumpStage::Ast | DumpStage::Clif | DumpStage::Asm if is_json => return Err(no_summary(command.stage).into()),
@@ -52,16 +52,19 @@ fn no_summary(stage: DumpStage) -> RunError {
 }
 
 /// The kernels in Cranelift's text form.
-pub fn clif(compilation: &Compilation, destination: Destination) -> Result<String, Stop> {
+pub fn clif(compilation: &Compilation, destination: Destination) -> Result<String, CommandError> {
     listing(compilation, |kernel| clif_text(kernel, destination))
 }
 
 /// The kernels as instructions of the machine.
-pub fn asm(compilation: &Compilation, destination: Destination) -> Result<String, Stop> {
+pub fn asm(compilation: &Compilation, destination: Destination) -> Result<String, CommandError> {
     listing(compilation, |kernel| asm_text(kernel, destination))
 }
 
-fn listing(compilation: &Compilation, text: impl Fn(&Kernel) -> Result<String, CodegenError>) -> Result<String, Stop> {
+fn listing(
+    compilation: &Compilation,
+    text: impl Fn(&Kernel) -> Result<String, CodegenError>,
+) -> Result<String, CommandError> {
     let names = compilation.program.iter().flat_map(|program| &program.kernels);
     let mut listing = String::new();
     for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {

@@ -21,14 +21,14 @@ use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
 
 use super::{absent, bytes, no_code};
-use crate::Stop;
+use crate::CommandError;
 use crate::sources::SourceTexts;
 
 /// Every code and its page, from `docs/errors`.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// The page of a code, what is known of a function, or the list of both.
-pub fn explain(topic: Option<&str>, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn explain(topic: Option<&str>, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let Some(name) = topic else {
         return Ok(list());
     };
@@ -69,7 +69,7 @@ fn list() -> String {
     text
 }
 
-fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<String, Stop> {
+fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let signature = function.signature();
     let mut text = String::new();
     match signature.status {
@@ -91,7 +91,7 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
     }
     let program = functions::program(signature);
     texts.add("example", &program);
-    let rules = functions::rules(signature).map_err(Stop::Program)?;
+    let rules = functions::rules(signature).map_err(CommandError::Program)?;
     if !rules.is_empty() {
         text.push_str("\nRule:\n");
         for rule in rules {
@@ -104,7 +104,7 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
             let _ = writeln!(text, "  {line}");
         }
     }
-    let rows = functions::exchanges(signature).map_err(Stop::Program)?;
+    let rows = functions::exchanges(signature).map_err(CommandError::Program)?;
     let _ = writeln!(text, "\nCollectives, {}:", MESH.trim_end_matches(';'));
     let longest = rows.iter().map(|(ty, _)| ty.chars().count()).max().unwrap_or_default();
     for (ty, found) in &rows {
@@ -133,9 +133,9 @@ fn exchange(collective: &Collective) -> String {
 }
 
 /// What the example prints, for parameters that count from 0.
-fn answer(program: &str, parameters: &[String]) -> Result<String, Stop> {
+fn answer(program: &str, parameters: &[String]) -> Result<String, CommandError> {
     let set = SourceSet::load("example", program, &NoSources).0;
-    let compilation = compile(&set, &Options::default()).map_err(Stop::Program)?;
+    let compilation = compile(&set, &Options::default()).map_err(CommandError::Program)?;
     let program = compilation.program.ok_or_else(|| absent("program"))?;
     let jit = jit::compile(&compilation.kernels).map_err(|error| no_code(&error))?;
     let arguments = parameters.iter().map(|name| Argument::parse(&format!("{name}=iota")));
@@ -159,14 +159,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn explained(topic: Option<&str>) -> Result<String, Stop> {
+    fn explained(topic: Option<&str>) -> Result<String, CommandError> {
         explain(topic, &mut SourceTexts::default())
     }
 
     fn refused(topic: &str) -> RunError {
         match explained(Some(topic)) {
-            Err(Stop::Failure(failure)) => failure.error,
-            Err(Stop::Program(diagnostics)) => panic!("{diagnostics:?}"),
+            Err(CommandError::Failure(failure)) => failure.error,
+            Err(CommandError::Program(diagnostics)) => panic!("{diagnostics:?}"),
             Ok(text) => panic!("{text}"),
         }
     }

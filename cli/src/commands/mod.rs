@@ -20,7 +20,7 @@ use spmdc_ir::program::Stage;
 use spmdc_runtime::start::Failure;
 use spmdc_runtime::trap::RunError;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::ProgramOptions;
 use crate::render::Reporter;
 use crate::sources::{SourceTexts, load};
@@ -31,12 +31,12 @@ fn compile(
     stop_after: Option<Stage>,
     reporter: &Reporter,
     texts: &mut SourceTexts,
-) -> Result<Compilation, Stop> {
+) -> Result<Compilation, CommandError> {
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
     let options = Options { check: loaded.options, stop_after, verify, ..Options::default() };
-    let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
+    let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {
         let message =
@@ -50,24 +50,24 @@ fn compile(
             findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
         reporter.diagnostics(&warnings, texts);
         if !errors.is_empty() {
-            return Err(Stop::Program(errors));
+            return Err(CommandError::Program(errors));
         }
     }
     Ok(compilation)
 }
 
 /// What the compiler promised but did not give.
-fn absent(what: &str) -> Stop {
-    Stop::Failure(Failure::new(RunError::internal(format!("the compiler made no {what}"))))
+fn absent(what: &str) -> CommandError {
+    CommandError::Failure(Failure::new(RunError::internal(format!("the compiler made no {what}"))))
 }
 
 /// Machine code cannot be made.
-fn no_code(error: &CodegenError) -> Stop {
+fn no_code(error: &CodegenError) -> CommandError {
     let error = match error {
         CodegenError::Machine(_) => RunError::new("E0805", error.to_string()),
         CodegenError::Internal(_) => RunError::internal(error.to_string()),
     };
-    Stop::Failure(Failure::new(error))
+    CommandError::Failure(Failure::new(error))
 }
 
 /// `640 bytes`, `1.5 MiB`.

@@ -15,7 +15,7 @@ use spmdc_ir::program::{Module, Stage};
 use super::plan::{Total, total};
 use super::viz::named_values;
 use super::{absent, bytes};
-use crate::Stop;
+use crate::CommandError;
 use crate::sources::SourceTexts;
 use crate::table::{grouped, indented, width};
 
@@ -29,7 +29,7 @@ const LAYOUTS_DRAWN: usize = 2;
 const VALUES_LISTED: usize = 8;
 
 /// What is shown before the program runs.
-pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, Stop> {
+pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| absent("partitioned program"))?;
     let propagated = compilation.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?;
     let program = compilation.program.as_ref().ok_or_else(|| absent("program"))?;
@@ -140,7 +140,7 @@ fn reasons(collective: &Collective) -> String {
 }
 
 /// Values that lie alike, in the order of the program.
-struct Layout<'a> {
+struct SharedLayout<'a> {
     ty: &'a Type,
     values: Vec<String>,
     elements: usize,
@@ -154,7 +154,7 @@ fn layouts(module: &Module, style: Style) -> String {
     }
     let axes: Vec<String> = mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
     let mut intro = format!("{count} devices, the mesh ({}).", axes.join(", "));
-    let (mut split, whole): (Vec<Layout<'_>>, Vec<Layout<'_>>) =
+    let (mut split, whole): (Vec<SharedLayout<'_>>, Vec<SharedLayout<'_>>) =
         grouped_by_layout(module).into_iter().partition(|layout| is_split(layout.ty, mesh));
     if !split.is_empty() {
         intro.push_str(" A box is a block of a value: its indices, and the number of the device that has it.");
@@ -189,7 +189,7 @@ fn is_split(ty: &Type, mesh: &Mesh) -> bool {
 }
 
 /// Named values by the blocks of their split dimensions, whatever other dimensions they have.
-fn grouped_by_layout(module: &Module) -> Vec<Layout<'_>> {
+fn grouped_by_layout(module: &Module) -> Vec<SharedLayout<'_>> {
     let mesh = &module.mesh;
     let blocks = |ty: &Type| -> Vec<(usize, Vec<u8>)> {
         let dims = ty.sharding.dims.iter().zip(ty.shape());
@@ -197,7 +197,7 @@ fn grouped_by_layout(module: &Module) -> Vec<Layout<'_>> {
         split.map(|(dim, &size)| (size, dim.axes.clone())).collect()
     };
     let alike = |a: &Type, b: &Type| blocks(a) == blocks(b) && remarks(a, mesh) == remarks(b, mesh);
-    let mut found: Vec<Layout<'_>> = Vec::new();
+    let mut found: Vec<SharedLayout<'_>> = Vec::new();
     let mut seen = Vec::new();
     for (name, value) in named_values(module) {
         let ty = module.func.ty(value);
@@ -212,7 +212,7 @@ fn grouped_by_layout(module: &Module) -> Vec<Layout<'_>> {
                 layout.values.push(shown);
                 layout.elements += ty.array.len();
             }
-            None => found.push(Layout { ty, values: vec![shown], elements: ty.array.len() }),
+            None => found.push(SharedLayout { ty, values: vec![shown], elements: ty.array.len() }),
         }
     }
     found

@@ -3,28 +3,33 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_compiler::report::plan::{Collective, Holding, Plan, plan as costs};
+use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, plan as costs};
 use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
 
 use super::bytes;
-use crate::Stop;
+use crate::CommandError;
 use crate::options::PlanCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
-use crate::table::{Align, Table, grouped, indented, width};
+use crate::table::{ColumnAlign, Table, grouped, indented, width};
 
 /// Only the largest buffers are listed.
 const BUFFERS_SHOWN: usize = 12;
 
 /// The costs of the program, as tables.
-pub fn plan(command: &PlanCommand, ascii: bool, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn plan(
+    command: &PlanCommand,
+    ascii: bool,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     show(&compilation, ascii, texts)
 }
 
 /// The same for a program that has been compiled.
-pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Result<String, Stop> {
+pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let plan = costs(module, program);
@@ -34,7 +39,7 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
         [] => format!("`{}` on one device\n", program.entry),
         _ => format!("`{}` on the mesh ({}), {} devices\n", program.entry, mesh.join(", "), program.device_count()),
     };
-    let Plan { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
+    let PlanReport { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
     let _ = writeln!(text, "memory: {} per device, {} in all", bytes(peak_bytes_per_device), bytes(process_bytes));
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
@@ -51,8 +56,13 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
 }
 
 fn buffers(holdings: &[Holding], ascii: bool) -> String {
-    let columns = [("value", Align::Left), ("type", Align::Left), ("bytes", Align::Right), ("held", Align::Left)];
-    let mut table = Table::new(&[&columns[..], &[("line", Align::Right)]].concat()).giving_way(&["line", "held"]);
+    let columns = [
+        ("value", ColumnAlign::Left),
+        ("type", ColumnAlign::Left),
+        ("bytes", ColumnAlign::Right),
+        ("held", ColumnAlign::Left),
+    ];
+    let mut table = Table::new(&[&columns[..], &[("line", ColumnAlign::Right)]].concat()).giving_way(&["line", "held"]);
     for holding in holdings.iter().take(BUFFERS_SHOWN) {
         let Holding { name, ty, bytes, line, .. } = holding;
         table.row(vec![name.clone(), ty.clone(), grouped(*bytes), holding.held(), line.to_string()], "");
@@ -65,7 +75,7 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {
-    use Align::{Left, Right};
+    use ColumnAlign::{Left, Right};
     let mut table = Table::new(&[
         ("collective", Left),
         ("over", Left),

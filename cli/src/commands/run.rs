@@ -6,7 +6,7 @@ use spmdc_cranelift::jit;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::start::execute;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::{MessageOptions, RunCommand};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
@@ -17,7 +17,7 @@ pub fn run(
     messages: &MessageOptions,
     reporter: &Reporter,
     texts: &mut SourceTexts,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     // A mistake in the options should not wait for the compiler.
     let args = command.options.run_args(messages.error_format)?;
     let begin = Instant::now();

@@ -8,14 +8,19 @@ use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::VizCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 use crate::table::{indented, width};
 
 /// The drawings, each under its value's name and type.
-pub fn viz(command: &VizCommand, style: Style, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn viz(
+    command: &VizCommand,
+    style: Style,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, Some(Stage::Propagated), reporter, texts)?;
     let module = compilation.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
     let values = named_values(module);

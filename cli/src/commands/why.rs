@@ -4,23 +4,23 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use spmdc_compiler::pipeline::{self, Options};
-use spmdc_compiler::report::why::{self, Forced, Layout, Tried};
+use spmdc_compiler::report::why::{self, Forced, Tried, ValueLayout};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
 
-use crate::Stop;
+use crate::CommandError;
 use crate::options::WhyCommand;
 use crate::sources::{SourceTexts, load};
 use crate::table::{grouped, indented, width};
 
 /// What is known of a line and its values.
-pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop> {
+pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let mut program = command.program.clone();
     let line = line_of(&mut program.program)?;
     let loaded = load(&program, texts)?;
     let options = Options { check: loaded.options, stop_after: None, ..Options::default() };
-    let compilation = pipeline::compile(&loaded.set, &options).map_err(Stop::Program)?;
+    let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     let on_line = |span: Span| span != Span::default() && span.file.0 == 0 && texts.line_column(span).0 == line;
     let layouts = why::layouts(&compilation, command.name.as_deref(), &on_line);
     if let (Some(name), true) = (&command.name, layouts.is_empty()) {
@@ -32,7 +32,7 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Stop
         return Ok(format!("line {line} names no value and needs no collective\n"));
     }
     let mut text = String::new();
-    let mut shown = Shown::default();
+    let mut shown = ShownChains::default();
     layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
     forced.iter().for_each(|forced| show_forced(&mut text, forced, tried, texts, &mut shown));
     Ok(text)
@@ -51,7 +51,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
 }
 
 /// `here` are the values of the line, which are listed.
-fn unknown(name: &str, line: usize, names: &[String], here: &[Layout]) -> RunError {
+fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> RunError {
     let error = RunError::new("E0702", format!("line {line} defines no value `{name}`"));
     let mut help = if names.iter().any(|known| known == name) {
         format!("`{name}` is defined on another line")
@@ -74,9 +74,15 @@ fn unknown(name: &str, line: usize, names: &[String], here: &[Layout]) -> RunErr
 
 /// The ways that have been shown, and of which value: from each of their steps on.
 #[derive(Default)]
-struct Shown<'a>(Vec<(&'a [(String, Span)], &'a str)>);
+struct ShownChains<'a>(Vec<(&'a [(String, Span)], &'a str)>);
 
-fn show_layout<'a>(text: &mut String, layout: &'a Layout, indent: &str, texts: &SourceTexts, shown: &mut Shown<'a>) {
+fn show_layout<'a>(
+    text: &mut String,
+    layout: &'a ValueLayout,
+    indent: &str,
+    texts: &SourceTexts,
+    shown: &mut ShownChains<'a>,
+) {
     let place = texts.place(layout.span).map_or(String::new(), |place| format!(", {place}"));
     add(text, &format!("{}{place}", layout.value), indent, &format!("{indent}  "));
     if layout.axes.is_empty() {
@@ -100,7 +106,13 @@ fn show_layout<'a>(text: &mut String, layout: &'a Layout, indent: &str, texts: &
     }
 }
 
-fn show_forced<'a>(text: &mut String, forced: &'a Forced, tried: Tried, texts: &SourceTexts, shown: &mut Shown<'a>) {
+fn show_forced<'a>(
+    text: &mut String,
+    forced: &'a Forced,
+    tried: Tried,
+    texts: &SourceTexts,
+    shown: &mut ShownChains<'a>,
+) {
     let collective = &forced.collective;
     let trips = match collective.trips {
         Some(1) => String::new(),

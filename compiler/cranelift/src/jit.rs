@@ -9,7 +9,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_abi::{KernelFn, Kernels};
 use spmdc_kernel::loops::Kernel;
-use spmdc_math::{MathFn, MathFn2, Rare, Scalar};
+use spmdc_math::{MathFn, MathFn2, Rare, SingleLane};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -177,10 +177,10 @@ fn address_of_rare(rare: Rare, lane: Type) -> *const u8 {
     macro_rules! address {
         ($rare:ident) => {{
             extern "C" fn single(x: f32) -> f32 {
-                spmdc_math::rare_f32(&mut Scalar, Rare::$rare, x)
+                spmdc_math::rare_f32(&mut SingleLane, Rare::$rare, x)
             }
             extern "C" fn double(x: f64) -> f64 {
-                spmdc_math::rare_f64(&mut Scalar, Rare::$rare, x)
+                spmdc_math::rare_f64(&mut SingleLane, Rare::$rare, x)
             }
             if lane == F32 { single as *const u8 } else { double as *const u8 }
         }};

@@ -32,7 +32,7 @@ const SINH_TAIL_SHORT: &[f64] = &[0.00019904998989092292, 0.008333288923114216, 
 const COSH_TAIL_SHORT: &[f64] = &[0.0013946132863802288, 0.04166626900239337, 0.500000007830523];
 
 /// `x = k ln 2 + r` as the formulas above use it, for `x` that are not negative; everything over `2^k`.
-struct Parts<X: Real> {
+struct HyperbolicParts<X: Real> {
     a: X,
     b: X,
     /// `b sinh r + a (cosh r - 1)`
@@ -42,8 +42,8 @@ struct Parts<X: Real> {
     k: X::Bits,
 }
 
-impl<X: Double> Parts<X> {
-    fn new(x: X) -> Parts<X> {
+impl<X: Double> HyperbolicParts<X> {
+    fn new(x: X) -> HyperbolicParts<X> {
         let (k, bits) = nearest_multiple(x, LOG2_E);
         let exact = k.fma(-LN2[0], x);
         let r = k.fma(-LN2[1], exact);
@@ -58,23 +58,23 @@ impl<X: Double> Parts<X> {
         let b = Pair::sum_of_ordered(x.constant(0.5), tiny);
         let rest_of_sinh = b.high.fma(r, b.high.fma(sinh_tail, a.high.fma(cosh_tail, a.low)));
         let rest_of_cosh = a.high.fma(r, a.high.fma(sinh_tail, b.high.fma(cosh_tail, b.low)));
-        Parts { a: a.high, b: b.high, rest_of_sinh, rest_of_cosh, k: bits }
+        HyperbolicParts { a: a.high, b: b.high, rest_of_sinh, rest_of_cosh, k: bits }
     }
 }
 
 pub(super) fn sinh_f64<X: Double>(x: X) -> X {
-    let parts = Parts::new(x.abs().at_most(711.0));
+    let parts = HyperbolicParts::new(x.abs().at_most(711.0));
     scale(parts.a + parts.rest_of_sinh, parts.k).flip_sign_by(x)
 }
 
 pub(super) fn cosh_f64<X: Double>(x: X) -> X {
-    let parts = Parts::new(x.abs().at_most(711.0));
+    let parts = HyperbolicParts::new(x.abs().at_most(711.0));
     scale(parts.b + parts.rest_of_cosh, parts.k)
 }
 
 pub(super) fn tanh_f64<X: Double>(x: X) -> X {
     // Beyond this limit the result is one.
-    let parts = Parts::new(x.abs().at_most(20.0));
+    let parts = HyperbolicParts::new(x.abs().at_most(20.0));
     let sinh = Pair::sum_of_ordered(parts.a, parts.rest_of_sinh);
     let cosh = Pair::sum_of_ordered(parts.b, parts.rest_of_cosh);
     let y = sinh.divided_by(cosh).rounded();

@@ -129,15 +129,15 @@ pub(super) fn acos_f32<X: Single>(x: X) -> X {
 
 /// Which of the three cases a quotient falls in.
 #[derive(Clone, Copy)]
-struct Case<X: Real> {
+struct QuotientCase<X: Real> {
     low: X::Mask,
     middle: X::Mask,
 }
 
-impl<X: Real> Case<X> {
+impl<X: Real> QuotientCase<X> {
     #[inline(always)]
-    fn of(y: X, x: X) -> Case<X> {
-        Case { low: y.less(x * TAN_PI_8), middle: y.less(x * TAN_3PI_8) }
+    fn of(y: X, x: X) -> QuotientCase<X> {
+        QuotientCase { low: y.less(x * TAN_PI_8), middle: y.less(x * TAN_3PI_8) }
     }
 
     #[inline(always)]
@@ -154,7 +154,7 @@ impl<X: Real> Case<X> {
 /// The angle of the point `(x, y)`, neither of which is negative; where `supplement` holds, pi minus that angle.
 #[inline(always)]
 fn angle<X: Double>(y: X, x: X, supplement: Option<X::Mask>) -> X {
-    let case = Case::of(y, x);
+    let case = QuotientCase::of(y, x);
     let (sum, difference) = (Pair::sum(y, x), Pair::sum(y, -x));
     let zero = x.zero();
     let numerator = Pair { high: case.choose(y, difference.high, -x), low: case.choose(zero, difference.low, zero) };
@@ -176,7 +176,7 @@ fn angle<X: Double>(y: X, x: X, supplement: Option<X::Mask>) -> X {
 /// The same for results in single precision.
 #[inline(always)]
 fn angle_short<X: Double>(y: X, x: X, supplement: Option<X::Mask>) -> X {
-    let case = Case::of(y, x);
+    let case = QuotientCase::of(y, x);
     let quotient = case.choose(y, y - x, -x) / case.choose(x, y + x, y);
     let square = quotient * quotient;
     let arc = (quotient * square).fma(square.polynomial(ATAN_TAIL_SHORT), quotient);

@@ -2,7 +2,7 @@
 //!
 //! Every function of this module is a straight line of the operations below: no branches, no tables, no loops that depend
 //! on data. Each operation has one exactly defined result (IEEE 754, round to nearest even, subnormals kept), so every
-//! implementor computes the same bits, whether it holds one number ([`super::Scalar`]), records instructions for a code
+//! implementor computes the same bits, whether it holds one number ([`super::SingleLane`]), records instructions for a code
 //! generator, or drives wide registers.
 //!
 //! A value of an associated type is a *bundle of lanes*: the implementor decides how many. All types of one implementor

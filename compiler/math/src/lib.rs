@@ -1,7 +1,7 @@
 //! The mathematical functions of the language, each written once.
 //!
 //! A function is a straight line of exactly defined operations on bundles of lanes ([`Lanes`]). The reference evaluator
-//! runs it on one lane ([`Scalar`]); a code generator implements the same trait and records instructions instead; both
+//! runs it on one lane ([`SingleLane`]); a code generator implements the same trait and records instructions instead; both
 //! give the same bits. `docs/math.md` has the measured errors: at most 1 ULP in `f32` and 2 ULP in `f64`, subnormals,
 //! infinities, NaN and signed zeros as in C99's annex F.
 //!
@@ -32,7 +32,7 @@ mod value;
 use std::cell::RefCell;
 
 pub use lanes::Lanes;
-pub use scalar::Scalar;
+pub use scalar::SingleLane;
 use value::{Real, Value32, Value64};
 
 /// Declares an enum of functions with their names in the language.
@@ -208,22 +208,22 @@ pub fn rare_f64<L: Lanes>(l: &mut L, rare: Rare, x: L::F64) -> L::F64 {
 
 /// `f(x)`, on one number.
 pub fn eval_f32(f: MathFn, x: f32) -> f32 {
-    unary_f32(&mut Scalar, f, x)
+    unary_f32(&mut SingleLane, f, x)
 }
 
 /// `f(x)`, on one number.
 pub fn eval_f64(f: MathFn, x: f64) -> f64 {
-    unary_f64(&mut Scalar, f, x)
+    unary_f64(&mut SingleLane, f, x)
 }
 
 /// `f(x, y)`, on one pair of numbers.
 pub fn eval2_f32(f: MathFn2, x: f32, y: f32) -> f32 {
-    binary_f32(&mut Scalar, f, x, y)
+    binary_f32(&mut SingleLane, f, x, y)
 }
 
 /// `f(x, y)`, on one pair of numbers.
 pub fn eval2_f64(f: MathFn2, x: f64, y: f64) -> f64 {
-    binary_f64(&mut Scalar, f, x, y)
+    binary_f64(&mut SingleLane, f, x, y)
 }
 
 #[cfg(test)]

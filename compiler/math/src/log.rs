@@ -38,7 +38,7 @@ const ATANH_TAIL: &[f64] = &[
 const ATANH_TAIL_SHORT: &[f64] = &[0.29872284135513955, 0.39977527983421646, 0.6666677642123406];
 
 /// `x = 2^exponent * mantissa`.
-pub(super) struct Split<X: Real> {
+pub(super) struct FloatParts<X: Real> {
     pub(super) exponent: X,
     pub(super) mantissa: X,
     /// The exponent plus `BIAS`.
@@ -52,20 +52,20 @@ const fn root_half_bits(fraction: u32) -> i64 {
 
 /// Splits a normal, positive, finite number so that the mantissa lies between the root of a half and the root of two.
 #[inline(always)]
-pub(super) fn split_normal<X: Real>(x: X) -> Split<X> {
+pub(super) fn split_normal<X: Real>(x: X) -> FloatParts<X> {
     split_with_offset(x, x.constant(plain_offset::<X>()))
 }
 
 /// The same for a number that was scaled by a power of two, which makes the offset another.
 #[inline(always)]
-fn split_with_offset<X: Real>(x: X, offset: X) -> Split<X> {
+fn split_with_offset<X: Real>(x: X, offset: X) -> FloatParts<X> {
     let root_half = root_half_bits(X::FRACTION);
     let shifted = x.bits() + (X::ONE - root_half);
     let biased = shifted.shift_right(X::FRACTION);
     let mantissa = (shifted & ((1 << X::FRACTION) - 1)) + root_half;
     // The integer becomes a number as the low bits of 2^FRACTION, which is then subtracted along with the bias.
     let two_to_fraction = (X::BIAS + i64::from(X::FRACTION)) << X::FRACTION;
-    Split { exponent: (biased | two_to_fraction).real() - offset, mantissa: mantissa.real(), biased }
+    FloatParts { exponent: (biased | two_to_fraction).real() - offset, mantissa: mantissa.real(), biased }
 }
 
 /// What is to be subtracted from the biased exponent of a number that was not scaled.
@@ -75,7 +75,7 @@ fn plain_offset<X: Real>() -> f64 {
 
 /// Splits a positive, finite number.
 #[inline(always)]
-pub(super) fn split<X: Real>(x: X) -> Split<X> {
+pub(super) fn split<X: Real>(x: X) -> FloatParts<X> {
     let subnormal = x.less(X::TINY);
     let scaled = subnormal.select(x * (1_i64 << X::FRACTION) as f64, x);
     let offset = plain_offset::<X>();
@@ -92,7 +92,7 @@ fn with_specials<X: Real>(x: X, y: X) -> X {
 }
 
 pub(super) fn log_f32<X: Single>(x: X) -> X {
-    let Split { exponent, mantissa, .. } = split(x);
+    let FloatParts { exponent, mantissa, .. } = split(x);
     let f = mantissa - 1.0;
     let square = f * f;
     let tail = (square * f) * f.polynomial(LOG_TAIL_F32);
@@ -112,7 +112,7 @@ fn log1p_tail<X: Double>(f: X) -> X {
 /// The logarithm of `u`, whose high part is normal, positive and finite, times `2^more`.
 #[inline(always)]
 pub(super) fn log_of_pair<X: Double>(u: Pair<X>, more: X) -> Pair<X> {
-    let Split { exponent, mantissa, biased } = split_normal(u.high);
+    let FloatParts { exponent, mantissa, biased } = split_normal(u.high);
     // The low part is scaled by 2^-exponent to stay beside the mantissa; in two steps, as 2^-1024 is subnormal.
     let down: X = (biased.constant(2 * X::BIAS + 1) - biased).shift_left(X::FRACTION).real();
     let f = Pair::sum_of_ordered(mantissa - 1.0, u.low * 0.5 * down);
@@ -127,7 +127,7 @@ fn log_of_parts<X: Double>(exponent: X, f: X, small: X) -> Pair<X> {
 }
 
 pub(super) fn log_f64<X: Double>(x: X) -> X {
-    let Split { exponent, mantissa, .. } = split(x);
+    let FloatParts { exponent, mantissa, .. } = split(x);
     let f = mantissa - 1.0;
     with_specials(x, log_of_parts(exponent, f, log1p_tail(f)).rounded())
 }
@@ -135,7 +135,7 @@ pub(super) fn log_f64<X: Double>(x: X) -> X {
 /// The logarithm to another base, whose logarithm's inverse is `per`; `exponent * unit` is the logarithm of 2^exponent.
 #[inline(always)]
 fn log_to_base<X: Double>(x: X, per: [f64; 2], unit: [f64; 2]) -> X {
-    let Split { exponent, mantissa, .. } = split(x);
+    let FloatParts { exponent, mantissa, .. } = split(x);
     let f = mantissa - 1.0;
     let natural = Pair::sum_of_ordered(f, log1p_tail(f));
     let product = Pair::product(natural.high, per[0]);
@@ -166,7 +166,7 @@ pub(super) fn log10_f32<X: Single>(x: X) -> X {
 /// The exponent of a normal number and the natural logarithm of its mantissa, with a relative error of 2^-29.
 #[inline(always)]
 pub(super) fn log_short<X: Double>(x: X) -> (X, X) {
-    let Split { exponent, mantissa, .. } = split_normal(x);
+    let FloatParts { exponent, mantissa, .. } = split_normal(x);
     let f = mantissa - 1.0;
     (exponent, log1p_short(f))
 }
@@ -183,7 +183,7 @@ fn log1p_short<X: Double>(f: X) -> X {
 #[inline(always)]
 pub(super) fn log1p_any_short<X: Double>(x: X) -> X {
     let u = x + 1.0;
-    let Split { exponent, mantissa, .. } = split_normal(u);
+    let FloatParts { exponent, mantissa, .. } = split_normal(u);
     // Near one, `u` has lost digits of `x` that matter.
     let f = exponent.equals(0.0).select(x, mantissa - 1.0);
     exponent.fma(std::f64::consts::LN_2, log1p_short(f))

@@ -10,7 +10,7 @@
 //! For results in single precision, plain double precision has digits to spare.
 
 use super::exp::{exp2_of_pair, exp2_short};
-use super::log::{Split, split, split_normal};
+use super::log::{FloatParts, split, split_normal};
 use super::pair::Pair;
 use super::value::{Double, Mask, Real, Single};
 
@@ -33,7 +33,7 @@ const LOG2_TAIL_SHORT: &[f64] = &[0.3378690063301818, 0.4118477100612603, 0.5770
 /// The binary logarithm of a positive, finite number, to about 2^-64 of itself or of one.
 #[inline(always)]
 fn log2_pair<X: Double>(x: X) -> Pair<X> {
-    let Split { exponent, mantissa, .. } = split(x);
+    let FloatParts { exponent, mantissa, .. } = split(x);
     let one = x.constant(1.0);
     let top = Pair { high: mantissa - 1.0, low: x.zero() };
     let s = top.divided_by(Pair::sum(mantissa, one));
@@ -64,7 +64,7 @@ pub(super) fn pow_f64<X: Double>(x: X, y: X) -> X {
 pub(super) fn pow_f32<X: Single>(x: X, y: X) -> X {
     let (wide_x, wide_y) = (x.widen(), y.widen());
     let size = wide_x.abs();
-    let Split { exponent, mantissa, .. } = split_normal(size);
+    let FloatParts { exponent, mantissa, .. } = split_normal(size);
     let s = (mantissa - 1.0) / (mantissa + 1.0);
     let z = s * s;
     let factor = z.fma(z.fma(z.polynomial(LOG2_TAIL_SHORT), C_THIRD[0]), C[0]);

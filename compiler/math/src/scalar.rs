@@ -3,7 +3,7 @@
 use super::{Lanes, Rare};
 
 /// A bundle of one lane. Rust's float operations are IEEE operations, so this is the plainest implementor.
-pub struct Scalar;
+pub struct SingleLane;
 
 /// The operations of one width; the two halves of the trait differ only in their types.
 macro_rules! scalar_half {
@@ -134,7 +134,7 @@ macro_rules! scalar_half {
     };
 }
 
-impl Lanes for Scalar {
+impl Lanes for SingleLane {
     type F32 = f32;
     type F64 = f64;
     type I32 = i32;

@@ -38,14 +38,14 @@ pub fn combine_collectives(mut module: Module) -> Module {
 }
 
 /// Collectives that may become one, by their places in the block.
-struct Group {
+struct CollectiveGroup {
     common: Common,
     members: Vec<usize>,
     bytes: usize,
     held: usize,
 }
 
-impl Group {
+impl CollectiveGroup {
     fn last(&self) -> Option<usize> {
         self.members.last().copied().filter(|_| self.members.len() > 1)
     }
@@ -55,7 +55,7 @@ struct Combiner<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     /// Of all blocks.
-    groups: Vec<Group>,
+    groups: Vec<CollectiveGroup>,
     /// For each value the groups that could still grow when it was made, and that come before it.
     waits: Vec<Vec<usize>>,
     /// Values that statements of the block made.
@@ -139,7 +139,7 @@ impl Combiner<'_> {
             }
             open.remove(position);
         }
-        self.groups.push(Group { common, members: vec![at], bytes, held: 0 });
+        self.groups.push(CollectiveGroup { common, members: vec![at], bytes, held: 0 });
         open.push(self.groups.len() - 1);
         self.groups.len() - 1
     }
@@ -170,7 +170,7 @@ impl Combiner<'_> {
                 moved[*at] = true;
             }
         }
-        let mut ends: BTreeMap<usize, &Group> = BTreeMap::new();
+        let mut ends: BTreeMap<usize, &CollectiveGroup> = BTreeMap::new();
         for group in &self.groups[first..] {
             if let Some(last) = group.last() {
                 group.members.iter().for_each(|&member| moved[member] = member != last);

@@ -95,10 +95,23 @@ fn is_elementwise(stmt: &Stmt) -> bool {
 }
 
 /// What is computed between reshapes from a shape and a reshape of `last` back to it, if that can be done without them.
-fn detour(makers: &BTreeMap<Value, Stmt>, func: &Func, uses: &[usize], last: Value, shape: &[usize]) -> Option<Detour> {
+fn detour(
+    makers: &BTreeMap<Value, Stmt>,
+    func: &Func,
+    uses: &[usize],
+    last: Value,
+    shape: &[usize],
+) -> Option<ReshapeDetour> {
     let between = func.ty(last).shape();
-    let mut search =
-        Search { makers, func, shape, between, leads: BTreeMap::new(), followed: 0, found: Detour::default() };
+    let mut search = DetourSearch {
+        makers,
+        func,
+        shape,
+        between,
+        leads: BTreeMap::new(),
+        followed: 0,
+        found: ReshapeDetour::default(),
+    };
     if between == shape || !search.leads(last) || !search.follow(last) || search.found.stmts.is_empty() {
         return None;
     }
@@ -122,7 +135,7 @@ fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Opti
 }
 
 #[derive(Default)]
-struct Detour {
+struct ReshapeDetour {
     /// First to last.
     stmts: Vec<Stmt>,
     /// Of values in between, what they are in the shape around.
@@ -131,7 +144,7 @@ struct Detour {
     others: Vec<(Value, Origin)>,
 }
 
-struct Search<'a> {
+struct DetourSearch<'a> {
     makers: &'a BTreeMap<Value, Stmt>,
     func: &'a Func,
     shape: &'a [usize],
@@ -140,10 +153,10 @@ struct Search<'a> {
     leads: BTreeMap<Value, bool>,
     /// How many values have been followed.
     followed: usize,
-    found: Detour,
+    found: ReshapeDetour,
 }
 
-impl Search<'_> {
+impl DetourSearch<'_> {
     /// Whether a value in between can be computed in the shape around.
     fn follow(&mut self, value: Value) -> bool {
         let found = &self.found;
@@ -206,7 +219,7 @@ impl Search<'_> {
     }
 }
 
-impl Detour {
+impl ReshapeDetour {
     /// The statements in the shape around, if they have types there; the last of them gives `last`.
     fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Option<Vec<Stmt>> {
         let mut made = Vec::new();

@@ -61,7 +61,7 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
         planner: Planner::new(&mesh, plans),
         depth,
         func,
-        frames: Vec::new(),
+        open_blocks: Vec::new(),
         trips: 1.0,
         stretched: BTreeMap::new(),
     };
@@ -70,7 +70,7 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
     inserter.begin(&body, true);
     inserter.take_whole(&mut body.params);
     let body = inserter.end(body, results, "a result is whole where it leaves the program");
-    debug_assert!(inserter.frames.is_empty(), "a block was begun and not ended");
+    debug_assert!(inserter.open_blocks.is_empty(), "a block was begun and not ended");
     debug_assert_eq!(inserter.depth.len(), inserter.func.values.len(), "every value stands in a block");
     let mut func = inserter.func;
     func.body = body;
@@ -90,14 +90,14 @@ struct Inserter<'a> {
     /// For each value the number of blocks around it.
     depth: Vec<usize>,
     /// The blocks that are being rewritten, innermost last.
-    frames: Vec<Frame>,
+    open_blocks: Vec<OpenBlock>,
     /// How often the next block runs that is rewritten.
     trips: f64,
     /// Values that are stretched, and what they are made of.
     stretched: BTreeMap<Value, (Op, Value)>,
 }
 
-struct Frame {
+struct OpenBlock {
     stmts: Vec<Stmt>,
     /// What has been requested here.
     made: Vec<(Value, Sharding, Value)>,
@@ -119,8 +119,8 @@ impl Inserter<'_> {
     fn begin(&mut self, block: &Block, closed: bool) {
         let trips = std::mem::replace(&mut self.trips, 1.0);
         let shared = self.shared_by_windows(block);
-        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared });
-        let depth = self.frames.len() - 1;
+        self.open_blocks.push(OpenBlock { stmts: Vec::new(), made: Vec::new(), closed, trips, shared });
+        let depth = self.open_blocks.len() - 1;
         block.params.iter().for_each(|param| self.depth[param.0 as usize] = depth);
     }
 
@@ -138,13 +138,13 @@ impl Inserter<'_> {
             None => result,
         });
         let results = results.collect();
-        let frame = self.frames.pop().expect("the frame of this block");
-        Block { params: block.params, stmts: frame.stmts, results }
+        let open = self.open_blocks.pop().expect("this block was begun");
+        Block { params: block.params, stmts: open.stmts, results }
     }
 
     /// Makes the parameters of the program, which has begun, whole, and partial sums of them where the body wants such.
     fn take_whole(&mut self, params: &mut [Value]) {
-        debug_assert_eq!(self.frames.len(), 1, "parameters are those of the program");
+        debug_assert_eq!(self.open_blocks.len(), 1, "parameters are those of the program");
         for param in params {
             let (partial, wanted) = (*param, self.sharding(*param));
             let whole = without_sums(&wanted);
@@ -152,8 +152,8 @@ impl Inserter<'_> {
                 let origin = self.func.info(partial).origin.because("an argument is whole where it enters the program");
                 *param = self.new_value(Type { sharding: whole.clone(), ..self.func.ty(partial).clone() }, &origin, 0);
                 let stmts = self.moves(*param, partial, &origin, 0);
-                self.frames[0].stmts.extend(stmts);
-                self.frames[0].made.push((partial, whole, *param));
+                self.open_blocks[0].stmts.extend(stmts);
+                self.open_blocks[0].made.push((partial, whole, *param));
             }
         }
     }
@@ -167,23 +167,23 @@ impl Inserter<'_> {
             return made;
         }
         let at = self.reach(value);
-        let known = self.frames[at..].iter().flat_map(|frame| &frame.made);
+        let known = self.open_blocks[at..].iter().flat_map(|open| &open.made);
         if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
             return *made;
         }
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let made = self.new_value(ty, &origin, at);
         let stmts = self.moves(value, made, &origin, at);
-        self.frames[at].stmts.extend(stmts);
-        self.frames[at].made.push((value, to.clone(), made));
+        self.open_blocks[at].stmts.extend(stmts);
+        self.open_blocks[at].made.push((value, to.clone(), made));
         made
     }
 
     /// The outermost block in which a value can be brought to another layout.
     fn reach(&self, value: Value) -> usize {
-        let mut at = self.frames.len() - 1;
+        let mut at = self.open_blocks.len() - 1;
         debug_assert!(self.depth[value.0 as usize] <= at, "{value} is used outside of its block");
-        while at > self.depth[value.0 as usize] && !self.frames[at].closed {
+        while at > self.depth[value.0 as usize] && !self.open_blocks[at].closed {
             at -= 1;
         }
         at
@@ -191,8 +191,8 @@ impl Inserter<'_> {
 
     /// How often what stands in a block runs.
     fn weight(&self, depth: usize) -> f64 {
-        debug_assert!(depth < self.frames.len(), "block {depth} has been left");
-        self.frames[..=depth].iter().map(|frame| frame.trips).product()
+        debug_assert!(depth < self.open_blocks.len(), "block {depth} has been left");
+        self.open_blocks[..=depth].iter().map(|open| open.trips).product()
     }
 
     /// A value that repeats a smaller one in another layout: the smaller one moves before it is stretched.
@@ -210,7 +210,7 @@ impl Inserter<'_> {
         };
         let wanted = Sharding::closed(rule.operands[0].iter().map(axes_of).collect());
         let moved = self.laid_out(small, &wanted, origin.clone());
-        let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.frames.len() - 1);
+        let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.open_blocks.len() - 1);
         self.push(statement(&self.func, self.mesh, (op, &[moved]), &[made], origin));
         Some(made)
     }
@@ -260,12 +260,12 @@ impl Inserter<'_> {
     }
 
     fn push(&mut self, stmt: Stmt) {
-        let depth = self.frames.len() - 1;
+        let depth = self.open_blocks.len() - 1;
         stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
         if let Some(op @ Op::Broadcast(_)) = stmt.op() {
             self.stretched.insert(stmt.results[0], (op.clone(), stmt.args[0]));
         }
-        self.frames[depth].stmts.push(stmt);
+        self.open_blocks[depth].stmts.push(stmt);
     }
 
     fn sharding(&self, value: Value) -> Sharding {
@@ -417,7 +417,7 @@ impl Inserter<'_> {
         let sums = kept_sums(&self.func, &stmt);
         let whole = |layout: &Sharding| layout.clone().with_unreduced(sums, ReduceOp::Sum);
         let (mut wanted, natural) = (whole(&from), whole(&to));
-        let shared = self.frames.last().and_then(|frame| frame.shared.get(&stmt.args[0]));
+        let shared = self.open_blocks.last().and_then(|open| open.shared.get(&stmt.args[0]));
         if let Some(shared) = shared {
             wanted.dims.clone_from(&shared.dims);
         } else if wanted != from || Reaches::new(&map.dims, &wanted, &natural, self.mesh).is_none() {
@@ -434,11 +434,11 @@ impl Inserter<'_> {
             return self.push(stmt);
         }
         let ty = Type { sharding: natural, ..self.func.ty(result).clone() };
-        let made = self.new_value(ty, &stmt.origin, self.frames.len() - 1);
+        let made = self.new_value(ty, &stmt.origin, self.open_blocks.len() - 1);
         let origin = stmt.origin.because(format!("the result of {name} is wanted in another layout"));
         stmt.results[0] = made;
         self.push(stmt);
-        let after = self.moves(made, result, &origin, self.frames.len() - 1);
+        let after = self.moves(made, result, &origin, self.open_blocks.len() - 1);
         after.into_iter().for_each(|stmt| self.push(stmt));
     }
 
@@ -480,7 +480,7 @@ impl Inserter<'_> {
                 }
             };
             let ty = Type { sharding: natural, ..self.func.ty(wanted).clone() };
-            let depth = self.frames.len() - 1;
+            let depth = self.open_blocks.len() - 1;
             let made = self.new_value(ty, &stmt.origin, depth);
             stmt.results[i] = made;
             after.extend(self.moves(made, wanted, &stmt.origin.because(why), depth));

@@ -41,7 +41,7 @@ fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
     if !block.stmts.iter().any(|stmt| func.collective(stmt, mesh).is_some()) {
         return;
     }
-    let order = Order::new(block, func, mesh, maker).run();
+    let order = StmtOrder::new(block, func, mesh, maker).run();
     debug_assert_eq!(order.len(), block.stmts.len(), "every statement is placed");
     let mut stmts: Vec<Option<Stmt>> = std::mem::take(&mut block.stmts).into_iter().map(Some).collect();
     block.stmts = order.into_iter().filter_map(|at| stmts[at].take()).collect();
@@ -49,7 +49,7 @@ fn reorder(block: &mut Block, func: &Func, mesh: &Mesh, maker: &mut [usize]) {
 }
 
 /// The new order of a block's statements, by their old positions.
-struct Order<'a> {
+struct StmtOrder<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     stmts: &'a [Stmt],
@@ -59,9 +59,9 @@ struct Order<'a> {
     order: Vec<usize>,
 }
 
-impl<'a> Order<'a> {
+impl<'a> StmtOrder<'a> {
     /// `maker` has a place for each value, and may contain anything about those of other blocks that lie beside this one.
-    fn new(block: &'a Block, func: &'a Func, mesh: &'a Mesh, maker: &mut [usize]) -> Order<'a> {
+    fn new(block: &'a Block, func: &'a Func, mesh: &'a Mesh, maker: &mut [usize]) -> StmtOrder<'a> {
         let stmts = block.stmts.as_slice();
         for (at, stmt) in stmts.iter().enumerate() {
             stmt.results.iter().for_each(|result| maker[result.0 as usize] = at);
@@ -84,7 +84,7 @@ impl<'a> Order<'a> {
             needs
         });
         let needs = needs.collect();
-        Order { func, mesh, stmts, needs, placed: vec![false; stmts.len()], order: Vec::with_capacity(stmts.len()) }
+        StmtOrder { func, mesh, stmts, needs, placed: vec![false; stmts.len()], order: Vec::with_capacity(stmts.len()) }
     }
 
     fn run(mut self) -> Vec<usize> {

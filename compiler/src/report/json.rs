@@ -13,25 +13,25 @@ use spmdc_ir::program::{Module, Value};
 /// What is known of a module and the program that was made of it, in the order in which it prints.
 #[derive(Serialize)]
 struct Summary<'m> {
-    mesh: Vec<Axis<'m>>,
+    mesh: Vec<JsonAxis<'m>>,
     entry: &'m str,
-    params: Vec<Binding<'m>>,
-    results: Vec<Binding<'m>>,
+    params: Vec<JsonBinding<'m>>,
+    results: Vec<JsonBinding<'m>>,
     values: Vec<Named<'m>>,
-    collectives: Vec<Collective>,
+    collectives: Vec<JsonCollective>,
     flops_per_device: u64,
     peak_bytes_per_device: u64,
 }
 
 #[derive(Serialize)]
-struct Axis<'m> {
+struct JsonAxis<'m> {
     name: &'m str,
     size: usize,
     r#type: &'static str,
 }
 
 #[derive(Serialize)]
-struct Binding<'m> {
+struct JsonBinding<'m> {
     name: &'m str,
     r#type: String,
     local_shape: Vec<usize>,
@@ -45,7 +45,7 @@ struct Named<'m> {
 }
 
 #[derive(Serialize)]
-struct Collective {
+struct JsonCollective {
     kind: &'static str,
     axes: Vec<String>,
     group_size: usize,
@@ -67,7 +67,7 @@ pub fn module_json(
 ) -> serde_json::Result<String> {
     let (func, mesh) = (&module.func, &module.mesh);
     let whole = mesh.whole();
-    let axes = whole.axes.iter().map(|axis| Axis {
+    let axes = whole.axes.iter().map(|axis| JsonAxis {
         name: &axis.name,
         size: axis.size,
         r#type: match axis.kind {
@@ -76,9 +76,9 @@ pub fn module_json(
             AxisKind::Manual => "manual",
         },
     });
-    fn binding<'m>(module: &Module, name: &'m str, value: Value) -> Binding<'m> {
+    fn binding<'m>(module: &Module, name: &'m str, value: Value) -> JsonBinding<'m> {
         let ty = module.func.ty(value);
-        Binding { name, r#type: ty.display(&module.mesh), local_shape: ty.block_shape(&module.mesh) }
+        JsonBinding { name, r#type: ty.display(&module.mesh), local_shape: ty.block_shape(&module.mesh) }
     }
     let params = func.params.iter().zip(&func.body.params);
     let results = func.results.iter().zip(&func.body.results);
@@ -88,7 +88,7 @@ pub fn module_json(
     });
     let collectives = collectives(module).into_iter().map(|collective| {
         let (line, column) = place(collective.span);
-        Collective {
+        JsonCollective {
             kind: collective.kind.name(),
             axes: collective.axes,
             group_size: collective.group_size,

@@ -8,7 +8,7 @@ use spmdc_ir::program::Module;
 
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct PlanReport {
     /// Largest first.
     pub buffers: Vec<Holding>,
     /// What one device sees; memory that devices share counts for each of them.
@@ -52,7 +52,7 @@ impl Holding {
 }
 
 /// The costs of a partitioned module and the program that was made of it.
-pub fn plan(module: &Module, program: &Program) -> Plan {
+pub fn plan(module: &Module, program: &Program) -> PlanReport {
     let instances = |axes: AxisSet| module.mesh.size_of_set(axes);
     let mut buffers: Vec<Holding> = program
         .buffers
@@ -68,7 +68,7 @@ pub fn plan(module: &Module, program: &Program) -> Plan {
         })
         .collect();
     buffers.sort_by_key(|buffer| std::cmp::Reverse(buffer.bytes));
-    Plan {
+    PlanReport {
         buffers,
         peak_bytes_per_device: peak_bytes_per_device(program),
         process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum(),

@@ -34,16 +34,16 @@ const LEAST_GAIN: u64 = 100;
 
 /// A value, and the way of each axis that splits it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layout {
+pub struct ValueLayout {
     /// Such as "`h: f32[8@X,64@Y]`".
     pub value: String,
     pub span: Span,
-    pub axes: Vec<Way>,
+    pub axes: Vec<AxisChain>,
 }
 
 /// How a value came to be split over an axis: what each step was, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct AxisChain {
     pub axis: String,
     pub dim: usize,
     pub steps: Vec<(String, Span)>,
@@ -54,14 +54,14 @@ pub struct Way {
 pub struct Forced {
     pub collective: Collective,
     /// The values around the statement that needs it.
-    pub layouts: Vec<Layout>,
-    pub edit: Option<Edit>,
+    pub layouts: Vec<ValueLayout>,
+    pub edit: Option<AnnotationEdit>,
 }
 
 /// A change of one annotation, or a new one, with the costs of the program before and after it: the sum over all collectives of the
 /// maximum bytes received by any device, the operations of one device, and the number of collectives that run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Edit {
+pub struct AnnotationEdit {
     pub span: Span,
     pub from: String,
     pub to: String,
@@ -88,10 +88,10 @@ impl Tried {
 }
 
 /// The values of this name (all names if None) that the program defines on a line.
-pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(Span) -> bool) -> Vec<Layout> {
+pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(Span) -> bool) -> Vec<ValueLayout> {
     let Some(module) = compilation.stage(Stage::Propagated) else { return Vec::new() };
     let func = &module.func;
-    let mut found: Vec<Layout> = Vec::new();
+    let mut found: Vec<ValueLayout> = Vec::new();
     let params =
         func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.as_str(), param.span, value));
     let values = func
@@ -129,7 +129,7 @@ pub fn forced(
     else {
         return (Vec::new(), Tried::default());
     };
-    let before = Traffic::of(partitioned);
+    let before = ProgramCosts::of(partitioned);
     let found: Vec<&Collective> = before.collectives.iter().filter(|collective| on_line(collective.span)).collect();
     let Some(first) = found.first() else { return (Vec::new(), Tried::default()) };
     let (trials, tried) = trials(set, options, most_trials(partitioned), first.span);
@@ -149,8 +149,8 @@ fn most_trials(partitioned: &Module) -> usize {
 }
 
 /// The values of the statement that needs a collective, as far as they are split over its axes.
-fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<Layout> {
-    let mut found: Vec<Layout> = Vec::new();
+fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<ValueLayout> {
+    let mut found: Vec<ValueLayout> = Vec::new();
     module.func.body.walk(&mut |stmt| {
         if stmt.origin.span != collective.span || stmt.is_control() {
             return;
@@ -165,7 +165,7 @@ fn around(compilation: &Compilation, module: &Module, collective: &Collective) -
     found
 }
 
-fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option<&[String]>) -> Layout {
+fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option<&[String]>) -> ValueLayout {
     let ty = module.func.ty(value);
     let mut axes = Vec::new();
     for (dim, sharding) in ty.sharding.dims.iter().enumerate() {
@@ -176,11 +176,11 @@ fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option
             let known: Vec<&str> = known.chain(declared.map(|part| part.of.as_str())).collect();
             if only.is_none_or(|only| only.iter().any(|axis| known.contains(&axis.as_str()))) {
                 let steps = steps(compilation, module, value, parts[0]);
-                axes.push(Way { axis: name.to_string(), dim, steps });
+                axes.push(AxisChain { axis: name.to_string(), dim, steps });
             }
         }
     }
-    Layout { value: shown(module, value), span: module.func.info(value).origin.span, axes }
+    ValueLayout { value: shown(module, value), span: module.func.info(value).origin.span, axes }
 }
 
 /// `h: f32[8@X,64@Y]`, or what made it where it has no name.
@@ -229,14 +229,14 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
 }
 
 /// What a program communicates and computes.
-struct Traffic {
+struct ProgramCosts {
     collectives: Vec<Collective>,
     flops: u64,
 }
 
-impl Traffic {
-    fn of(partitioned: &Module) -> Traffic {
-        Traffic { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
+impl ProgramCosts {
+    fn of(partitioned: &Module) -> ProgramCosts {
+        ProgramCosts { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
     }
 
     /// Over all trips, as they are reported: the figures that are compared are those that are shown.
@@ -270,34 +270,34 @@ struct Trial {
     span: Span,
     from: String,
     to: String,
-    traffic: Traffic,
+    traffic: ProgramCosts,
 }
 
 /// The program compiled with each change, of at most `most` changes.
 fn trials(set: &SourceSet, options: &Options, most: usize, target: Span) -> (Vec<Trial>, Tried) {
     let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
     let root = set.file(SourceSet::ROOT);
-    let Some(known) = Known::new(set, &options) else { return (Vec::new(), Tried::default()) };
+    let Some(known) = CheckedTypes::new(set, &options) else { return (Vec::new(), Tried::default()) };
     let (candidates, possible) = candidates(&root.program, &known, target, most);
     let tried = Tried { compiled: candidates.len(), possible };
     let compiled = candidates.iter().filter_map(|candidate| {
         let mut changed = set.clone();
         let (span, from, to) = change(&mut changed.files[0].program, candidate, &known)?;
         let compilation = compile(&changed, &options).ok()?;
-        Some(Trial { span, from, to, traffic: Traffic::of(compilation.stage(Stage::Partitioned)?) })
+        Some(Trial { span, from, to, traffic: ProgramCosts::of(compilation.stage(Stage::Partitioned)?) })
     });
     (compiled.collect(), tried)
 }
 
 /// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
-fn cheapest_edit(trials: &[Trial], before: &Traffic, target: &Collective) -> Option<Edit> {
+fn cheapest_edit(trials: &[Trial], before: &ProgramCosts, target: &Collective) -> Option<AnnotationEdit> {
     let avoids = |trial: &&Trial| {
         let gain = before.cost().saturating_sub(trial.traffic.cost());
         trial.traffic.like(target) < before.like(target) && gain >= before.cost().div_ceil(LEAST_GAIN)
     };
     let best = trials.iter().filter(avoids).min_by_key(|trial| trial.traffic.cost())?;
     let after = &best.traffic;
-    Some(Edit {
+    Some(AnnotationEdit {
         span: best.span,
         from: best.from.clone(),
         to: best.to.clone(),
@@ -311,15 +311,15 @@ fn cheapest_edit(trials: &[Trial], before: &Traffic, target: &Collective) -> Opt
 }
 
 /// What the checker knows of the program.
-struct Known {
+struct CheckedTypes {
     /// The names of the axes, in mesh order.
     axes: Vec<String>,
     /// By where a `let` names a value: its type without a layout, if it is the same wherever the function is called.
     types: BTreeMap<Span, Option<TypeExpr>>,
 }
 
-impl Known {
-    fn new(set: &SourceSet, options: &Options) -> Option<Known> {
+impl CheckedTypes {
+    fn new(set: &SourceSet, options: &Options) -> Option<CheckedTypes> {
         let options = Options { stop_after: Some(Stage::Typed), ..options.clone() };
         let compilation = compile(set, &options).ok()?;
         let module = compilation.stages.first()?;
@@ -333,7 +333,7 @@ impl Known {
             }
         }
         let types = arrays.into_iter().map(|(span, array)| (span, array.and_then(|array| written(&array)))).collect();
-        Some(Known { axes, types })
+        Some(CheckedTypes { axes, types })
     }
 }
 
@@ -355,7 +355,7 @@ struct Candidate {
 
 /// New axes of one dimension: none, or one that the type does not use elsewhere. At most `most` of them, and how many there are: three
 /// quarters may change annotations, and of new ones those near the collective go first.
-fn candidates(program: &Program, known: &Known, target: Span, most: usize) -> (Vec<Candidate>, usize) {
+fn candidates(program: &Program, known: &CheckedTypes, target: Span, most: usize) -> (Vec<Candidate>, usize) {
     let (mut found, mut new) = (Vec::new(), Vec::new());
     let mut position = 0;
     each_type(&mut program.clone(), &mut |ty, named| {
@@ -390,7 +390,7 @@ fn candidates(program: &Program, known: &Known, target: Span, most: usize) -> (V
 }
 
 /// Gives a dimension of an annotation other axes: where, and how it was and is written.
-fn change(program: &mut Program, candidate: &Candidate, known: &Known) -> Option<(Span, String, String)> {
+fn change(program: &mut Program, candidate: &Candidate, known: &CheckedTypes) -> Option<(Span, String, String)> {
     let mut at = 0;
     let mut changed = None;
     each_type(program, &mut |ty, named| {
@@ -569,7 +569,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let mut edited = text.clone();
         edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.to);
         let (_, compilation) = compiled(&edited);
-        assert_eq!(Traffic::of(compilation.stage(Stage::Partitioned).unwrap()).bytes(), edit.bytes_after);
+        assert_eq!(ProgramCosts::of(compilation.stage(Stage::Partitioned).unwrap()).bytes(), edit.bytes_after);
     }
 
     #[test]

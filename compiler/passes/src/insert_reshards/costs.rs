@@ -27,13 +27,13 @@ pub struct Costs<'a> {
     operations: u64,
     /// What stays partial.
     sums: AxisSet,
-    moves: Vec<Move<'a>>,
+    moves: Vec<TensorMove<'a>>,
     /// Of which number the moves are, by tensor and the layout that an assignment gives it.
     known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), usize>,
 }
 
 /// A tensor that goes from one layout to another.
-struct Move<'a> {
+struct TensorMove<'a> {
     array: &'a ArrayType,
     from: Sharding,
     to: Sharding,
@@ -44,7 +44,7 @@ struct Move<'a> {
 }
 
 /// What becomes of a statement under an assignment.
-struct Way {
+struct PricedAssignment {
     assignment: Assignment,
     /// Its operations, as bytes.
     work: f64,
@@ -56,7 +56,7 @@ struct Way {
 
 impl<'a> Costs<'a> {
     pub fn new(inserter: &'a Inserter<'a>, projection: &'a Projection, stmt: &'a Stmt, sums: AxisSet) -> Costs<'a> {
-        let trips = inserter.weight(inserter.frames.len() - 1);
+        let trips = inserter.weight(inserter.open_blocks.len() - 1);
         // An operand is moved where it is defined, however often the op runs.
         let moved: Vec<usize> = stmt.args.iter().map(|&arg| inserter.reach(arg)).collect();
         // What a loop would exchange alike in every trip leaves it (`hoist`).
@@ -111,7 +111,7 @@ impl<'a> Costs<'a> {
     /// The cheapest of these, if it costs less than `least`: of several that cost the same the first.
     fn cheapest(&mut self, assignments: impl Iterator<Item = Assignment>, least: f64) -> Option<(f64, Assignment)> {
         debug_assert!(!least.is_nan(), "what is known to be possible costs something");
-        let mut ways: Vec<(usize, Way)> = Vec::new();
+        let mut ways: Vec<(usize, PricedAssignment)> = Vec::new();
         for (number, assignment) in assignments.enumerate() {
             if self.is_possible(&assignment) {
                 ways.push((number, self.way(assignment)));
@@ -147,12 +147,12 @@ impl<'a> Costs<'a> {
             && self.projection.is_valid(assignment, self.inserter.mesh)
     }
 
-    fn way(&mut self, assignment: Assignment) -> Way {
+    fn way(&mut self, assignment: Assignment) -> PricedAssignment {
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
         let work = operations(self.operations, blocks) * self.trips;
         let frames = frames_of(&self.inserter.func, self.projection, self.stmt, &assignment);
         let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &frames)).collect();
-        let mut way = Way { assignment, work, moves, bound: 0.0 };
+        let mut way = PricedAssignment { assignment, work, moves, bound: 0.0 };
         debug_assert_eq!(way.moves.len(), self.weights.len(), "every tensor moves, be it nowhere");
         way.bound = self.sum(&way);
         debug_assert!(way.bound >= way.work, "a move costs less than nothing");
@@ -161,14 +161,14 @@ impl<'a> Costs<'a> {
 
     /// What a way costs, as far as that is known: at least that. Always added in one order, so that a bound is none the less one for
     /// being rounded.
-    fn sum(&self, way: &Way) -> f64 {
+    fn sum(&self, way: &PricedAssignment) -> f64 {
         let moves = way.moves.iter().map(|&number| &self.moves[number]);
         let weighted = moves.zip(&self.weights).map(|(m, weight)| m.cost.unwrap_or(m.bound) * weight);
         weighted.fold(way.work, |sum, cost| sum + cost)
     }
 
     /// What a way costs, if that is still better once it is known.
-    fn cost(&mut self, way: &Way, is_better: impl Fn(f64) -> bool) -> Option<f64> {
+    fn cost(&mut self, way: &PricedAssignment, is_better: impl Fn(f64) -> bool) -> Option<f64> {
         let planner = &self.inserter.planner;
         for &number in &way.moves {
             if !is_better(self.sum(way)) {
@@ -210,7 +210,7 @@ impl<'a> Costs<'a> {
                 }
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };
-            self.moves.push(Move { array, from, to, bound, cost });
+            self.moves.push(TensorMove { array, from, to, bound, cost });
             self.moves.len() - 1
         })
     }

@@ -33,7 +33,7 @@
 //! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
 //! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
 
-use super::{Frame, Inserter};
+use super::{Inserter, OpenBlock};
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
@@ -60,16 +60,16 @@ const MAX_ATTEMPTS: usize = 3;
 
 /// What a value costs.
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct SumNode {
     whole: f64,
-    partial: Vec<Way>,
+    partial: Vec<PartialLayout>,
     /// To have it whole, it is best computed in this layout first.
     through: Option<Sharding>,
 }
 
 /// A partial layout that a value can have, or one in which partial sums are added once they are scattered.
 #[derive(Clone, Debug)]
-struct Way {
+struct PartialLayout {
     layout: Sharding,
     cost: f64,
     /// How the operands lie then; None for a sum of whole operands.
@@ -84,7 +84,7 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
     let mut attempt = 1;
     let (makers, held, linear, rounds) = loop {
         let mut sums = Sums::new(&mut *inserter, &body, apart.clone());
-        sums.block(&body, Nodes::default());
+        sums.block(&body, SumNodes::default());
         let Sums { makers, held, linear, rounds, disputed, .. } = sums;
         if disputed.is_empty() {
             break (makers, held, linear, rounds);
@@ -95,8 +95,8 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
             apart.fill(true);
         }
     };
-    inserter.frames.pop();
-    debug_assert!(inserter.frames.is_empty(), "a block was entered and not left");
+    inserter.open_blocks.pop();
+    debug_assert!(inserter.open_blocks.is_empty(), "a block was entered and not left");
     debug_assert!(attempt <= MAX_ATTEMPTS, "nothing is disputed where no value of several uses is followed");
     for (&value, layout) in &held {
         inserter.func.info_mut(value).ty.sharding = layout.clone();
@@ -115,14 +115,20 @@ impl Inserter<'_> {
     /// What is asked from here on is asked about a block inside.
     fn enter(&mut self, closed: bool, trips: f64) {
         debug_assert!(trips >= 0.0, "a block runs {trips} times");
-        self.frames.push(Frame { stmts: Vec::new(), made: Vec::new(), closed, trips, shared: BTreeMap::new() });
+        self.open_blocks.push(OpenBlock {
+            stmts: Vec::new(),
+            made: Vec::new(),
+            closed,
+            trips,
+            shared: BTreeMap::new(),
+        });
     }
 }
 
 /// What is known of the values of a block.
 #[derive(Clone, Default)]
-struct Nodes {
-    of: BTreeMap<Value, Node>,
+struct SumNodes {
+    of: BTreeMap<Value, SumNode>,
     /// Of values that nobody uses but statements which may take them partial: for each use the position, or [`ROUND`].
     consumers: BTreeMap<Value, Vec<usize>>,
 }
@@ -130,25 +136,25 @@ struct Nodes {
 /// In place of a statement: the value goes round in a loop.
 const ROUND: usize = usize::MAX;
 
-impl Nodes {
+impl SumNodes {
     /// What an operand costs, if it may be partial.
-    fn child(&self, value: Value) -> Option<&Node> {
+    fn child(&self, value: Value) -> Option<&SumNode> {
         self.consumers.get(&value).and_then(|_| self.of.get(&value))
     }
 }
 
-impl Node {
+impl SumNode {
     /// Of a carried value inside a loop that has it in one of these layouts already.
-    fn carried(layouts: impl Iterator<Item = Sharding>) -> Node {
-        let partial = layouts.map(|layout| Way { layout, cost: 0.0, operands: None }).collect();
-        Node { partial, ..Node::default() }
+    fn carried(layouts: impl Iterator<Item = Sharding>) -> SumNode {
+        let partial = layouts.map(|layout| PartialLayout { layout, cost: 0.0, operands: None }).collect();
+        SumNode { partial, ..SumNode::default() }
     }
 
-    fn way(&self, layout: &Sharding) -> Option<&Way> {
+    fn way(&self, layout: &Sharding) -> Option<&PartialLayout> {
         self.partial.iter().find(|way| way.layout == *layout)
     }
 
-    fn offer(&mut self, new: Way) {
+    fn offer(&mut self, new: PartialLayout) {
         debug_assert!(!new.cost.is_nan(), "a partial layout has a cost");
         match self.partial.iter().position(|way| way.layout == new.layout) {
             Some(at) if new.cost < self.partial[at].cost => self.partial[at] = new,
@@ -285,7 +291,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What every value of the block costs.
-    fn learn(&mut self, block: &Block, nodes: &mut Nodes) {
+    fn learn(&mut self, block: &Block, nodes: &mut SumNodes) {
         let mut linear: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (position, stmt) in block.stmts.iter().enumerate() {
             let operands: BTreeSet<usize> = self.sets(stmt).into_iter().flatten().collect();
@@ -311,9 +317,9 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What the result of a statement that is linear or sums costs.
-    fn node(&self, op: &Op, stmt: &Stmt, nodes: &Nodes) -> Option<Node> {
+    fn node(&self, op: &Op, stmt: &Stmt, nodes: &SumNodes) -> Option<SumNode> {
         let &[result] = stmt.results.as_slice() else { return None };
-        let children: Vec<Option<&Node>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
+        let children: Vec<Option<&SumNode>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
         let is_sum = op.rules().properties().combines == Combines::Elements(ReduceOp::Sum);
         // Most sums have no linear users.
         let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
@@ -324,14 +330,14 @@ impl<'a, 'b> Sums<'a, 'b> {
         let wanted = self.layout(result);
         let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
         let whole: f64 = whole.sum();
-        let mut node = Node { whole, ..Node::default() };
+        let mut node = SumNode { whole, ..SumNode::default() };
         if is_sum && !self.has_frames(stmt) {
             let assignment = self.inserter.choose(&projection, stmt);
             let frames = frames_of(&self.inserter.func, &projection, stmt, &assignment);
             let layout = natural(&projection, &projection.rule.results[0], &assignment, &frames, AxisSet::EMPTY);
             if self.is_partial_sum(&layout) {
                 node.whole += self.cost(result, &layout, wanted);
-                node.offer(Way { layout, cost: whole, operands: None });
+                node.offer(PartialLayout { layout, cost: whole, operands: None });
             }
         }
         let own_work = self.work(stmt, wanted);
@@ -347,7 +353,7 @@ impl<'a, 'b> Sums<'a, 'b> {
                 let needed = stmt.args.iter().zip(&children).zip(&operands);
                 let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to).0).sum();
                 let cost = moved + self.work(stmt, &layout) - own_work;
-                node.offer(Way { layout, cost, operands: Some(operands) });
+                node.offer(PartialLayout { layout, cost, operands: Some(operands) });
             }
         }
         self.settle(&mut node, result);
@@ -384,7 +390,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// Whether it is cheaper to have a value whole through one of its partial layouts.
-    fn settle(&self, node: &mut Node, value: Value) {
+    fn settle(&self, node: &mut SumNode, value: Value) {
         for way in &node.partial {
             let cost = way.cost + self.cost(value, &way.layout, self.layout(value));
             if cost < node.whole {
@@ -394,21 +400,21 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What the results of a loop cost: its body may add to what it carries while that is partial.
-    fn round(&mut self, stmt: &Stmt, nodes: &mut Nodes) {
+    fn round(&mut self, stmt: &Stmt, nodes: &mut SumNodes) {
         let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
         let mut inside = self.inside(stmt);
         self.inserter.enter(false, trips);
         self.learn(body, &mut inside);
-        let mut round = Nodes { consumers: inside.consumers.clone(), ..Nodes::default() };
+        let mut round = SumNodes { consumers: inside.consumers.clone(), ..SumNodes::default() };
         for (&param, &next) in body.params[first..].iter().zip(&body.results) {
             if let Some(node) = inside.child(next) {
-                round.of.insert(param, Node::carried(node.partial.iter().map(|way| way.layout.clone())));
+                round.of.insert(param, SumNode::carried(node.partial.iter().map(|way| way.layout.clone())));
             }
         }
         if !round.of.is_empty() {
             self.learn(body, &mut round);
         }
-        self.inserter.frames.pop();
+        self.inserter.open_blocks.pop();
         if round.of.is_empty() {
             return;
         }
@@ -419,11 +425,11 @@ impl<'a, 'b> Sums<'a, 'b> {
             let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
             let child = nodes.child(init);
             let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
-            let mut node = Node { whole, ..Node::default() };
+            let mut node = SumNode { whole, ..SumNode::default() };
             for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
                 if self.returns(body, &round, next, &way.layout, param) {
                     let cost = trips * way.cost + self.operand(init, child, &way.layout).0;
-                    node.offer(Way { layout: way.layout.clone(), cost, operands: None });
+                    node.offer(PartialLayout { layout: way.layout.clone(), cost, operands: None });
                 }
             }
             debug_assert!(node.partial.len() <= MAX_WAYS, "more ways than are looked at");
@@ -435,7 +441,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// Whether a value in this layout is made of the parameter in the same one, or nobody reads the parameter.
-    fn returns(&self, body: &Block, nodes: &Nodes, value: Value, layout: &Sharding, param: Value) -> bool {
+    fn returns(&self, body: &Block, nodes: &SumNodes, value: Value, layout: &Sharding, param: Value) -> bool {
         if self.uses[param.0 as usize] == 0 {
             return true;
         }
@@ -461,8 +467,8 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What is known inside of a loop at first.
-    fn inside(&self, stmt: &Stmt) -> Nodes {
-        let mut nodes = Nodes::default();
+    fn inside(&self, stmt: &Stmt) -> SumNodes {
+        let mut nodes = SumNodes::default();
         if let Some(Round { bounds, body, .. }) = loop_of(stmt) {
             let nexts = body.results.iter().take(stmt.args.len() - bounds);
             nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
@@ -508,7 +514,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What it costs to have an operand in a layout, and the layout in which it is made for that, if it stays partial.
-    fn operand<'n>(&self, value: Value, node: Option<&'n Node>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
+    fn operand<'n>(&self, value: Value, node: Option<&'n SumNode>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
         let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
         let share = self.share(value);
         debug_assert!((0.0..=1.0).contains(&share), "a use bears {share} of the cost");
@@ -531,15 +537,15 @@ impl<'a, 'b> Sums<'a, 'b> {
 
 /// Decisions, from the last statement to the first: who uses a value decides before who makes it.
 impl Sums<'_, '_> {
-    fn block(&mut self, block: &Block, mut nodes: Nodes) {
+    fn block(&mut self, block: &Block, mut nodes: SumNodes) {
         self.learn(block, &mut nodes);
         for (position, stmt) in block.stmts.iter().enumerate().rev() {
             match &stmt.kind {
                 StmtKind::Control(Control::For(_) | Control::While(_)) => self.decide_round(stmt, position, &nodes),
                 StmtKind::Control(Control::Branch(_) | Control::Manual(_)) => {
                     self.inserter.enter(true, 1.0);
-                    stmt.blocks().for_each(|inner| self.block(inner, Nodes::default()));
-                    self.inserter.frames.pop();
+                    stmt.blocks().for_each(|inner| self.block(inner, SumNodes::default()));
+                    self.inserter.open_blocks.pop();
                 }
                 StmtKind::Op(_) => self.decide(stmt, position, &nodes),
             }
@@ -547,12 +553,12 @@ impl Sums<'_, '_> {
     }
 
     /// The partial layout in which a value is to be computed, if it is.
-    fn target(&self, value: Value, nodes: &Nodes) -> Option<Sharding> {
+    fn target(&self, value: Value, nodes: &SumNodes) -> Option<Sharding> {
         self.held.get(&value).cloned().or_else(|| nodes.of.get(&value).and_then(|node| node.through.clone()))
     }
 
     /// An operand is to lie so; it stays partial if it is cheaper so.
-    fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &Nodes) {
+    fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &SumNodes) {
         if !nodes.consumers.get(&value).is_some_and(|positions| positions.contains(&position)) {
             return;
         }
@@ -573,7 +579,7 @@ impl Sums<'_, '_> {
         }
     }
 
-    fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+    fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &SumNodes) {
         let &[result] = stmt.results.as_slice() else { return };
         self.agree(result);
         let Some(layout) = self.target(result, nodes) else { return };
@@ -587,7 +593,7 @@ impl Sums<'_, '_> {
         }
     }
 
-    fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &Nodes) {
+    fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &SumNodes) {
         let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
         let mut inside = self.inside(stmt);
         for (i, &param) in body.params[first..].iter().enumerate() {
@@ -596,14 +602,14 @@ impl Sums<'_, '_> {
             self.hold(stmt.args[bounds + i], &layout, position, nodes);
             self.rounds.insert(stmt.results[i], layout.clone());
             self.held.insert(body.results[i], layout.clone());
-            inside.of.insert(param, Node::carried(std::iter::once(layout)));
+            inside.of.insert(param, SumNode::carried(std::iter::once(layout)));
         }
         self.inserter.enter(false, trips);
         self.block(body, inside);
         if let Some(cond) = cond {
-            self.block(cond, Nodes::default());
+            self.block(cond, SumNodes::default());
         }
-        self.inserter.frames.pop();
+        self.inserter.open_blocks.pop();
     }
 }
 

@@ -34,7 +34,7 @@ use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 pub use step::{ANNOTATION, Choices};
-use step::{Cause, Dim, Node, Slot};
+use step::{Cause, OpNode, Slot, SlotDim};
 
 /// What came of propagation.
 pub struct Propagated {
@@ -60,7 +60,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
     debug_assert_eq!(module.stage, Stage::Typed, "layouts are decided once");
     let signature = contract::signature(&module);
     copy_per_use(&mut module.func);
-    let mut graph = Graph::new(&module, chosen);
+    let mut graph = SlotGraph::new(&module, chosen);
     if let Some(Borders { params, results }) = borders {
         let Block { params: values, results: last, .. } = &module.func.body;
         debug_assert_eq!(
@@ -95,8 +95,8 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
 }
 
 /// Where axes spread.
-enum Edge {
-    Op(Node),
+enum PropagationEdge {
+    Op(OpNode),
     /// An operand or result of a `manual` region, outside and inside: outside, each dimension is split over `manual` first.
     Border {
         slots: [usize; 2],
@@ -105,20 +105,20 @@ enum Edge {
     },
 }
 
-impl Edge {
+impl PropagationEdge {
     fn slots(&self) -> &[usize] {
         match self {
-            Edge::Op(node) => &node.slots,
-            Edge::Border { slots, .. } => slots,
+            PropagationEdge::Op(node) => &node.slots,
+            PropagationEdge::Border { slots, .. } => slots,
         }
     }
 }
 
-struct Graph {
+struct SlotGraph {
     slots: Vec<Slot>,
     /// For each value that the program defines; values that must end equal have one slot.
     slot_of: Vec<Option<usize>>,
-    edges: Vec<Edge>,
+    edges: Vec<PropagationEdge>,
     chosen: Choices,
     open: Choices,
     /// How many loops are around what is being read; none if one of them runs an unknown number of times.
@@ -133,13 +133,14 @@ struct Graph {
     settled: Vec<Option<usize>>,
 }
 
-impl Graph {
-    fn new(module: &Module, chosen: Choices) -> Graph {
+impl SlotGraph {
+    fn new(module: &Module, chosen: Choices) -> SlotGraph {
         let func = &module.func;
         let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
         let (changes, changed, settled) = (0, Vec::new(), Vec::new());
         let (open, small) = (Choices::NONE, Vec::new());
-        let mut graph = Graph { slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
+        let mut graph =
+            SlotGraph { slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
         let auto = module.mesh.of_kind(AxisKind::Auto);
         for &param in &func.body.params {
             graph.define(func, param, auto);
@@ -160,7 +161,7 @@ impl Graph {
     fn define(&mut self, func: &Func, value: Value, auto: AxisSet) {
         let ty = func.ty(value);
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
-        let dims = dims.map(|(&size, dim)| Dim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
+        let dims = dims.map(|(&size, dim)| SlotDim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
         let is_small = self.loops > Some(0) && bytes <= SMALL_IN_LOOP && ty.rank() > 0;
         let stays_whole = is_small && self.chosen.small_whole;
@@ -279,7 +280,7 @@ impl Graph {
         let projection = Projection::new(func.factors(op, stmt));
         let slots = stmt.args.iter().chain(&stmt.results).map(|&value| self.slot(value)).collect();
         let (span, op) = (stmt.origin.span, stmt.name());
-        self.edges.push(Edge::Op(Node { projection, slots, span, op }));
+        self.edges.push(PropagationEdge::Op(OpNode { projection, slots, span, op }));
     }
 
     /// Data flows from each of `sources` into `target`, which may have one dimension more in front.
@@ -293,12 +294,16 @@ impl Graph {
         rule.results.push(dims);
         let slots = sources.iter().chain([&target]).map(|&value| self.slot(value)).collect();
         let (span, op) = (stmt.origin.span, stmt.name());
-        self.edges.push(Edge::Op(Node { projection: Projection::new(rule), slots, span, op }));
+        self.edges.push(PropagationEdge::Op(OpNode { projection: Projection::new(rule), slots, span, op }));
     }
 
     fn border(&mut self, outside: Value, inside: Value, manual: &Sharding, span: Span) {
         let manual = manual.dims.iter().map(|dim| dim.axes.clone()).collect();
-        self.edges.push(Edge::Border { slots: [outside, inside].map(|value| self.slot(value)), manual, span });
+        self.edges.push(PropagationEdge::Border {
+            slots: [outside, inside].map(|value| self.slot(value)),
+            manual,
+            span,
+        });
     }
 
     /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
@@ -339,23 +344,23 @@ impl Graph {
 
     fn settle(&mut self, mesh: &Mesh) {
         self.changed = vec![0; self.slots.len()];
-        for stage in [step::Stage::Carry, step::Stage::Pass, step::Stage::All] {
+        for stage in [step::PropagationStage::Carry, step::PropagationStage::Pass, step::PropagationStage::All] {
             self.settled = vec![None; self.edges.len()];
             self.settle_stage(mesh, stage);
         }
         // Each on its own: what one gives may already be all that another needs.
         for edge in 0..self.edges.len() {
-            if let Edge::Op(node) = &self.edges[edge]
+            if let PropagationEdge::Op(node) = &self.edges[edge]
                 && (node.exchange(&mut self.slots, mesh)
                     || node.pass_on(&mut self.slots, mesh, self.chosen, &mut self.open))
             {
                 self.note(edge);
-                self.settle_stage(mesh, step::Stage::All);
+                self.settle_stage(mesh, step::PropagationStage::All);
             }
         }
     }
 
-    fn settle_stage(&mut self, mesh: &Mesh, stage: step::Stage) {
+    fn settle_stage(&mut self, mesh: &Mesh, stage: step::PropagationStage) {
         loop {
             let before = self.changes;
             let edges = 0..self.edges.len();
@@ -367,15 +372,15 @@ impl Graph {
     }
 
     /// One step, unless nothing has changed around the edge since it had nothing to do.
-    fn step(&mut self, edge: usize, mesh: &Mesh, stage: step::Stage) {
+    fn step(&mut self, edge: usize, mesh: &Mesh, stage: step::PropagationStage) {
         let same = |settled| self.edges[edge].slots().iter().all(|&slot| self.changed[slot] <= settled);
         if self.settled[edge].is_some_and(same) {
             return;
         }
         let slots = &mut self.slots;
         let changed = match &self.edges[edge] {
-            Edge::Op(node) => node.step(slots, mesh, stage, self.chosen, &mut self.open),
-            Edge::Border { slots: border, manual, span } => cross(slots, *border, manual, *span, mesh),
+            PropagationEdge::Op(node) => node.step(slots, mesh, stage, self.chosen, &mut self.open),
+            PropagationEdge::Border { slots: border, manual, span } => cross(slots, *border, manual, *span, mesh),
         };
         match changed {
             true => self.note(edge),

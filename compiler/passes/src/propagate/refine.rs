@@ -8,7 +8,7 @@
 //! Parts stand where the axis stood, major to minor, so every device has the number and the blocks that it had. All that follows
 //! takes parts for what they are: axes.
 
-use super::{Borders, Edge, Graph};
+use super::{Borders, PropagationEdge, SlotGraph};
 use spmdc_ir::layout::mesh::MAX_AXES;
 use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh, Part};
 use spmdc_ir::layout::parts::Parts;
@@ -163,12 +163,12 @@ fn prints_places(func: &Func) -> bool {
     found
 }
 
-impl Graph {
+impl SlotGraph {
     /// Where axes would have to be cut for the dimensions of ops to be split as others of theirs are.
     pub(super) fn cuts(&self, mesh: &Mesh) -> Vec<Cuts> {
         let mut found: Vec<Cuts> = Vec::new();
         for edge in &self.edges {
-            let Edge::Op(node) = edge else { continue };
+            let PropagationEdge::Op(node) = edge else { continue };
             let rule = &node.projection.rule;
             for (tensor, &slot) in rule.operands.iter().chain(&rule.results).zip(&node.slots) {
                 for (factors, dim) in tensor.iter().zip(&self.slots[slot].dims) {

@@ -18,7 +18,7 @@ use spmdc_ir::layout::types::AxisSet;
 /// What propagation knows of a value, or of several that must end equal.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    pub dims: Vec<Dim>,
+    pub dims: Vec<SlotDim>,
     /// Of the whole array.
     pub bytes: usize,
     /// The axes that propagation may add here.
@@ -41,7 +41,7 @@ pub struct Cause {
 }
 
 #[derive(Clone, Debug)]
-pub struct Dim {
+pub struct SlotDim {
     pub size: usize,
     /// Major to minor.
     pub axes: Vec<u8>,
@@ -65,7 +65,7 @@ impl Slot {
     pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
         let used = self.used();
         let allowed = self.allowed.union(given);
-        let Dim { size, axes: current, first, pinned } = &self.dims[dim];
+        let SlotDim { size, axes: current, first, pinned } = &self.dims[dim];
         let added = || axes.iter().filter(|axis| !current.contains(axis)).map(|&axis| axis as usize);
         let fits = !pinned
             && axes != current
@@ -102,7 +102,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// How far propagation goes; each stage includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum PropagationStage {
     /// Ops that only carry: elementwise ones, transposes, loops.
     Carry,
     /// All ops, but only factors that pass through.
@@ -137,7 +137,7 @@ impl Choices {
 
 /// An op and the slots of its operands, then of its results.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct OpNode {
     pub projection: Projection,
     pub slots: Vec<usize>,
     pub span: Span,
@@ -155,7 +155,7 @@ struct Wish {
     tensor: usize,
 }
 
-impl Node {
+impl OpNode {
     /// Whether the op only carries data: all its factors pass through.
     fn carries(&self) -> bool {
         let factors = &self.projection.rule.factors;
@@ -177,8 +177,15 @@ impl Node {
     }
 
     /// One step; whether anything changed. Notes in `open` where it would have mattered to choose otherwise.
-    pub fn step(&self, slots: &mut [Slot], mesh: &Mesh, stage: Stage, chosen: Choices, open: &mut Choices) -> bool {
-        if stage == Stage::Carry && !self.carries() {
+    pub fn step(
+        &self,
+        slots: &mut [Slot],
+        mesh: &Mesh,
+        stage: PropagationStage,
+        chosen: Choices,
+        open: &mut Choices,
+    ) -> bool {
+        if stage == PropagationStage::Carry && !self.carries() {
             return false;
         }
         let operands = self.projection.rule.operands.len();
@@ -206,7 +213,7 @@ impl Node {
                     results.find_map(|result| Some((result, self.axes(result, wish.factor, slots, mesh)?.to_vec())));
                 let (from, wanted) = in_result.unwrap_or_else(|| (wish.tensor, wish.axes.clone()));
                 changed |= self.take(tensor, wish.factor, &wanted, from, slots, mesh);
-                if stage == Stage::All && wish.forked && tensor >= operands {
+                if stage == PropagationStage::All && wish.forked && tensor >= operands {
                     changed |= self.choose(tensor, wish.factor, slots, mesh);
                 }
             }
@@ -214,12 +221,12 @@ impl Node {
         changed
     }
 
-    fn wishes(&self, slots: &[Slot], mesh: &Mesh, stage: Stage) -> Vec<Wish> {
+    fn wishes(&self, slots: &[Slot], mesh: &Mesh, stage: PropagationStage) -> Vec<Wish> {
         let mut wishes = Vec::new();
         for (factor, info) in self.projection.rule.factors.iter().enumerate() {
             let takes_part = match info.kind {
                 FactorKind::Pass => true,
-                FactorKind::Reduce(_) | FactorKind::Window => stage == Stage::All,
+                FactorKind::Reduce(_) | FactorKind::Window => stage == PropagationStage::All,
                 FactorKind::Whole => false,
             };
             // A single place lies on one device only where it is cut out and put in again (`choose_alignments`).
@@ -332,7 +339,7 @@ impl Node {
         };
         let (from, to) = (&slots[self.slots[0]], &slots[self.slots[1]]);
         let used = to.used();
-        let is_left = |dim: &&Dim| !dim.axes.is_empty() && dim.axes.iter().all(|&axis| !used.contains(axis.into()));
+        let is_left = |dim: &&SlotDim| !dim.axes.is_empty() && dim.axes.iter().all(|&axis| !used.contains(axis.into()));
         let left = from.dims.iter().find(is_left)?.axes.clone();
         let blocks = mesh.size_of(&left);
         let fits = |&(dim, factors): &(usize, &Vec<usize>)| {
@@ -399,20 +406,20 @@ mod tests {
     fn slot(dims: &[(usize, &[u8])]) -> Slot {
         let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
         let dims =
-            dims.iter().map(|&(size, axes)| Dim { size, axes: axes.to_vec(), first: 0, pinned: false }).collect();
+            dims.iter().map(|&(size, axes)| SlotDim { size, axes: axes.to_vec(), first: 0, pinned: false }).collect();
         Slot { dims, bytes, allowed: AxisSet::all(2), causes: Vec::new() }
     }
 
     /// Steps until nothing changes; then the axes of each tensor, as `X,_`.
-    fn settle(rule: Factors, mut slots: Vec<Slot>, stage: Stage) -> Vec<String> {
+    fn settle(rule: Factors, mut slots: Vec<Slot>, stage: PropagationStage) -> Vec<String> {
         let (span, op) = (Span::default(), "test");
-        let node = Node { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
+        let node = OpNode { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
         while node.step(&mut slots, &mesh(), stage, Choices::NONE, &mut Choices::default()) {}
-        let dim = |dim: &Dim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
+        let dim = |dim: &SlotDim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
         slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()
     }
 
-    fn add(x: [&[u8]; 2], y: [&[u8]; 2], stage: Stage) -> Vec<String> {
+    fn add(x: [&[u8]; 2], y: [&[u8]; 2], stage: PropagationStage) -> Vec<String> {
         let rule = Factors::elementwise(&[&[8, 16], &[8, 16]], &[8, 16]);
         let slots = vec![slot(&[(8, x[0]), (16, x[1])]), slot(&[(8, y[0]), (16, y[1])]), slot(&[(8, &[]), (16, &[])])];
         settle(rule, slots, stage)
@@ -420,12 +427,12 @@ mod tests {
 
     #[test]
     fn operands_complete_each_other() {
-        assert_eq!(add([&[X], &[]], [&[], &[Y]], Stage::Carry), ["X,Y", "X,Y", "X,Y"]);
+        assert_eq!(add([&[X], &[]], [&[], &[Y]], PropagationStage::Carry), ["X,Y", "X,Y", "X,Y"]);
     }
 
     #[test]
     fn an_axis_splits_one_dimension_only() {
-        assert_eq!(add([&[X], &[]], [&[], &[X]], Stage::Carry), ["X,_", "_,X", "X,_"]);
+        assert_eq!(add([&[X], &[]], [&[], &[X]], PropagationStage::Carry), ["X,_", "_,X", "X,_"]);
     }
 
     #[test]
@@ -435,13 +442,13 @@ mod tests {
         rule.operands.push(vec![vec![a], vec![b]]);
         rule.results.push(vec![vec![a, b]]);
         let slots = vec![slot(&[(2, &[]), (8, &[X])]), slot(&[(16, &[X])])];
-        assert_eq!(settle(rule, slots, Stage::All), ["_,X", "X"]);
+        assert_eq!(settle(rule, slots, PropagationStage::All), ["_,X", "X"]);
     }
 
     #[test]
     fn where_operands_differ_more_blocks_win_in_the_end() {
-        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::Pass), ["X,_", "Y,_", "_,_"]);
-        assert_eq!(add([&[X], &[]], [&[Y], &[]], Stage::All), ["X,_", "Y,_", "Y,_"]);
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], PropagationStage::Pass), ["X,_", "Y,_", "_,_"]);
+        assert_eq!(add([&[X], &[]], [&[Y], &[]], PropagationStage::All), ["X,_", "Y,_", "Y,_"]);
     }
 
     #[test]
@@ -451,9 +458,9 @@ mod tests {
             Factors::labelled(&[vec![('i', 8), ('k', 16)], vec![('k', 16), ('j', 4)]], &[('i', 8), ('j', 4)], kind)
         };
         let slots = || vec![slot(&[(8, &[X]), (16, &[Y])]), slot(&[(16, &[]), (4, &[])]), slot(&[(8, &[]), (4, &[])])];
-        assert_eq!(settle(rule(), slots(), Stage::Carry), ["X,Y", "_,_", "_,_"]);
-        assert_eq!(settle(rule(), slots(), Stage::Pass), ["X,Y", "_,_", "X,_"]);
-        assert_eq!(settle(rule(), slots(), Stage::All), ["X,Y", "Y,_", "X,_"]);
+        assert_eq!(settle(rule(), slots(), PropagationStage::Carry), ["X,Y", "_,_", "_,_"]);
+        assert_eq!(settle(rule(), slots(), PropagationStage::Pass), ["X,Y", "_,_", "X,_"]);
+        assert_eq!(settle(rule(), slots(), PropagationStage::All), ["X,Y", "Y,_", "X,_"]);
     }
 
     #[test]
@@ -461,8 +468,11 @@ mod tests {
         let rule = |size| Factors::elementwise(&[&[size]], &[size]);
         let mut pinned = slot(&[(8, &[])]);
         pinned.dims[0].pinned = true;
-        assert_eq!(settle(rule(8), vec![slot(&[(8, &[X])]), pinned], Stage::All), ["X", "_"]);
+        assert_eq!(settle(rule(8), vec![slot(&[(8, &[X])]), pinned], PropagationStage::All), ["X", "_"]);
         // Eight blocks of three elements would be mostly empty.
-        assert_eq!(settle(rule(3), vec![slot(&[(3, &[X, Y])]), slot(&[(3, &[])])], Stage::All), ["(X,Y)", "X"]);
+        assert_eq!(
+            settle(rule(3), vec![slot(&[(3, &[X, Y])]), slot(&[(3, &[])])], PropagationStage::All),
+            ["(X,Y)", "X"]
+        );
     }
 }
