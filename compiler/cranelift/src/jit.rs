@@ -10,6 +10,7 @@ use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, Module
 use spmdc_abi::{KernelFn, Kernels};
 use spmdc_kernel::loops::Kernel;
 use spmdc_math::{MathFn, MathFn2, Rare, SingleLane};
+use spmdc_kernel::nest::{Nest, NestOf};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -19,16 +20,17 @@ pub struct Jit {
 
 /// Compiles kernels for this machine.
 pub fn compile(kernels: &[Kernel]) -> Result<Jit, CodegenError> {
-    compile_with(machine::isa(Destination::Memory)?, kernels, &[])
+    compile_as(machine::isa(Destination::Memory)?, kernels, &Nest::new, &[])
 }
 
-/// As [`compile`], with these instructions; `library` has functions that take the place of missing ones.
-pub(super) fn compile_with(
+/// As [`compile`], with these instructions and nests; `library` has functions that take the place of missing instructions.
+pub(super) fn compile_as(
     isa: OwnedTargetIsa,
     kernels: &[Kernel],
+    nest: &NestOf,
     library: &[(&str, *const u8)],
 ) -> Result<Jit, CodegenError> {
-    let compiled = machine::compile(&*isa, kernels)?;
+    let compiled = machine::compile(&*isa, kernels, nest)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
     for &(name, address) in missing_instructions().iter().chain(library) {
         builder.symbol(name, address);

@@ -13,6 +13,8 @@
 //! }
 //! ```
 //!
+//! In bundles of 4 lanes the same sums are four bundles that take turns.
+//!
 //! An output may be the same memory as an input that is accessed at the same index: at every point, or bundle of points, all loads
 //! come before all stores, and no load moves over a store.
 
@@ -30,6 +32,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::{DType, trap};
 use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
 use spmdc_kernel::nest::{Cut, Nest};
+use spmdc_kernel::order::{LANES, Order};
 
 /// What a kernel's code depends on besides the kernel.
 #[derive(Clone, Copy)]
@@ -53,13 +56,12 @@ pub fn signature(convention: CallConv) -> Signature {
     signature
 }
 
-/// The function of a kernel, not yet compiled.
-pub fn emit(kernel: &Kernel, options: EmitOptions, context: &mut FunctionBuilderContext) -> Function {
-    let nest = Nest::new(kernel);
+/// The function of a kernel that runs as the nest says, not yet compiled.
+pub fn emit(kernel: &Kernel, nest: &Nest, options: EmitOptions, context: &mut FunctionBuilderContext) -> Function {
     let mut function =
         Function::with_name_signature(UserFuncName::default(), signature(options.frontend.default_call_conv));
     let builder = FunctionBuilder::new(&mut function, context);
-    Emitter::new(kernel, &nest, builder, options).run(options.frontend);
+    Emitter::new(kernel, nest, builder, options).run(options.frontend);
     function
 }
 
@@ -75,6 +77,8 @@ pub(super) struct Emitter<'n, 'f> {
     /// Lanes of values that vary: those of the current bundle, or 1.
     pub lanes: u32,
     pub values: Vec<Option<Bundle>>,
+    /// Whether these are the elements left over of a reduced dimension that is cut.
+    pub left_over: bool,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
     /// Of each division the place in the source.
@@ -108,6 +112,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             indices: vec![params[2]; nest.dims.len()],
             lanes: 1,
             values: vec![None; nest.insts.len()],
+            left_over: false,
             accumulators: Vec::new(),
             math: MathStyle {
                 call_scalars: few || nest.cut.is_some(),
@@ -235,22 +240,30 @@ impl<'n, 'f> Emitter<'n, 'f> {
     /// The loop over a dimension in bundles, each size of bundle going as far as it can.
     fn bundles(&mut self, cut: &Cut) {
         let (mut from, to, mut left) = self.bounds(cut.dim);
-        for &lanes in &cut.lanes {
+        let reduced = self.nest.dims[cut.dim].reduced;
+        for (kind, &lanes) in cut.lanes.iter().enumerate() {
             if left == Some(0) {
                 break;
             }
-            // Whole bundles only; the last size fits by construction.
-            let is_last = cut.lanes.last() == Some(&lanes);
-            let until = if is_last { to } else { self.whole(from, to, lanes) };
-            let nonempty = left.is_some_and(|left| left >= u64::from(lanes));
+            // Whole bundles only, and all lanes of a sum; the last size fits by construction.
+            let is_last = kind + 1 == cut.lanes.len();
+            let by_lanes = kind == 0 && self.nest.sums == (Order::Lanes { dim: cut.dim });
+            let step = if by_lanes { LANES } else { lanes };
+            let until = if is_last { to } else { self.whole(from, to, step) };
+            let nonempty = left.is_some_and(|left| left >= u64::from(step));
             self.lanes = lanes;
-            self.count(from, until, lanes, nonempty, self.nest.dims[cut.dim].reduced, |e, index| {
+            self.left_over = reduced && kind > 0;
+            self.count(from, until, lanes, nonempty, reduced, |e, index| {
                 e.indices[cut.dim] = index;
                 e.level(cut.dim + 1);
+                if by_lanes {
+                    e.take_turns();
+                }
             });
-            left = left.map(|left| left % u64::from(lanes));
+            left = left.map(|left| left % u64::from(step));
             from = until;
         }
+        self.left_over = false;
         self.lanes = 1;
     }
 

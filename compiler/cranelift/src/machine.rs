@@ -20,6 +20,7 @@ use cranelift_codegen::{Context, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::CPU_FEATURES;
 use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::nest::{Nest, NestOf};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -201,8 +202,8 @@ fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<Ma
     symbols
 }
 
-/// Compiles kernels; equal ones once, on several threads where there are many.
-pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, CodegenError> {
+/// Compiles kernels to run as `nest` says; equal ones once, on several threads where there are many.
+pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result<Compiled, CodegenError> {
     let mut distinct: Vec<&Kernel> = Vec::new();
     let of_kernel = kernels
         .iter()
@@ -214,7 +215,8 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, Code
         })
         .collect();
     let functions = in_parallel(distinct.len(), |at, scratch| {
-        let function = kernel::emit(distinct[at], options(isa), &mut scratch.builder);
+        let kernel = distinct[at];
+        let function = kernel::emit(kernel, &nest(kernel), options(isa), &mut scratch.builder);
         finish(isa, function, false, &mut scratch.control)
     })?;
     let bulk = math_symbols(functions.iter(), true)
@@ -227,14 +229,14 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel]) -> Result<Compiled, Code
 /// A kernel's function in Cranelift's text form.
 pub fn clif_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
-    let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
+    let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
     Ok(function.display().to_string())
 }
 
 /// A kernel's machine instructions.
 pub fn asm_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
-    let function = kernel::emit(kernel, options(&*isa), &mut FunctionBuilderContext::new());
+    let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
     let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
     code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
 }

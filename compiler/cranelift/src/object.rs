@@ -19,6 +19,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleRelocTarget};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::nest::Nest;
 
 /// How the program in an object is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Entry<'a> {
 pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
     let isa = machine::isa(Destination::Object(cpu))?;
     let features = machine::needed_features(&*isa)?;
-    let compiled = machine::compile(&*isa, kernels)?;
+    let compiled = machine::compile(&*isa, kernels, &Nest::new)?;
     let mut builder = ObjectBuilder::new(isa, "spmd", cranelift_module::default_libcall_names()).map_err(internal)?;
     builder.per_function_section(false);
     let mut module = ObjectModule::new(builder);

@@ -2,8 +2,9 @@
 //!
 //! A reduction starts inside the loops over the dimensions that stay, passes its partial results through the loops over the
 //! reduced ones, and ends with a store. If the vectorised dimension is a reduced one, every lane has a partial result of its own,
-//! and so have the elements left over; they are put together in a fixed order, so that a result depends neither on the
-//! range of a call nor on the machine. A scan stores what is combined so far at every point, so its loop is never cut into lanes.
+//! and so have the elements left over; they are put together as the kernel says (`spmdc_kernel::order`), so that a result depends
+//! neither on the range of a call nor on the machine. Where a sum has more lanes than a bundle, several bundles take turns: each
+//! trip of the loop adds to the first and puts it behind the others. A scan stores what is combined so far at every point, so its loop is never cut into lanes.
 
 use super::arithmetic::register_type;
 use super::kernel::Emitter;
@@ -13,11 +14,25 @@ use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, ReduceOp};
 use spmdc_kernel::loops::{Combine, Store};
+use spmdc_kernel::order::{LANES, Order, fold_lanes};
 
 /// The partial results of one store.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
-    partials: Vec<Partial>,
+    /// One, or those that take turns.
+    bundles: Vec<Partial>,
+    /// Of the elements left over.
+    rest: Option<Partial>,
+}
+
+impl Accumulator {
+    fn partials(&self) -> impl Iterator<Item = &Partial> {
+        self.bundles.iter().chain(&self.rest)
+    }
+
+    fn partials_mut(&mut self) -> impl Iterator<Item = &mut Partial> {
+        self.bundles.iter_mut().chain(&mut self.rest)
+    }
 }
 
 /// What was combined in bundles of so many lanes.
@@ -32,34 +47,41 @@ struct Partial {
 impl Emitter<'_, '_> {
     pub fn start_reductions(&mut self) {
         let nest = self.nest;
-        let kinds: Vec<u32> = match &nest.cut {
-            Some(cut) if nest.dims[cut.dim].reduced => cut.lanes.clone(),
-            _ => vec![self.current_lanes()],
-        };
+        let across = nest.cut.as_ref().filter(|cut| nest.dims[cut.dim].reduced);
+        let lanes = across.map_or(self.current_lanes(), |cut| cut.lanes[0]);
+        let by_lanes = across.is_some_and(|cut| nest.sums == (Order::Lanes { dim: cut.dim }));
+        let turns = if by_lanes { (LANES / lanes) as usize } else { 1 };
+        let has_rest = across.is_some_and(|cut| cut.lanes.len() > 1);
         let stores: Vec<&Store> = nest.stores.iter().filter(|store| store.combine.is_some()).collect();
         self.accumulators = Vec::with_capacity(stores.len());
         for store in stores {
             let combine = store.combine.expect("only combining stores were kept");
-            let partials = kinds
-                .iter()
-                .map(|&lanes| {
-                    let lane = self.accumulator_lane(store, lanes);
-                    if let Some(first) = combine.operand() {
-                        let first = self.operand(first, lanes);
-                        let value = self.vector(lanes).mask_or_value(store_dtype(store), first, lane);
-                        return Partial { lanes, value, position: None };
-                    }
-                    let mut v = self.vector(lanes);
-                    let bits = neutral(combine, store_dtype(store), lane);
-                    // Truth in a scalar is 1.
-                    let is_truth = v.is_scalar() && store_dtype(store) == DType::Bool;
-                    let value = v.constant(lane, if is_truth { bits & 1 } else { bits });
-                    let position = is_position(combine).then(|| v.int(I32, 0));
-                    Partial { lanes, value, position }
-                })
-                .collect();
-            self.accumulators.push(Accumulator { partials });
+            let first = self.fresh(store, combine, lanes);
+            let rest = has_rest.then(|| self.fresh(store, combine, 1));
+            self.accumulators.push(Accumulator { bundles: vec![first; turns], rest });
         }
+    }
+
+    /// A partial result of no points.
+    fn fresh(&mut self, store: &Store, combine: Combine, lanes: u32) -> Partial {
+        let lane = self.accumulator_lane(store, lanes);
+        if let Some(first) = combine.operand() {
+            let first = self.operand(first, lanes);
+            let value = self.vector(lanes).mask_or_value(store_dtype(store), first, lane);
+            return Partial { lanes, value, position: None };
+        }
+        let mut v = self.vector(lanes);
+        let bits = neutral(combine, store_dtype(store), lane);
+        // Truth in a scalar is 1.
+        let is_truth = v.is_scalar() && store_dtype(store) == DType::Bool;
+        let value = v.constant(lane, if is_truth { bits & 1 } else { bits });
+        let position = combine.is_position().then(|| v.int(I32, 0));
+        Partial { lanes, value, position }
+    }
+
+    /// The bundle that was added to goes behind the others.
+    pub fn take_turns(&mut self) {
+        self.accumulators.iter_mut().for_each(|accumulator| accumulator.bundles.rotate_left(1));
     }
 
     fn accumulator_lane(&self, store: &Store, lanes: u32) -> Type {
@@ -78,22 +100,27 @@ impl Emitter<'_, '_> {
         for (at, store) in stores.enumerate() {
             let combine = store.combine.expect("only combining stores were kept");
             let value = self.operand(store.value, lanes);
-            if is_position(combine) && position.is_none() {
+            if combine.is_position() && position.is_none() {
                 position = Some(self.position(lanes));
             }
-            let partials = &self.accumulators[at].partials;
-            let which = partials.iter().position(|partial| partial.lanes == lanes).expect("every size has its partial");
-            let old = partials[which];
+            let old = *self.current(at);
             let mut v = self.vector(lanes);
             let value = v.mask_or_value(store_dtype(store), value, old.value.lane);
-            let new = Partial { lanes, value, position: position.filter(|_| is_position(combine)) };
+            let new = Partial { lanes, value, position: position.filter(|_| combine.is_position()) };
             let sum = v.combine(combine, store_dtype(store), old, new, false);
-            self.accumulators[at].partials[which] = sum;
+            *self.current(at) = sum;
             if combine.is_scan() {
                 let value = self.vector(lanes).round_result(store_dtype(store), sum.value);
                 self.store(&store.access, store_dtype(store), value, lanes);
             }
         }
+    }
+
+    /// The partial result that the current points belong to.
+    fn current(&mut self, at: usize) -> &mut Partial {
+        let Accumulator { bundles, rest } = &mut self.accumulators[at];
+        let partial = if self.left_over { rest.as_mut() } else { bundles.first_mut() };
+        partial.expect("what is left over has a partial result of its own")
     }
 
     /// The row-major position over the reduced dimensions.
@@ -130,15 +157,14 @@ impl Emitter<'_, '_> {
             let dtype = store_dtype(store);
             let across = nest.cut.as_ref().is_some_and(|cut| nest.dims[cut.dim].reduced);
             let result = if across {
-                let mut scalars = accumulator
-                    .partials
-                    .into_iter()
-                    .map(|partial| self.vector(partial.lanes).combine_lanes(combine, dtype, partial));
-                let first = scalars.next().expect("there is at least one partial");
-                let rest: Vec<Partial> = scalars.collect();
-                rest.into_iter().fold(first, |a, b| self.vector(1).combine(combine, dtype, a, b, true))
+                let lanes =
+                    self.vector(accumulator.bundles[0].lanes).combine_lanes(combine, dtype, accumulator.bundles);
+                match accumulator.rest {
+                    Some(rest) => self.vector(1).combine(combine, dtype, lanes, rest, true),
+                    None => lanes,
+                }
             } else {
-                accumulator.partials[0]
+                accumulator.bundles[0]
             };
             let (value, dtype) = match result.position {
                 Some(position) => (position, DType::I32),
@@ -150,7 +176,7 @@ impl Emitter<'_, '_> {
 
     /// The values of all partial results, each followed by its position if it has one.
     pub fn accumulator_bundles(&self) -> Vec<Bundle> {
-        let partials = self.accumulators.iter().flat_map(|accumulator| &accumulator.partials);
+        let partials = self.accumulators.iter().flat_map(Accumulator::partials);
         partials.flat_map(|partial| std::iter::once(partial.value).chain(partial.position)).collect()
     }
 
@@ -161,7 +187,7 @@ impl Emitter<'_, '_> {
 
     pub fn set_accumulator_values(&mut self, values: &[Value]) {
         let mut rest = values;
-        let partials = self.accumulators.iter_mut().flat_map(|accumulator| &mut accumulator.partials);
+        let partials = self.accumulators.iter_mut().flat_map(Accumulator::partials_mut);
         for bundle in partials.flat_map(|partial| std::iter::once(&mut partial.value).chain(&mut partial.position)) {
             let (parts, others) = rest.split_at(bundle.parts().len());
             *bundle = Bundle::new(bundle.lane, parts);
@@ -241,8 +267,10 @@ impl Vector<'_, '_> {
         self.compare_ints(cc, a, b)
     }
 
-    /// The lanes of a partial result: registers by halves, then one lane after the other.
-    fn combine_lanes(&mut self, combine: Combine, dtype: DType, partial: Partial) -> Partial {
+    /// All lanes of the bundles, by halves: bundles, then registers, then lanes.
+    fn combine_lanes(&mut self, combine: Combine, dtype: DType, bundles: Vec<Partial>) -> Partial {
+        let partial = fold_lanes(bundles, |a, b| self.combine(combine, dtype, a, b, true));
+        let partial = partial.expect("there is at least one bundle");
         let halves = |bundle: Bundle| {
             let (low, high) = bundle.parts().split_at(bundle.parts().len() / 2);
             (!low.is_empty() && low.len() == high.len())
@@ -254,23 +282,22 @@ impl Vector<'_, '_> {
         {
             let positions = positions.flatten();
             let lanes = partial.lanes / 2;
-            let a = Partial { lanes, value: low, position: positions.map(|(low, _)| low) };
-            let b = Partial { lanes, value: high, position: positions.map(|(_, high)| high) };
-            let mut v = Vector { builder: self.builder, lanes };
-            let half = v.combine(combine, dtype, a, b, true);
-            return v.combine_lanes(combine, dtype, half);
+            let low = Partial { lanes, value: low, position: positions.map(|(low, _)| low) };
+            let high = Partial { lanes, value: high, position: positions.map(|(_, high)| high) };
+            return Vector { builder: self.builder, lanes }.combine_lanes(combine, dtype, vec![low, high]);
         }
-        let lane = |v: &mut Self, i: u32| {
-            let value =
-                if dtype == DType::Bool { v.lane_truth(partial.value, i) } else { v.lane_value(partial.value, i) };
-            let position = partial.position.map(|position| v.lane_value(position, i));
+        let lane = |i: u32| {
+            let value = if dtype == DType::Bool && !self.is_scalar() {
+                self.lane_truth(partial.value, i)
+            } else {
+                self.lane_value(partial.value, i)
+            };
+            let position = partial.position.map(|position| self.lane_value(position, i));
             Partial { lanes: 1, value, position }
         };
-        let first = lane(self, 0);
-        (1..partial.lanes).fold(first, |sum, i| {
-            let next = lane(self, i);
-            Vector { builder: self.builder, lanes: 1 }.combine(combine, dtype, sum, next, true)
-        })
+        let lanes: Vec<Partial> = (0..partial.lanes).map(lane).collect();
+        let mut scalars = Vector { builder: self.builder, lanes: 1 };
+        fold_lanes(lanes, |a, b| scalars.combine(combine, dtype, a, b, true)).expect("there is at least one lane")
     }
 
     /// One lane as a bundle of its own.
@@ -293,10 +320,6 @@ impl Vector<'_, '_> {
     fn round_result(&mut self, dtype: DType, value: Bundle) -> Bundle {
         if matches!(dtype, DType::F16 | DType::Bf16) { self.round_to_half(dtype, value) } else { value }
     }
-}
-
-fn is_position(combine: Combine) -> bool {
-    matches!(combine, Combine::ArgMax | Combine::ArgMin)
 }
 
 fn store_dtype(store: &Store) -> DType {

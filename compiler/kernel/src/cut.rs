@@ -1,10 +1,12 @@
 //! Which dimension of a nest is vectorised, and in bundles of how many lanes.
 //!
 //! Every dimension is tried: what each instruction and each access costs along it, how often, and how many elements are left
-//! over. Costs are in machine instructions, roughly; only their order matters.
+//! over. Costs are in machine instructions, roughly; only their order matters. They decide how fast a nest is and nothing else: the
+//! order of sums is given ([`Order`]), and what is tried here keeps to it.
 
 use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest, SIDE};
+use super::order::{LANES, Order};
 use super::strips::Strips;
 use super::work::work;
 use crate::scalar::BinaryOp;
@@ -18,40 +20,69 @@ const LONG_BODY: f64 = 24.0;
 
 /// The best cut, or None if scalars are better.
 pub fn choose(nest: &Nest) -> Option<Cut> {
-    let scalar = cost(nest, None, 1);
-    let mut best: (f64, Option<Cut>) = (scalar, None);
+    let mut best: (f64, Option<Cut>) = (f64::INFINITY, None);
+    for cut in whole(nest) {
+        let lanes = cut.as_ref().map_or(1, |cut| cut.lanes[0]);
+        if cut.as_ref().is_some_and(|cut| cut.rows.is_none() && lanes > preferred_lanes(nest, cut.dim)) {
+            continue;
+        }
+        let cost = cost(nest, cut.as_ref(), lanes);
+        if cost < best.0 {
+            best = (cost, cut);
+        }
+    }
+    let cut = best.1?;
+    Some(in_strips(nest, &cut).unwrap_or(cut))
+}
+
+/// All cuts that may be chosen; None are scalars.
+pub fn choices(nest: &Nest) -> Vec<Option<Cut>> {
+    let whole = whole(nest);
+    let mut strips: Vec<Option<Cut>> = Vec::new();
+    for cut in whole.iter().flatten().filter_map(|cut| in_strips(nest, cut)) {
+        if !strips.contains(&Some(cut.clone())) {
+            strips.push(Some(cut));
+        }
+    }
+    whole.into_iter().chain(strips).collect()
+}
+
+/// All cuts without strips.
+fn whole(nest: &Nest) -> Vec<Option<Cut>> {
+    if let Order::Lanes { dim } = nest.sums {
+        let cut = |lanes| Some(Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None });
+        return [LANES, 8, 4, 1].map(cut).to_vec();
+    }
+    let mut cuts = vec![None];
     for dim in (0..nest.dims.len()).rev() {
         if !is_possible(nest, dim) {
             continue;
         }
         for lanes in [32, 16, 8, 4] {
-            if lanes > preferred_lanes(nest, dim) || nest.dims[dim].length.max < u64::from(lanes) {
+            if (lanes == 32 && !is_side_by_side(nest, dim)) || nest.dims[dim].length.max < u64::from(lanes) {
                 continue;
             }
-            let cut = Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None };
-            let cost = cost(nest, Some(&cut), lanes);
-            if cost < best.0 {
-                best = (cost, Some(cut));
-            }
+            cuts.push(Some(Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None }));
         }
         for rows in (0..nest.dims.len()).filter(|&rows| rows != dim && is_tile(nest, rows, dim)) {
             let lanes = (SIDE * SIDE) as u32;
-            let cut = Cut { dim, rows: Some(rows), lanes: vec![lanes, 1], strips: None };
-            let cost = cost(nest, Some(&cut), lanes);
-            if cost < best.0 {
-                best = (cost, Some(cut));
-            }
+            cuts.push(Some(Cut { dim, rows: Some(rows), lanes: vec![lanes, 1], strips: None }));
         }
     }
-    let mut cut = best.1?;
-    if let (None, Some(strips)) = (cut.rows, Strips::choose(nest, cut.dim, point_work(nest) > LONG_BODY / 2.0)) {
-        // Partial results are read and written for every bundle: a few registers are enough to do so in parallel.
-        let lanes = cut.lanes[0].min(16);
-        let is_whole = granularity(nest, cut.dim).is_multiple_of(u64::from(lanes));
-        cut.lanes = if is_whole { vec![lanes] } else { vec![lanes, 1] };
-        cut.strips = Some(strips);
+    cuts
+}
+
+/// The cut in strips, where these pay.
+fn in_strips(nest: &Nest, cut: &Cut) -> Option<Cut> {
+    if cut.rows.is_some() {
+        return None;
     }
-    Some(cut)
+    let strips = Strips::choose(nest, cut.dim, point_work(nest) > LONG_BODY / 2.0)?;
+    // Partial results are read and written for every bundle: a few registers are enough to do so in parallel.
+    let lanes = cut.lanes[0].min(16);
+    let is_whole = granularity(nest, cut.dim).is_multiple_of(u64::from(lanes));
+    let lanes = if is_whole { vec![lanes] } else { vec![lanes, 1] };
+    Some(Cut { lanes, strips: Some(strips), ..cut.clone() })
 }
 
 /// Whether tiles pay: some accesses are contiguous along the columns, others along the rows.
@@ -74,7 +105,7 @@ fn is_tile(nest: &Nest, rows: usize, columns: usize) -> bool {
 fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
     let granularity = granularity(nest, dim);
     let mut steps = vec![lanes];
-    if granularity.is_multiple_of(u64::from(lanes)) {
+    if granularity.is_multiple_of(step(nest, dim, lanes)) {
         return steps;
     }
     // A known remainder of some registers is worth a loop of its own, unless partial results would have to be kept apart.
@@ -86,6 +117,11 @@ fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
     }
     steps.push(1);
     steps
+}
+
+/// Elements that the loop of the widest bundles takes or leaves: whole bundles, and all lanes of a sum.
+fn step(nest: &Nest, dim: usize, lanes: u32) -> u64 {
+    if nest.sums == (Order::Lanes { dim }) { u64::from(LANES) } else { u64::from(lanes) }
 }
 
 /// What the number of iterations is surely a multiple of.
@@ -105,10 +141,13 @@ fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     if work > LONG_BODY / 2.0 {
         return 8;
     }
-    // Sums side by side need more of them to hide their latency, and read longer pieces of each row.
-    let side_by_side = nest.has_reduction() && !nest.dims[dim].reduced;
+    if is_side_by_side(nest, dim) { 32 } else { 16 }
+}
+
+/// Sums side by side need more registers to hide their latency, and read longer pieces of each row.
+fn is_side_by_side(nest: &Nest, dim: usize) -> bool {
     let is_narrow = nest.order.iter().all(|&elem| nest.dtype(elem).size() <= 4);
-    if side_by_side && is_narrow { 32 } else { 16 }
+    nest.has_reduction() && !nest.dims[dim].reduced && is_narrow
 }
 
 /// Instructions for one point.
@@ -125,7 +164,7 @@ fn is_possible(nest: &Nest, dim: usize) -> bool {
             Some(Combine::ArgMax | Combine::ArgMin) if nest.dims[dim].reduced => dim + 1 == nest.dims.len(),
             // One place follows from the one before.
             Some(Combine::Scan { .. }) if nest.dims[dim].reduced => false,
-            Some(_) if nest.dims[dim].reduced => true,
+            Some(_) if nest.dims[dim].reduced => nest.sums == Order::Any,
             Some(_) => moves,
             None => moves || !varies[store.value.0 as usize],
         }
@@ -145,8 +184,8 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
     }
     // Points in bundles share their cost; the rest are scalars.
     let in_bundles = cut.map_or(0.0, |cut| {
-        let side = if cut.rows.is_some() { SIDE as u64 } else { u64::from(lanes) };
-        cut.dims().map(|dim| whole_part(nest, dim, side)).product()
+        let side = |dim| if cut.rows.is_some() { SIDE as u64 } else { step(nest, dim, lanes) };
+        cut.dims().map(|dim| whole_part(nest, dim, side(dim))).product()
     });
     let left_over = 1.0 - in_bundles;
     let share = |scalar: f64, bundle: f64| left_over * scalar + in_bundles * bundle;
@@ -176,8 +215,13 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
                     total += share(1.0, access_cost(&store.access, store.dtype, cut)) * trips[nest.dims.len()];
                     continue;
                 }
-                // Lanes of a reduced dimension must be put together for every result.
+                // Lanes of a reduced dimension must be put together for every result. The partial results of bundles take turns.
                 let finish = match dim {
+                    Some(dim) if nest.sums == (Order::Lanes { dim }) => {
+                        let bundles = f64::from(LANES / lanes);
+                        total += trips[dim + 1] * (bundles - 1.0) / f64::from(lanes) / 4.0;
+                        8.0 + 2.0 * f64::from(LANES)
+                    }
                     Some(dim) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),
                     _ => share(1.0, access_cost(&store.access, store.dtype, cut)),
                 };

@@ -1,21 +1,26 @@
 //! Runs a kernel one point at a time, by the definition of its parts: the model for the code that is generated.
 //!
-//! Nothing is reordered, and a value is computed only where something needs it, so an address that is out of range behind a
+//! The terms of sums come in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only where something needs it, so an address that is out of range behind a
 //! `select` is no error. Any other panics.
 
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use super::nest::Nest;
+use super::order::{LANES, Order, depends_on_order, fold_lanes};
 use crate::number;
 use crate::scalar::{BinaryOp, CompareOp};
 use spmdc_abi::{DType, ReduceOp, trap};
 use spmdc_grammar::span::Span;
+use std::ops::Range;
 
 /// As a `KernelFn` would: runs a part of the range over whole buffers, and returns 0 or a trap code.
 pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
     if begin >= end {
         return trap::NONE;
     }
+    let nest = Nest::uncut(kernel);
     let mut interpreter = Interpreter {
         kernel,
+        lanes: if let Order::Lanes { dim } = nest.sums { Some(nest.dims[dim].of.clone()) } else { None },
         buffers,
         scalars,
         index: vec![0; kernel.dims.len()],
@@ -29,6 +34,8 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
 
 struct Interpreter<'a> {
     kernel: &'a Kernel,
+    /// The dimensions along which sums run by lanes, as if they were one.
+    lanes: Option<Range<usize>>,
     buffers: &'a mut [Vec<u8>],
     scalars: &'a [i64],
     index: Vec<i64>,
@@ -41,6 +48,11 @@ struct Interpreter<'a> {
 
 /// A partial result: an element, and the position it came from.
 type Partial = Option<(u64, i64)>;
+
+/// The partial results of a store: the first in turn, or those of all lanes; the last of the terms that are left over.
+type Partials = [Partial; LANES as usize + 1];
+
+const LEFT_OVER: usize = LANES as usize;
 
 impl Interpreter<'_> {
     fn parallel(&mut self, dim: usize, begin: i64, end: i64) {
@@ -63,7 +75,7 @@ impl Interpreter<'_> {
 
     /// All points of the reduced dimensions, then what was combined.
     fn results(&mut self) {
-        let mut partials: Vec<Partial> = vec![None; self.kernel.stores.len()];
+        let mut partials: Vec<Partials> = vec![[None; LANES as usize + 1]; self.kernel.stores.len()];
         let first = self.kernel.dims.iter().position(|dim| dim.reduced).unwrap_or(self.kernel.dims.len());
         let extents: Vec<i64> = self.kernel.dims[first..].iter().map(|dim| self.extent(&dim.extent)).collect();
         for position in 0..extents.iter().product() {
@@ -75,8 +87,13 @@ impl Interpreter<'_> {
             self.point(position, &mut partials);
         }
         let kernel = self.kernel;
-        for (store, partial) in kernel.stores.iter().zip(partials) {
+        for (store, partials) in kernel.stores.iter().zip(partials) {
             if let Some(combine) = store.combine {
+                let partial = if self.runs_by_lanes(combine, store.dtype) {
+                    folded(store.dtype, combine, &partials)
+                } else {
+                    partials[0]
+                };
                 let bits = finish(store.dtype, combine, partial);
                 match combine {
                     Combine::Scan { .. } => {}
@@ -87,8 +104,24 @@ impl Interpreter<'_> {
         }
     }
 
+    fn runs_by_lanes(&self, combine: Combine, dtype: DType) -> bool {
+        self.lanes.is_some() && depends_on_order(combine, dtype)
+    }
+
+    /// Which partial result the current point belongs to, where sums run by lanes.
+    fn lane(&self) -> usize {
+        let Some(dims) = self.lanes.clone() else { return 0 };
+        let (mut at, mut length) = (0, 1);
+        for dim in dims {
+            let extent = self.extent(&self.kernel.dims[dim].extent);
+            (at, length) = (at * extent + self.index[dim], length * extent);
+        }
+        let lanes = i64::from(LANES);
+        if at < length / lanes * lanes { (at % lanes) as usize } else { LEFT_OVER }
+    }
+
     /// One point: every load comes before any store.
-    fn point(&mut self, position: i64, partials: &mut [Partial]) {
+    fn point(&mut self, position: i64, partials: &mut [Partials]) {
         self.values = vec![None; self.kernel.insts.len()];
         let kernel = self.kernel;
         let mut values = Vec::with_capacity(kernel.stores.len());
@@ -96,12 +129,15 @@ impl Interpreter<'_> {
             let first = store.combine.and_then(Combine::operand).map(|first| self.value(first));
             values.push((self.value(store.value), first));
         }
-        for ((store, (bits, first)), partial) in kernel.stores.iter().zip(values).zip(partials) {
+        let lane = self.lane();
+        for ((store, (bits, first)), partials) in kernel.stores.iter().zip(values).zip(partials) {
+            let by_lanes = store.combine.is_some_and(|combine| self.runs_by_lanes(combine, store.dtype));
+            let partial = &mut partials[if by_lanes { lane } else { 0 }];
             match store.combine {
                 None => self.store(store, store.dtype, bits),
                 Some(combine) => {
-                    if let (Combine::Scan { op, .. }, None, Some(first)) = (combine, &partial, first) {
-                        *partial = Some(combined(store.dtype, Combine::Reduce(op), None, first, position));
+                    if let (Combine::Scan { .. }, None, Some(first)) = (combine, &partial, first) {
+                        *partial = Some(combined(store.dtype, combine, None, first, position));
                     }
                     *partial = Some(combined(store.dtype, combine, *partial, bits, position));
                     if combine.is_scan() {
@@ -220,8 +256,13 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
         Combine::Reduce(op) | Combine::Scan { op, .. } => {
             let of = accumulator(dtype, op);
             let bits = number::cast(dtype, of, bits).expect("halves become single precision");
-            let sum = partial.map(|(sum, _)| number::eval_binary(operation(op), of, sum, bits));
-            return (sum.unwrap_or(Some(bits)).expect("the type can be reduced so"), 0);
+            // A scan begins with its first value, everything else with what changes nothing.
+            let before = match partial {
+                Some((sum, _)) => sum,
+                None if combine.is_scan() => return (bits, 0),
+                None => number::neutral(op, of),
+            };
+            return (number::eval_binary(operation(op), of, before, bits).expect("the type can be reduced so"), 0);
         }
         Combine::ArgMax => (CompareOp::Gt, CompareOp::Ne),
         Combine::ArgMin => (CompareOp::Lt, CompareOp::Ne),
@@ -230,6 +271,16 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
     let is_nan = |x: u64| number::eval_compare(op, dtype, x, x) == Some(true);
     let beyond = number::eval_compare(first, dtype, bits, best) == Some(true) || is_nan(bits);
     if beyond && !is_nan(best) { (bits, position) } else { (best, at) }
+}
+
+/// The sum of all lanes and of the terms left over.
+fn folded(dtype: DType, combine: Combine, partials: &Partials) -> Partial {
+    let Combine::Reduce(op) = combine else { return partials[0] };
+    let of = accumulator(dtype, op);
+    let bits = |partial: &Partial| partial.map_or(number::neutral(op, of), |(bits, _)| bits);
+    let add = |a, b| number::eval_binary(operation(op), of, a, b).expect("the type can be reduced so");
+    let lanes = fold_lanes(partials[..LEFT_OVER].iter().map(bits).collect(), add)?;
+    Some((add(lanes, bits(&partials[LEFT_OVER])), 0))
 }
 
 /// The element to store; without any point it is what changes nothing.

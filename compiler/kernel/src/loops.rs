@@ -209,6 +209,11 @@ impl Combine {
         }
     }
 
+    /// Whether it finds the position of a value.
+    pub fn is_position(self) -> bool {
+        matches!(self, Combine::ArgMax | Combine::ArgMin)
+    }
+
     /// Whether there is something to store at every point.
     pub fn is_scan(self) -> bool {
         matches!(self, Combine::Scan { .. })

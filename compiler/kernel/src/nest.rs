@@ -7,10 +7,12 @@
 //! - One dimension may be cut into bundles of lanes. Instructions that depend on its index *vary*; all others stay scalars.
 //! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
 
-use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, Store};
+use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use super::order::Order;
 use super::strips::Strips;
 use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, Scalar};
+use std::ops::Range as Run;
 
 /// Points along each side of a tile.
 pub const SIDE: i64 = 4;
@@ -35,6 +37,8 @@ impl Length {
 pub struct NestDim {
     pub length: Length,
     pub reduced: bool,
+    /// The dimensions of the kernel that it is made of.
+    pub of: Run<usize>,
 }
 
 /// How a loop is cut into bundles.
@@ -44,7 +48,8 @@ pub struct Cut {
     /// A second dimension along which bundles reach, so that they are tiles of 4 by 4 points. It is the loop around `dim`, which is
     /// the innermost.
     pub rows: Option<usize>,
-    /// Lanes of the bundles, widest first; 1 at the end if elements may be left over.
+    /// Lanes of the bundles, widest first; 1 at the end if elements may be left over. Where sums run by lanes, bundles realise these
+    /// in turn: four bundles of 4 lanes, for instance.
     pub lanes: Vec<u32>,
     /// Partial results lie on the stack, for a strip of `dim` at a time. It is the innermost dimension, behind the reduced ones.
     pub strips: Option<Strips>,
@@ -77,17 +82,39 @@ pub struct Nest {
     pub order: Vec<Elem>,
     pub levels: Vec<usize>,
     pub varies: Vec<bool>,
+    /// In which order the terms of each result are put together.
+    pub sums: Order,
     pub cut: Option<Cut>,
     /// Bounds of the kernel's scalars.
     scalar_bounds: Vec<Option<(i64, i64)>>,
 }
 
+/// How each kernel runs.
+pub type NestOf<'a> = dyn Fn(&Kernel) -> Nest + Sync + 'a;
+
 impl Nest {
+    /// The nest as it runs fastest, by estimate.
     pub fn new(kernel: &Kernel) -> Nest {
-        let dims =
-            kernel.dims.iter().map(|dim| NestDim { length: length(&dim.extent), reduced: dim.reduced }).collect();
+        let nest = Nest::uncut(kernel);
+        let cut = super::cut::choose(&nest);
+        nest.with_cut(cut)
+    }
+
+    /// Every way in which the nest may run. All of them give the same bits.
+    pub fn all(kernel: &Kernel) -> Vec<Nest> {
+        let nest = Nest::uncut(kernel);
+        super::cut::choices(&nest).into_iter().map(|cut| nest.clone().with_cut(cut)).collect()
+    }
+
+    /// The nest before it is decided which of its loops is cut.
+    pub fn uncut(kernel: &Kernel) -> Nest {
+        let dim = |(at, dim): (usize, &LoopDim)| NestDim {
+            length: length(&dim.extent),
+            reduced: dim.reduced,
+            of: at..at + 1,
+        };
         let mut nest = Nest {
-            dims,
+            dims: kernel.dims.iter().enumerate().map(dim).collect(),
             range: kernel.range_dim.then_some(Range { dim: 0, scale: 1 }),
             insts: kernel.insts.clone(),
             guards: Vec::new(),
@@ -95,6 +122,7 @@ impl Nest {
             order: Vec::new(),
             levels: Vec::new(),
             varies: Vec::new(),
+            sums: Order::Any,
             cut: None,
             scalar_bounds: kernel.scalars.iter().map(scalar_bounds).collect(),
         };
@@ -102,13 +130,18 @@ impl Nest {
         nest.guard(kernel);
         nest.sort();
         nest.place();
-        nest.cut = super::cut::choose(&nest);
-        nest.move_inward();
-        nest.varies = match &nest.cut {
-            Some(cut) => nest.varying(cut.dims()),
-            None => vec![false; nest.insts.len()],
-        };
+        nest.sums = Order::of(&nest);
         nest
+    }
+
+    fn with_cut(mut self, cut: Option<Cut>) -> Nest {
+        self.cut = cut;
+        self.move_inward();
+        self.varies = match &self.cut {
+            Some(cut) => self.varying(cut.dims()),
+            None => vec![false; self.insts.len()],
+        };
+        self
     }
 
     /// The first reduced dimension, or the number of dimensions.
@@ -226,7 +259,9 @@ impl Nest {
     fn join(&mut self, outer: usize) {
         let factor = self.dims[outer].length.clone();
         let inner = self.dims[outer + 1].length.factor;
+        let first = self.dims[outer].of.start;
         self.drop_dim(outer);
+        self.dims[outer].of.start = first;
         self.dims[outer].length = Length { factor: factor.factor * inner, max: factor.max * inner, ..factor };
         if let (0, Some(range)) = (outer, &mut self.range) {
             range.scale *= inner as i64;
@@ -387,6 +422,7 @@ impl Nest {
         if rows.is_none() && strips.is_none() {
             return;
         }
+        debug_assert!(!matches!(self.sums, Order::Lanes { .. }), "sums by lanes are cut along their own dimension");
         let mut order: Vec<usize> = (0..self.dims.len()).filter(|&dim| Some(dim) != rows && dim != column).collect();
         order.extend(rows);
         order.push(column);
