@@ -1,5 +1,6 @@
 //! The compiler: typed IR, sharding propagation, partitioning and code generation. It does no IO.
 
+pub mod backends;
 pub mod pipeline;
 pub mod report;
 pub mod totals;

@@ -4,14 +4,15 @@ use crate::races;
 use spmdc_abi::Kernels;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
+use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
-use spmdc_cranelift::jit;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
 use spmdc_ir::array::Array;
 use spmdc_ir::eval::evaluate;
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::program::{Module, Stage};
+use spmdc_kernel::backend::CodegenError;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
@@ -79,9 +80,10 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     if let Some(race) = races::race(&program, &compilation.kernels) {
         return Err(internal(race));
     }
-    let jit = jit::compile(&compilation.kernels).map_err(|error| internal(format!("{error:?}")))?;
-    // SAFETY: these are the kernels of this very program, and `jit` outlives the session.
-    let kernels = unsafe { Kernels::new(jit.functions().to_vec()) };
+    let no_code = |error: CodegenError| internal(format!("{error:?}"));
+    let code = backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?;
+    // SAFETY: these are the kernels of this very program, and `code` outlives the session.
+    let kernels = unsafe { Kernels::new(code.functions().map_err(no_code)?.to_vec()) };
     let stopped = |error: spmdc_runtime::trap::RunError| Failure {
         code: error.code.to_string(),
         line: error.site.map_or(0, |site| site.line as usize),
@@ -100,7 +102,7 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
         .collect::<Result<Vec<_>, _>>()
         .map_err(stopped)?;
     drop(session);
-    drop(jit);
+    drop(code);
     Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
 }
 

@@ -41,7 +41,16 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("compiler/schedule", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-kernel"]),
     (
         "compiler",
-        &["spmdc-abi", "spmdc-check", "spmdc-grammar", "spmdc-ir", "spmdc-kernel", "spmdc-passes", "spmdc-schedule"],
+        &[
+            "spmdc-abi",
+            "spmdc-check",
+            "spmdc-cranelift",
+            "spmdc-grammar",
+            "spmdc-ir",
+            "spmdc-kernel",
+            "spmdc-passes",
+            "spmdc-schedule",
+        ],
     ),
     ("cli/embed", &[]),
     (
@@ -50,7 +59,6 @@ const CRATES: [(&str, &[&str]); 15] = [
             "spmdc-abi",
             "spmdc-check",
             "spmdc-compiler",
-            "spmdc-cranelift",
             "spmdc-embed",
             "spmdc-executable",
             "spmdc-grammar",
@@ -65,7 +73,6 @@ const CRATES: [(&str, &[&str]); 15] = [
             "spmdc-abi",
             "spmdc-check",
             "spmdc-compiler",
-            "spmdc-cranelift",
             "spmdc-grammar",
             "spmdc-ir",
             "spmdc-kernel",

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use spmdc_cranelift::machine::Destination;
-use spmdc_cranelift::object::{self, Entry};
+use spmdc_compiler::backends;
+use spmdc_kernel::backend::{Destination, Entry, Form};
 use spmdc_runtime::start::encode;
 use spmdc_runtime::trap::RunError;
 
@@ -31,7 +31,8 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let cpu = command.cpu.cpu();
     let object = |entry: Entry| -> Result<Vec<u8>, CommandError> {
-        object::emit(&encode(program)?, &compilation.kernels, cpu, entry).map_err(|error| super::no_code(&error))
+        let object = backends::DEFAULT.object(&encode(program)?, &compilation.kernels, cpu, entry);
+        object.map_err(|error| super::no_code(&error))
     };
     let named_after = if link::is_standard_output(&output) { &command.program.program } else { &output };
     let name = library_name(named_after);
@@ -45,11 +46,11 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
             link::write(header.to_string().as_bytes(), &output.with_extension("h"))?;
         }
         Emit::Asm => {
-            let text = super::dump::asm(&compilation, Destination::Object(cpu))?;
+            let text = super::dump::code(&compilation, Form::Assembly, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
         Emit::Clif => {
-            let text = super::dump::clif(&compilation, Destination::Object(cpu))?;
+            let text = super::dump::code(&compilation, Form::Intermediate, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
     }

@@ -2,12 +2,12 @@
 
 use clap::ValueEnum;
 use spmdc_check::sources::SourceSet;
+use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::json::module_json;
-use spmdc_cranelift::machine::{CodegenError, Destination, asm_text, clif_text};
 use spmdc_ir::print::module_with_places;
 use spmdc_ir::program::Stage;
-use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::backend::{Destination, Form};
 use spmdc_runtime::trap::RunError;
 
 use crate::CommandError;
@@ -24,10 +24,10 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             let loaded = load(&command.program, texts)?;
             return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
         }
-        DumpStage::Clif => {
-            return clif(&super::compile(&command.program, None, reporter, texts)?, Destination::Memory);
+        DumpStage::Clif | DumpStage::Asm => {
+            let form = if command.stage == DumpStage::Asm { Form::Assembly } else { Form::Intermediate };
+            return code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory);
         }
-        DumpStage::Asm => return asm(&super::compile(&command.program, None, reporter, texts)?, Destination::Memory),
         DumpStage::Typed => Stage::Typed,
         DumpStage::Propagated => Stage::Propagated,
         DumpStage::Partitioned => Stage::Partitioned,
@@ -51,24 +51,12 @@ fn no_summary(stage: DumpStage) -> RunError {
         .with_help("`--format json` goes with the stages typed, propagated, partitioned and optimized")
 }
 
-/// The kernels in Cranelift's text form.
-pub fn clif(compilation: &Compilation, destination: Destination) -> Result<String, CommandError> {
-    listing(compilation, |kernel| clif_text(kernel, destination))
-}
-
-/// The kernels as instructions of the machine.
-pub fn asm(compilation: &Compilation, destination: Destination) -> Result<String, CommandError> {
-    listing(compilation, |kernel| asm_text(kernel, destination))
-}
-
-fn listing(
-    compilation: &Compilation,
-    text: impl Fn(&Kernel) -> Result<String, CodegenError>,
-) -> Result<String, CommandError> {
+/// The code of the kernels as text.
+pub fn code(compilation: &Compilation, form: Form, destination: Destination) -> Result<String, CommandError> {
     let names = compilation.program.iter().flat_map(|program| &program.kernels);
     let mut listing = String::new();
     for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {
-        let text = text(kernel).map_err(|error| super::no_code(&error))?;
+        let text = backends::DEFAULT.text(kernel, form, destination).map_err(|error| super::no_code(&error))?;
         listing.push_str(&format!("; kernel {number}: {name}\n{}\n", text.trim_end()));
     }
     Ok(listing)

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use spmdc_abi::CollectiveKind;
 use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::functions::{self, MESH};
 use spmdc_compiler::totals::Collective;
-use spmdc_cranelift::jit;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::ops::call::errors::nearest;
 use spmdc_ir::ops::call::signature::Status;
@@ -137,11 +137,12 @@ fn answer(program: &str, parameters: &[String]) -> Result<String, CommandError> 
     let set = SourceSet::load("example", program, &NoSources).0;
     let compilation = compile(&set, &Options::default()).map_err(CommandError::Program)?;
     let program = compilation.program.ok_or_else(|| absent("program"))?;
-    let jit = jit::compile(&compilation.kernels).map_err(|error| no_code(&error))?;
+    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| no_code(&error))?;
+    let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
     let arguments = parameters.iter().map(|name| Argument::parse(&format!("{name}=iota")));
     let arguments = arguments.collect::<Result<Vec<Argument>, RunError>>()?;
     let mut sources = bind(&program.params, &arguments)?;
-    let mut session = Session::load(program, jit.into_kernels(), RunOptions::default())?;
+    let mut session = Session::load(program, kernels, RunOptions::default())?;
     for (index, source) in sources.iter_mut().enumerate() {
         session.write_param(index, &mut **source)?;
     }

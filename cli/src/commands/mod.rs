@@ -12,11 +12,11 @@ pub mod why;
 
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::findings;
-use spmdc_cranelift::machine::CodegenError;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::Stage;
+use spmdc_kernel::backend::CodegenError;
 use spmdc_runtime::start::Failure;
 use spmdc_runtime::trap::RunError;
 
@@ -64,7 +64,7 @@ fn absent(what: &str) -> CommandError {
 /// Machine code cannot be made.
 fn no_code(error: &CodegenError) -> CommandError {
     let error = match error {
-        CodegenError::Machine(_) => RunError::new("E0805", error.to_string()),
+        CodegenError::Machine(_) | CodegenError::Unsupported(_) => RunError::new("E0805", error.to_string()),
         CodegenError::Internal(_) => RunError::internal(error.to_string()),
     };
     CommandError::Failure(Failure::new(error))

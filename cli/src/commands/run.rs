@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use spmdc_cranelift::jit;
+use spmdc_compiler::backends;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::start::execute;
 
@@ -27,10 +27,11 @@ pub fn run(
         command.options.explain.then(|| super::overview::overview(&compilation, style, texts)).transpose()?;
     let plan = command.options.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
     let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
-    let jit = jit::compile(&compilation.kernels).map_err(|error| super::no_code(&error))?;
+    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| super::no_code(&error))?;
     program.compile_ms = begin.elapsed().as_secs_f64() * 1e3;
     for shown in [overview, plan].into_iter().flatten() {
         crate::print(&(shown + "\n"))?;
     }
-    Ok(execute(program, jit.into_kernels(), &args)?)
+    let kernels = code.into_kernels().map_err(|error| super::no_code(&error))?;
+    Ok(execute(program, kernels, &args)?)
 }

@@ -1,6 +1,6 @@
 //! Kernels as functions in this process.
 
-use super::machine::{self, Code, CodegenError, Destination, Symbol};
+use super::machine::{self, Code, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
@@ -8,9 +8,10 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_abi::{KernelFn, Kernels};
+use spmdc_kernel::backend::{CodegenError, Cpu, Loaded};
 use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::nest::NestOf;
 use spmdc_math::{MathFn, MathFn2, Rare, SingleLane};
-use spmdc_kernel::nest::{Nest, NestOf};
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -18,21 +19,12 @@ pub struct Jit {
     functions: Vec<KernelFn>,
 }
 
-/// Compiles kernels for this machine.
-pub fn compile(kernels: &[Kernel]) -> Result<Jit, CodegenError> {
-    compile_as(machine::isa(Destination::Memory)?, kernels, &Nest::new, &[])
-}
-
-/// As [`compile`], with these instructions and nests; `library` has functions that take the place of missing instructions.
-pub(super) fn compile_as(
-    isa: OwnedTargetIsa,
-    kernels: &[Kernel],
-    nest: &NestOf,
-    library: &[(&str, *const u8)],
-) -> Result<Jit, CodegenError> {
+/// Compiles kernels for these processors, to run as `nest` says.
+pub fn compile(cpu: Cpu, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, CodegenError> {
+    let isa: OwnedTargetIsa = machine::isa_of(cpu, false)?;
     let compiled = machine::compile(&*isa, kernels, nest)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
-    for &(name, address) in missing_instructions().iter().chain(library) {
+    for &(name, address) in missing_instructions().iter().chain(&missing_shuffle()) {
         builder.symbol(name, address);
     }
     for symbol in compiled.scalar_functions() {
@@ -96,18 +88,46 @@ fn missing_instructions() -> [(&'static str, *const u8); 10] {
     }
 }
 
-impl Jit {
-    /// The function of each kernel, in the order they were given. They are valid as long as `self` is.
-    pub fn functions(&self) -> &[KernelFn] {
-        &self.functions
+/// Shuffles of bytes where there is no instruction for them. The code generator passes vectors as C does, and so do functions of its
+/// convention. Executables bring their own.
+#[cfg(target_arch = "x86_64")]
+fn missing_shuffle() -> [(&'static str, *const u8); 1] {
+    use std::arch::x86_64::__m128i;
+    #[allow(improper_ctypes_definitions)]
+    extern "C" fn shuffle_bytes(bytes: __m128i, picks: __m128i) -> __m128i {
+        // SAFETY: all of these are sixteen bytes, of which every pattern is valid.
+        unsafe {
+            let [bytes, picks] = std::mem::transmute::<[__m128i; 2], [[u8; 16]; 2]>([bytes, picks]);
+            let picked = picks.map(|pick| if pick & 0x80 == 0 { bytes[usize::from(pick & 15)] } else { 0 });
+            std::mem::transmute::<[u8; 16], __m128i>(picked)
+        }
+    }
+    let shuffle: extern "C" fn(__m128i, __m128i) -> __m128i = shuffle_bytes;
+    [("__cranelift_x86_pshufb", shuffle as *const u8)]
+}
+
+/// Every such processor has them.
+#[cfg(not(target_arch = "x86_64"))]
+fn missing_shuffle() -> [(&'static str, *const u8); 0] {
+    []
+}
+
+impl Loaded for Jit {
+    fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
+        let pointers: Vec<*mut u8> = buffers.iter_mut().map(|buffer| buffer.as_mut_ptr()).collect();
+        // SAFETY: whoever runs a kernel gives it buffers with room for all of its accesses.
+        unsafe { self.functions[kernel](pointers.as_ptr(), scalars.as_ptr(), begin, end) }
     }
 
-    /// For the program that the kernels were made for. Their code stays in memory until the process ends.
-    pub fn into_kernels(mut self) -> Kernels {
+    fn functions(&self) -> Result<&[KernelFn], CodegenError> {
+        Ok(&self.functions)
+    }
+
+    fn into_kernels(mut self: Box<Self>) -> Result<Kernels, CodegenError> {
         std::mem::forget(self.module.take());
         // SAFETY: the code is never freed. Kernels and program come from one compilation, which orders what touches the same
         // memory and gives each kernel the buffers that it was made for.
-        unsafe { Kernels::new(std::mem::take(&mut self.functions)) }
+        Ok(unsafe { Kernels::new(std::mem::take(&mut self.functions)) })
     }
 }
 

@@ -2,17 +2,17 @@
 //!
 //! `kernel` emits the loops of a nest (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` what is
 //! combined over the loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`.
-//! `machine` compiles; `jit` and `object` say where the code goes.
+//! `machine` compiles; `jit` and `object` say where the code goes. All of it is behind the door of [`Backend`].
 
 mod access;
 mod arithmetic;
 mod half_lanes;
-pub mod jit;
+mod jit;
 mod kernel;
 mod lanes;
-pub mod machine;
+mod machine;
 mod math_calls;
-pub mod object;
+mod object;
 mod reduction;
 mod strip;
 #[cfg(test)]
@@ -21,3 +21,32 @@ mod tests;
 mod throughput;
 mod tile;
 mod vector;
+
+use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, Form, Loaded};
+use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::nest::NestOf;
+
+/// Machine code by Cranelift.
+#[derive(Clone, Copy, Debug)]
+pub struct Cranelift {
+    /// The processors that code in memory may use the features of.
+    pub cpu: Cpu,
+}
+
+impl Backend for Cranelift {
+    fn name(&self) -> &'static str {
+        "cranelift"
+    }
+
+    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn Loaded>, CodegenError> {
+        Ok(Box::new(jit::compile(self.cpu, kernels, nest)?))
+    }
+
+    fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
+        object::emit(program, kernels, cpu, entry)
+    }
+
+    fn text(&self, kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError> {
+        machine::text(kernel, form, destination)
+    }
+}

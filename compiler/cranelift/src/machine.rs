@@ -19,58 +19,12 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::CPU_FEATURES;
+use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Form};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::{Nest, NestOf};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Why there is no machine code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CodegenError {
-    /// This machine cannot run what would be generated.
-    Machine(String),
-    /// The code generator failed, which is a defect of the compiler.
-    Internal(String),
-}
-
-impl std::fmt::Display for CodegenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            CodegenError::Machine(reason) => write!(f, "this machine cannot be compiled for: {reason}"),
-            CodegenError::Internal(reason) => write!(f, "internal error in code generation: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for CodegenError {}
-
-/// Which processors code may use the features of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cpu {
-    /// The one at hand.
-    Native,
-    /// With AVX2, FMA and BMI: Intel since Haswell, AMD since Excavator.
-    X86_64V3,
-    /// Every x86-64. Fused multiply-adds become calls.
-    X86_64,
-    /// Every 64-bit Arm.
-    Armv8A,
-}
-
-impl Cpu {
-    /// The level that objects are for unless something else is asked for.
-    pub const FLOOR: Cpu = if cfg!(target_arch = "aarch64") { Cpu::Armv8A } else { Cpu::X86_64V3 };
-}
-
-/// Where the code is going to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// In this process.
-    Memory,
-    /// In an object file.
-    Object(Cpu),
-}
 
 /// The features of x86-64-v3 that Cranelift knows.
 const X86_64_V3: [&str; 11] = [
@@ -226,19 +180,17 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result
     Ok(Compiled { functions, of_kernel, bulk })
 }
 
-/// A kernel's function in Cranelift's text form.
-pub fn clif_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
+/// A kernel's function as text: in Cranelift's form, or as instructions.
+pub fn text(kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
     let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
-    Ok(function.display().to_string())
-}
-
-/// A kernel's machine instructions.
-pub fn asm_text(kernel: &Kernel, destination: Destination) -> Result<String, CodegenError> {
-    let isa = isa(destination)?;
-    let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
-    let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
-    code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
+    match form {
+        Form::Intermediate => Ok(function.display().to_string()),
+        Form::Assembly => {
+            let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
+            code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
+        }
+    }
 }
 
 /// Every math function that is reached from the code, each with its own; None for those of the C library.

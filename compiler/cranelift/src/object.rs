@@ -9,7 +9,7 @@
 //! and the table of its kernels are found through an [`Image`](spmdc_abi::Image), which both functions pass on.
 
 use super::jit::define;
-use super::machine::{self, CodegenError, Cpu, Destination};
+use super::machine;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{
@@ -18,17 +18,9 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleRelocTarget};
 use cranelift_object::{ObjectBuilder, ObjectModule};
+use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Entry};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::Nest;
-
-/// How the program in an object is begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
-    /// By `main`.
-    Main,
-    /// By a function of this name: `int name(const void *input.., void *output..)`.
-    Function { name: &'a str, inputs: usize, outputs: usize },
-}
 
 /// Position-independent code for the kernels of a program.
 pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
@@ -160,6 +152,7 @@ mod tests {
     use super::super::tests::{bytes, elements, elementwise};
     use super::*;
     use spmdc_abi::DType;
+    use spmdc_kernel::backend::Form;
     use spmdc_kernel::interpret;
     use spmdc_kernel::loops::{Elem, Inst};
     use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -263,7 +256,7 @@ mod tests {
                 Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(x[0].0 + 1), rhs: x[0], site: None },
             ]
         });
-        let asm = |cpu| machine::asm_text(&multiply_add, Destination::Object(cpu)).unwrap();
+        let asm = |cpu| machine::text(&multiply_add, Form::Assembly, Destination::Object(cpu)).unwrap();
         assert!(asm(Cpu::X86_64V3).contains("vmulps") && !asm(Cpu::X86_64V3).contains("vfm"));
         assert!(asm(Cpu::X86_64).contains("mulps") && !asm(Cpu::X86_64).contains("vmulps"));
         assert!(matches!(machine::isa(Destination::Object(Cpu::Armv8A)), Err(CodegenError::Machine(_))));

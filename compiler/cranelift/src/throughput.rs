@@ -1,8 +1,9 @@
 //! How fast the generated loops are; run by hand: `cargo test -p spmdc-compiler throughput -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used)]
 
-use super::jit;
+use super::Cranelift;
 use spmdc_abi::{DType, ReduceOp};
+use spmdc_kernel::backend::{Backend, Cpu, Destination, Form};
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -170,7 +171,8 @@ fn cases() -> Vec<Case> {
 fn throughput() {
     for case in cases() {
         let started = Instant::now();
-        let jit = jit::compile(std::slice::from_ref(&case.kernel)).unwrap();
+        let code = Cranelift { cpu: Cpu::Native }.load(std::slice::from_ref(&case.kernel)).unwrap();
+        let function = code.functions().unwrap()[0];
         let compiled = started.elapsed();
         let Extent::Static(range) = case.kernel.dims[0].extent else { unreachable!() };
         let mut input = vec![0u8; 8 << 22];
@@ -190,7 +192,7 @@ fn throughput() {
                 let started = Instant::now();
                 for _ in 0..repeats {
                     // SAFETY: both buffers are larger than any case.
-                    unsafe { jit.functions()[0](buffers.as_ptr(), std::ptr::null(), 0, range as i64) };
+                    unsafe { function(buffers.as_ptr(), std::ptr::null(), 0, range as i64) };
                 }
                 started.elapsed().as_secs_f64() / repeats as f64
             })
@@ -205,6 +207,6 @@ fn throughput() {
 fn listing() {
     let wanted = std::env::var("KERNEL").unwrap_or_default();
     for case in cases().iter().filter(|case| case.name == wanted) {
-        println!("{}", super::machine::asm_text(&case.kernel, super::machine::Destination::Memory).unwrap());
+        println!("{}", Cranelift { cpu: Cpu::Native }.text(&case.kernel, Form::Assembly, Destination::Memory).unwrap());
     }
 }

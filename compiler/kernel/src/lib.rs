@@ -5,6 +5,7 @@
 //! runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` says which nests run by strips of columns, and
 //! `grain` how finely a nest may be divided.
 
+pub mod backend;
 pub mod cut;
 pub mod grain;
 pub mod interpret;

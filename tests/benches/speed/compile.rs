@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_compiler::backends::DEFAULT;
 use spmdc_compiler::pipeline::{Options, compile};
-use spmdc_cranelift::jit;
-use spmdc_cranelift::machine::Cpu;
-use spmdc_cranelift::object::{self, Entry};
+use spmdc_kernel::backend::{Cpu, Entry};
 use spmdc_runtime::start::encode;
 
 use crate::measure::{Clock, fastest};
@@ -55,8 +54,8 @@ pub fn compile_times() {
             [
                 &mut || drop(read()),
                 &mut || drop(whole()),
-                &mut || drop(jit::compile(kernels).expect("there is code")),
-                &mut || drop(object::emit(&program, kernels, Cpu::FLOOR, Entry::Main).expect("there is code")),
+                &mut || drop(DEFAULT.load(kernels).expect("there is code")),
+                &mut || drop(DEFAULT.object(&program, kernels, Cpu::FLOOR, Entry::Main).expect("there is code")),
             ],
         );
         let times = times.map(|seconds| format!("{:>14.3}", seconds * 1e3)).concat();

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use spmdc_cranelift::jit;
+use spmdc_compiler::backends;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
@@ -90,9 +90,10 @@ impl Loaded {
     pub fn new(text: &str, workers: Option<usize>) -> Loaded {
         let compilation = engine::compiled("bench.spmd", text, "", None).expect("the program is right");
         let program = compilation.program.clone().expect("it was compiled to the end");
-        let jit = jit::compile(&compilation.kernels).expect("there is code");
+        let code = backends::DEFAULT.load(&compilation.kernels).and_then(|code| code.into_kernels());
+        let kernels = code.expect("there is code");
         let options = RunOptions { workers, ..RunOptions::default() };
-        let mut session = Session::load(program, jit.into_kernels(), options).expect("it fits into memory");
+        let mut session = Session::load(program, kernels, options).expect("it fits into memory");
         for index in 0..session.program().params.len() {
             let layout = session.program().params[index].layout.clone();
             let sizes: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();

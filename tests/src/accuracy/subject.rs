@@ -3,7 +3,7 @@
 use super::Function;
 use crate::engine;
 use spmdc_abi::{DType, KernelFn, trap};
-use spmdc_cranelift::jit;
+use spmdc_compiler::backends;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::ptr;
@@ -43,7 +43,8 @@ impl Subject {
         if written.len() != function.operands() + 1 || !kernel.scalars.is_empty() {
             return Err(format!("the kernel of `{name}` has other operands than the function"));
         }
-        let kernels = jit::compile(&compilation.kernels).map_err(|error| format!("{error:?}"))?.into_kernels();
+        let code = backends::DEFAULT.load(&compilation.kernels).and_then(|code| code.into_kernels());
+        let kernels = code.map_err(|error| format!("{error:?}"))?;
         Ok(Subject { function, dtype, kernel: kernels.functions()[0], written })
     }
 

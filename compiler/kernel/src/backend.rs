@@ -1,0 +1,167 @@
+//! The door to whatever makes code of kernels.
+//!
+//! A back end takes kernels and gives them as functions of this process, as an object file, or as text. It keeps to the
+//! [order](crate::order) of every sum, so that all back ends give the same bits. `compiler/src/backends.rs` has the list of them.
+
+use crate::loops::Kernel;
+use crate::nest::{Nest, NestOf};
+use spmdc_abi::{KernelFn, Kernels};
+
+/// Makes code of kernels.
+pub trait Backend: Sync {
+    /// Its name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Kernels in this process, each run as `nest` says.
+    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn Loaded>, CodegenError>;
+
+    /// Kernels in this process.
+    fn load(&self, kernels: &[Kernel]) -> Result<Box<dyn Loaded>, CodegenError> {
+        self.load_as(kernels, &Nest::new)
+    }
+
+    /// An object file, to be linked with the runtime: the kernels of the encoded program, and what begins it.
+    fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError>;
+
+    /// The code of a kernel as text.
+    fn text(&self, kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError>;
+}
+
+/// Kernels in this process. Their code is freed with this value.
+pub trait Loaded {
+    /// Runs a part of a kernel's range over whole buffers, each of which has room for every access of the kernel. Returns 0 or a code of
+    /// [`spmdc_abi::trap`].
+    fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64;
+
+    /// The function of each kernel, in the order they were given; valid as long as `self` is.
+    fn functions(&self) -> Result<&[KernelFn], CodegenError>;
+
+    /// As functions for the program that the kernels were made for. Their code stays in memory until the process ends.
+    fn into_kernels(self: Box<Self>) -> Result<Kernels, CodegenError>;
+}
+
+/// Why there is no code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodegenError {
+    /// This machine cannot run what would be generated.
+    Machine(String),
+    /// The back end does not make code of this kind.
+    Unsupported(String),
+    /// The code generator failed, which is a defect of the compiler.
+    Internal(String),
+}
+
+impl std::fmt::Display for CodegenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CodegenError::Machine(reason) => write!(f, "this machine cannot be compiled for: {reason}"),
+            CodegenError::Unsupported(reason) => write!(f, "{reason}"),
+            CodegenError::Internal(reason) => write!(f, "internal error in code generation: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for CodegenError {}
+
+/// Which processors code may use the features of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpu {
+    /// The one at hand.
+    Native,
+    /// With AVX2, FMA and BMI: Intel since Haswell, AMD since Excavator.
+    X86_64V3,
+    /// Every x86-64. Fused multiply-adds become calls.
+    X86_64,
+    /// Every 64-bit Arm.
+    Armv8A,
+}
+
+impl Cpu {
+    /// The level that objects are for unless something else is asked for.
+    pub const FLOOR: Cpu = if cfg!(target_arch = "aarch64") { Cpu::Armv8A } else { Cpu::X86_64V3 };
+}
+
+/// Where the code is going to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// In this process.
+    Memory,
+    /// In an object file.
+    Object(Cpu),
+}
+
+/// How the program in an object is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// By `main`.
+    Main,
+    /// By a function of this name: `int name(const void *input.., void *output..)`.
+    Function { name: &'a str, inputs: usize, outputs: usize },
+}
+
+/// The forms in which code can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The back end's own form, before instructions are selected.
+    Intermediate,
+    /// Instructions of the machine.
+    Assembly,
+}
+
+/// Runs kernels by definition, one point at a time, and makes no machine code.
+#[derive(Clone, Copy, Debug)]
+pub struct Interpreter;
+
+impl Interpreter {
+    fn none<T>(self, of: &str) -> Result<T, CodegenError> {
+        Err(CodegenError::Unsupported(format!("the back end `{}` makes no {of}", self.name())))
+    }
+}
+
+impl Backend for Interpreter {
+    fn name(&self) -> &'static str {
+        "interpreter"
+    }
+
+    fn load_as(&self, kernels: &[Kernel], _: &NestOf) -> Result<Box<dyn Loaded>, CodegenError> {
+        Ok(Box::new(Interpreted(kernels.to_vec())))
+    }
+
+    fn object(&self, _: &[u8], _: &[Kernel], _: Cpu, _: Entry) -> Result<Vec<u8>, CodegenError> {
+        self.none("object files")
+    }
+
+    fn text(&self, _: &Kernel, _: Form, _: Destination) -> Result<String, CodegenError> {
+        self.none("text of code")
+    }
+}
+
+struct Interpreted(Vec<Kernel>);
+
+impl Loaded for Interpreted {
+    fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
+        crate::interpret::run(&self.0[kernel], buffers, scalars, begin, end)
+    }
+
+    fn functions(&self) -> Result<&[KernelFn], CodegenError> {
+        Interpreter.none("functions of this process")
+    }
+
+    fn into_kernels(self: Box<Self>) -> Result<Kernels, CodegenError> {
+        Interpreter.none("functions of this process")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_interpreter_does_not_make_is_an_error() {
+        let error = |error: Option<CodegenError>| error.map(|error| error.to_string()).unwrap_or_default();
+        let object = Interpreter.object(&[], &[], Cpu::FLOOR, Entry::Main).err();
+        assert_eq!(error(object), "the back end `interpreter` makes no object files");
+        let functions = Interpreter.load(&[]).and_then(Loaded::into_kernels).err();
+        assert_eq!(error(functions), "the back end `interpreter` makes no functions of this process");
+    }
+}

@@ -1,0 +1,257 @@
+//! Loops, addresses and guards, and sums whose order shows.
+
+use super::*;
+use spmdc_abi::{LayoutDim, ReduceOp, Scalar};
+use spmdc_kernel::loops::Combine;
+
+#[test]
+fn every_part_of_a_range_and_every_length() {
+    let body = |x: &[Elem]| {
+        vec![
+            Inst::Cast { from: DType::I8, to: DType::F32, arg: x[0] },
+            Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: Elem(2), rhs: x[1], site: None },
+        ]
+    };
+    let len = 41;
+    let kernel = elementwise(len, &[DType::I8, DType::F32], DType::F32, body);
+    let code = load(std::slice::from_ref(&kernel));
+    let mut random = Random(7);
+    let mut input = |dtype| bytes(dtype, &(0..len).map(|_| random.element(dtype)).collect::<Vec<_>>());
+    let buffers = vec![input(DType::I8), input(DType::F32), vec![0; 4 * len]];
+    for length in 0..=40 {
+        for begin in [0, 1, 40 - length] {
+            check(&kernel, &code.functions()[0], &buffers, &[], begin, begin + length);
+        }
+    }
+}
+
+#[test]
+fn a_division_by_zero_is_reported() {
+    for dtype in [DType::I8, DType::I32, DType::U32, DType::I64] {
+        let kernel = elementwise(40, &[dtype, dtype], dtype, |x| {
+            vec![Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: x[0], rhs: x[1], site: None }]
+        });
+        let code = load(std::slice::from_ref(&kernel));
+        for zero_at in [0, 13, 39] {
+            let divisors: Vec<u64> = (0..40).map(|i| u64::from(i != zero_at)).collect();
+            let mut buffers = vec![bytes(dtype, &[5; 40]), bytes(dtype, &divisors), vec![0; 40 * dtype.size()]];
+            assert_eq!(call(&code.functions()[0], &mut buffers, &[], 0, 40), trap::DIVISION_BY_ZERO);
+            let elsewhere = if zero_at == 0 { (1, 40) } else { (0, zero_at as i64) };
+            assert_eq!(call(&code.functions()[0], &mut buffers, &[], elsewhere.0, elsewhere.1), trap::NONE);
+        }
+    }
+}
+
+#[test]
+fn padding_reads_nothing_outside() {
+    // out[i] = x[i - 5] // y[i - 5] for 5 <= i < 35, else 7; the buffers have 30 elements.
+    let dtype = DType::I32;
+    let shifted = Affine { constant: -5, ..at(&[(0, 1)]) };
+    let kernel = Kernel {
+        dims: vec![parallel(50)],
+        range_dim: true,
+        buffers: vec![slot(dtype, false), slot(dtype, false), slot(dtype, true)],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::InRange { affine: shifted.clone(), low: Affine::constant(0), high: Affine::constant(30) },
+            Inst::Load { access: access(0, shifted.clone()), dtype },
+            Inst::Load { access: access(1, shifted), dtype },
+            Inst::Binary { op: BinaryOp::FloorDiv, dtype, lhs: Elem(1), rhs: Elem(2), site: None },
+            Inst::Const { dtype, bits: 7 },
+            Inst::Select { dtype, cond: Elem(0), then: Elem(3), otherwise: Elem(4) },
+        ],
+        stores: vec![Store { access: access(2, at(&[(0, 1)])), dtype, value: Elem(5), combine: None }],
+    };
+    let code = load(std::slice::from_ref(&kernel));
+    let x: Vec<u64> = (100..130).collect();
+    let y: Vec<u64> = (1..31).collect();
+    let buffers = vec![bytes(dtype, &x), bytes(dtype, &y), vec![0; 4 * 50]];
+    for (begin, end) in [(0, 50), (3, 41), (5, 35), (0, 5), (34, 50)] {
+        check(&kernel, &code.functions()[0], &buffers, &[], begin, end);
+    }
+}
+
+#[test]
+fn a_condition_for_all_lanes_guards_elements_that_lie_apart() {
+    // out[j, i] = x[i << 20] if j is 5, else 7; j never is, and x has no such elements.
+    let dtype = DType::F32;
+    let kernel = Kernel {
+        dims: vec![parallel(2), parallel(64)],
+        range_dim: true,
+        buffers: vec![slot(dtype, false), slot(dtype, true)],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::InRange { affine: Affine::dim(0), low: Affine::constant(5), high: Affine::constant(6) },
+            Inst::Load { access: access(0, at(&[(1, 1 << 20)])), dtype },
+            Inst::Const { dtype, bits: 7 },
+            Inst::Select { dtype, cond: Elem(0), then: Elem(1), otherwise: Elem(2) },
+        ],
+        stores: vec![Store { access: access(1, at(&[(0, 64), (1, 1)])), dtype, value: Elem(3), combine: None }],
+    };
+    let code = load(std::slice::from_ref(&kernel));
+    check(&kernel, &code.functions()[0], &[vec![0; 4], vec![0; 4 * 128]], &[], 0, 2);
+}
+
+/// Blocks of a two-dimensional array side by side, each padded: every load is under its own conditions, nested selects under
+/// both, and the buffers end where the conditions do.
+#[test]
+fn joined_and_padded_blocks_read_nothing_outside() {
+    let mut random = Random(9);
+    let mut cases = Vec::new();
+    for _ in 0..60 {
+        let dtype = random.pick(&[DType::I8, DType::F16, DType::I32, DType::F32, DType::F64, DType::Bool]);
+        let (low, rows, high) = (random.below(4) as i64, 1 + random.below(6) as i64, random.below(4) as i64);
+        let widths: Vec<i64> = (0..3).map(|_| 1 + random.below(24) as i64).collect();
+        let total: i64 = widths.iter().sum();
+        let mut kernel = Kernel {
+            dims: vec![parallel((low + rows + high) as u64), parallel(total as u64)],
+            range_dim: true,
+            ..Kernel::default()
+        };
+        let mut buffers = Vec::new();
+        let row = Affine::dim(0).offset(-low);
+        kernel.insts.push(Inst::InRange {
+            affine: row.clone(),
+            low: Affine::constant(0),
+            high: Affine::constant(rows),
+        });
+        kernel.insts.push(Inst::Const { dtype, bits: random.element(dtype) });
+        let mut joined = Elem(1);
+        let mut start = total;
+        for (at_buffer, &width) in widths.iter().enumerate().rev() {
+            start -= width;
+            let backwards = random.chance(20);
+            let column = Affine::dim(1).offset(-start);
+            let column = if backwards { column.times(-1).offset(width - 1) } else { column };
+            let address = row.times(width).plus(&column);
+            let next = kernel.insts.len() as u32;
+            kernel.insts.push(Inst::InRange {
+                affine: Affine::dim(1),
+                low: Affine::constant(start),
+                high: Affine::constant(start + width),
+            });
+            kernel.insts.push(Inst::Load { access: access(at_buffer, address), dtype });
+            kernel.insts.push(Inst::Select { dtype, cond: Elem(next), then: Elem(next + 1), otherwise: joined });
+            joined = Elem(next + 2);
+        }
+        for &width in &widths {
+            let len = (width * rows) as usize;
+            kernel.buffers.push(slot(dtype, false));
+            buffers.push(bytes(dtype, &(0..len).map(|_| random.element(dtype)).collect::<Vec<_>>()));
+        }
+        kernel.insts.push(Inst::Select { dtype, cond: Elem(0), then: joined, otherwise: Elem(1) });
+        let value = Elem(kernel.insts.len() as u32 - 1);
+        let len = ((low + rows + high) * total) as usize;
+        kernel.buffers.push(slot(dtype, true));
+        buffers.push(vec![0; len * dtype.size()]);
+        let address = at(&[(0, total), (1, 1)]);
+        kernel.stores.push(Store { access: access(3, address), dtype, value, combine: None });
+        cases.push((kernel, buffers, low + rows + high));
+    }
+    let kernels: Vec<Kernel> = cases.iter().map(|(kernel, ..)| kernel.clone()).collect();
+    let code = load(&kernels);
+    for ((kernel, buffers, range), function) in cases.iter().zip(code.functions()) {
+        check(kernel, function, buffers, &[], 0, *range);
+    }
+}
+
+/// Reading along one dimension and writing along another goes by tiles: of every width, with edges of every length.
+#[test]
+fn transpositions_move_every_element() {
+    let mut random = Random(10);
+    let mut cases = Vec::new();
+    for dtype in [DType::Bool, DType::I8, DType::F16, DType::I32, DType::F32, DType::I64] {
+        for (rows, columns, batch) in [(8, 8, 1), (37, 70, 1), (9, 11, 3), (40, 33, 2)] {
+            // out[i, b, j] = f(x[j, b, i])
+            let dims = vec![parallel(rows as u64), parallel(batch as u64), parallel(columns as u64)];
+            let len = (rows * columns * batch) as usize;
+            let negated = if dtype == DType::Bool { UnaryOp::Not } else { UnaryOp::Neg };
+            let kernel = Kernel {
+                dims,
+                range_dim: true,
+                buffers: vec![slot(dtype, false), slot(dtype, true)],
+                scalars: Vec::new(),
+                insts: vec![
+                    Inst::Load { access: access(0, at(&[(0, 1), (1, rows), (2, rows * batch)])), dtype },
+                    Inst::Unary { op: negated, dtype, arg: Elem(0) },
+                ],
+                stores: vec![Store {
+                    access: access(1, at(&[(0, batch * columns), (1, columns), (2, 1)])),
+                    dtype,
+                    value: Elem(1),
+                    combine: None,
+                }],
+            };
+            let x: Vec<u64> = (0..len).map(|_| random.element(dtype)).collect();
+            cases.push((kernel, vec![bytes(dtype, &x), vec![0; len * dtype.size()]], rows));
+        }
+    }
+    let kernels: Vec<Kernel> = cases.iter().map(|(kernel, ..)| kernel.clone()).collect();
+    let code = load(&kernels);
+    for ((kernel, buffers, range), function) in cases.iter().zip(code.functions()) {
+        let cut = Nest::new(kernel).cut;
+        assert!(*range < 30 || cut.clone().is_some_and(|cut| cut.rows.is_some()), "{cut:?} {kernel:#?}");
+        check(kernel, function, buffers, &[], 0, *range);
+        check(kernel, function, buffers, &[], 3, range - 1);
+    }
+}
+
+/// A block's start and a dynamic row are part of the address.
+#[test]
+fn addresses_know_scalars_and_dynamic_indices() {
+    let dtype = DType::F32;
+    let address = Affine { scalars: vec![(0, 1)], dynamic: vec![(Elem(0), 50)], ..at(&[(0, 1)]) };
+    let global = Affine { scalars: vec![(0, 1)], ..at(&[(0, 1)]) };
+    let kernel = Kernel {
+        dims: vec![LoopDim { extent: Extent::Scalar { slot: 1, max: 30 }, reduced: false }],
+        range_dim: true,
+        buffers: vec![slot(DType::I64, false), slot(dtype, false), slot(dtype, true)],
+        scalars: vec![
+            Scalar::BlockStart(LayoutDim { size: 50, axes: vec![0] }),
+            Scalar::BlockLen(LayoutDim { size: 50, axes: vec![0] }),
+        ],
+        insts: vec![
+            Inst::LoopInvariant { buffer: 0, last: 2 },
+            Inst::Load { access: access(1, address), dtype },
+            Inst::Index { affine: global, dtype },
+            Inst::Binary { op: BinaryOp::Add, dtype, lhs: Elem(1), rhs: Elem(2), site: None },
+        ],
+        stores: vec![Store { access: access(2, at(&[(0, 1)])), dtype, value: Elem(3), combine: None }],
+    };
+    let code = load(std::slice::from_ref(&kernel));
+    let rows: Vec<u64> = (0..150).map(|i| u64::from((i as f32 / 7.0).to_bits())).collect();
+    // What is no row is the last one.
+    for row in [0, 1, 2, 3, 1 << 40, u64::MAX] {
+        let buffers = vec![bytes(DType::I64, &[row]), bytes(dtype, &rows), vec![0; 120]];
+        check(&kernel, &code.functions()[0], &buffers, &[20, 30], 0, 30);
+    }
+}
+
+#[test]
+fn float_sums_do_not_depend_on_the_range() {
+    let kernel = Kernel {
+        dims: vec![parallel(9), reduced(103)],
+        range_dim: true,
+        buffers: vec![slot(DType::F32, false), slot(DType::F32, true)],
+        scalars: Vec::new(),
+        insts: vec![Inst::Load { access: access(0, at(&[(0, 103), (1, 1)])), dtype: DType::F32 }],
+        stores: vec![Store {
+            access: access(1, at(&[(0, 1)])),
+            dtype: DType::F32,
+            value: Elem(0),
+            combine: Some(Combine::Reduce(ReduceOp::Sum)),
+        }],
+    };
+    let code = load(std::slice::from_ref(&kernel));
+    let x: Vec<u64> = (0..9 * 103).map(|i| u64::from((1.0 / (1.0 + i as f32)).to_bits())).collect();
+    let mut whole = vec![bytes(DType::F32, &x), vec![0; 36]];
+    let mut parts = whole.clone();
+    call(&code.functions()[0], &mut whole, &[], 0, 9);
+    for i in 0..9 {
+        call(&code.functions()[0], &mut parts, &[], i, i + 1);
+    }
+    assert_eq!(whole[1], parts[1]);
+    let mut expected = vec![bytes(DType::F32, &x), vec![0; 36]];
+    interpret::run(&kernel, &mut expected, &[], 0, 9);
+    assert_eq!(whole[1], expected[1]);
+}

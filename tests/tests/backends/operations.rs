@@ -1,0 +1,140 @@
+//! Every operation on every element type, at the edges of the type and on any bits.
+
+use super::*;
+
+#[test]
+fn unary_operations_equal_their_definition() {
+    let mut random = Random(1);
+    let mut kernels = Vec::new();
+    let len = 75;
+    for op in UNARY {
+        for dtype in NUMBERS {
+            if number::eval_unary(op, dtype, 1).is_none() {
+                continue;
+            }
+            let is_test = matches!(op, UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite);
+            let output = if is_test { DType::Bool } else { dtype };
+            let kernel = elementwise(len, &[dtype], output, |x| vec![Inst::Unary { op, dtype, arg: x[0] }]);
+            let mut values = edges(dtype);
+            values.resize_with(len, || random.element(dtype));
+            kernels.push((kernel, vec![bytes(dtype, &values), vec![0; len * output.size()]]));
+        }
+    }
+    check_elementwise(&kernels, len);
+}
+
+#[test]
+fn binary_operations_equal_their_definition() {
+    let mut random = Random(2);
+    let mut kernels = Vec::new();
+    let len = 461;
+    for op in BINARY {
+        for dtype in NUMBERS {
+            if number::eval_binary(op, dtype, 1, 1).is_none() {
+                continue;
+            }
+            let kernel = elementwise(len, &[dtype, dtype], dtype, |x| {
+                vec![Inst::Binary { op, dtype, lhs: x[0], rhs: x[1], site: None }]
+            });
+            // Every edge with every other, then anything.
+            let edges = edges(dtype);
+            let mut pairs: Vec<(u64, u64)> = edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y))).collect();
+            pairs.truncate(len - 61);
+            pairs.resize_with(len, || (random.element(dtype), random.element(dtype)));
+            let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
+            pairs.iter_mut().filter(|pair| divides && pair.1 == 0).for_each(|pair| pair.1 = 1);
+            let (x, y): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+            kernels.push((kernel, vec![bytes(dtype, &x), bytes(dtype, &y), vec![0; len * dtype.size()]]));
+        }
+    }
+    check_elementwise(&kernels, len);
+}
+
+#[test]
+fn operations_with_a_constant_equal_their_definition() {
+    let mut random = Random(3);
+    let mut kernels = Vec::new();
+    let len = 45;
+    let ops = [BinaryOp::Minimum, BinaryOp::Maximum, BinaryOp::Shl, BinaryOp::Shr, BinaryOp::FloorDiv, BinaryOp::Pow];
+    for op in ops {
+        for dtype in [DType::I8, DType::I32, DType::U64, DType::F16, DType::F32, DType::F64] {
+            for bits in edges(dtype) {
+                let divides = matches!(op, BinaryOp::FloorDiv) && dtype.is_integer();
+                if number::eval_binary(op, dtype, 1, 1).is_none() || (divides && bits == 0) || random.chance(50) {
+                    continue;
+                }
+                let swapped = random.chance(50) && !divides;
+                let kernel = elementwise(len, &[dtype], dtype, |x| {
+                    let constant = Elem(1);
+                    let (lhs, rhs) = if swapped { (constant, x[0]) } else { (x[0], constant) };
+                    vec![Inst::Const { dtype, bits }, Inst::Binary { op, dtype, lhs, rhs, site: None }]
+                });
+                let mut values = edges(dtype);
+                values.resize_with(len, || random.element(dtype));
+                kernels.push((kernel, vec![bytes(dtype, &values), vec![0; len * dtype.size()]]));
+            }
+        }
+    }
+    check_elementwise(&kernels, len);
+}
+
+#[test]
+fn comparisons_equal_their_definition() {
+    let mut random = Random(4);
+    let mut kernels = Vec::new();
+    let len = 300;
+    for op in COMPARE {
+        for dtype in NUMBERS {
+            let kernel = elementwise(len, &[dtype, dtype], DType::Bool, |x| {
+                vec![Inst::Compare { op, dtype, lhs: x[0], rhs: x[1] }]
+            });
+            let edges = edges(dtype);
+            let mut pairs: Vec<(u64, u64)> = edges.iter().flat_map(|&x| edges.iter().map(move |&y| (x, y))).collect();
+            pairs.truncate(len - 20);
+            pairs.resize_with(len, || (random.element(dtype), random.element(dtype)));
+            let (x, y): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+            kernels.push((kernel, vec![bytes(dtype, &x), bytes(dtype, &y), vec![0; len]]));
+        }
+    }
+    check_elementwise(&kernels, len);
+}
+
+#[test]
+fn casts_equal_their_definition() {
+    let mut random = Random(5);
+    let mut kernels = Vec::new();
+    let len = 99;
+    for from in NUMBERS {
+        for to in NUMBERS {
+            let kernel = elementwise(len, &[from], to, |x| vec![Inst::Cast { from, to, arg: x[0] }]);
+            let mut values = edges(from);
+            values.resize_with(len, || random.element(from));
+            kernels.push((kernel, vec![bytes(from, &values), vec![0; len * to.size()]]));
+        }
+    }
+    check_elementwise(&kernels, len);
+}
+
+#[test]
+fn selects_of_any_type_under_masks_of_any_width() {
+    let mut random = Random(6);
+    let mut kernels = Vec::new();
+    let len = 53;
+    for dtype in NUMBERS {
+        for compared in [DType::I8, DType::F16, DType::F32, DType::U64, DType::Bool] {
+            let kernel = elementwise(len, &[compared, compared, dtype, dtype], dtype, |x| {
+                vec![
+                    Inst::Compare { op: CompareOp::Lt, dtype: compared, lhs: x[0], rhs: x[1] },
+                    Inst::Select { dtype, cond: Elem(4), then: x[2], otherwise: x[3] },
+                ]
+            });
+            let mut buffers: Vec<Vec<u8>> = [compared, compared, dtype, dtype]
+                .iter()
+                .map(|&dtype| bytes(dtype, &(0..len).map(|_| random.element(dtype)).collect::<Vec<_>>()))
+                .collect();
+            buffers.push(vec![0; len * dtype.size()]);
+            kernels.push((kernel, buffers));
+        }
+    }
+    check_elementwise(&kernels, len);
+}
