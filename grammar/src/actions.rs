@@ -31,11 +31,11 @@ pub fn first_and<T>(first: T, mut rest: Vec<T>) -> Vec<T> {
 
 /// A statement; what ends in a brace and has no `;` may turn out to be the value of its block.
 pub struct BlockItem {
-    pub stmt: Stmt,
+    pub stmt: StmtNode,
     pub is_bare: bool,
 }
 
-pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> Block {
+pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNode {
     let mut value = value.map(Box::new);
     let mut stmts = Vec::with_capacity(items.len());
     let last = items.len().wrapping_sub(1);
@@ -44,10 +44,10 @@ pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> Block {
             StmtKind::Expr(expr) if is_bare && position == last && value.is_none() && may_have_value(&expr.kind) => {
                 value = Some(Box::new(expr));
             }
-            kind => stmts.push(Stmt { kind, span: stmt.span }),
+            kind => stmts.push(StmtNode { kind, span: stmt.span }),
         }
     }
-    Block { stmts, value, span }
+    BlockNode { stmts, value, span }
 }
 
 /// Whether what ends in a brace can give its block a value. A loop without `collect`, an `if` without `else` and a
@@ -93,7 +93,7 @@ pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s,
     }
 }
 
-pub fn lambda(params: Vec<Param>, body: Expr, span: Span) -> Expr {
+pub fn lambda(params: Vec<ParamNode>, body: Expr, span: Span) -> Expr {
     Expr { kind: ExprKind::Lambda { params, body: Box::new(body) }, span }
 }
 

@@ -1,6 +1,7 @@
 //! The syntax tree. It knows no types and no functions; every node has a span.
 //!
-//! Dumps of later stages are read into the same tree: a dump is a program.
+//! Dumps of later stages are read into the same tree: a dump is a program. A type ends in `Node` where the typed program has a type
+//! of the same meaning: [`StmtNode`] is a statement as written.
 
 use crate::span::Span;
 
@@ -13,7 +14,7 @@ pub struct Ident {
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Program {
+pub struct ProgramNode {
     /// `stage partitioned;` on the first line of a dump.
     pub stage: Option<Ident>,
     pub items: Vec<Item>,
@@ -71,12 +72,12 @@ pub struct MeshItem {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshKind {
-    Axes { axes: Vec<MeshAxis>, devices: Option<Vec<Expr>> },
+    Axes { axes: Vec<MeshAxisNode>, devices: Option<Vec<Expr>> },
     Sub { of: Ident, fixed: Vec<(Ident, Expr)> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct MeshAxis {
+pub struct MeshAxisNode {
     pub name: Ident,
     /// `auto` when not given.
     pub kind: Option<(AxisKind, Span)>,
@@ -96,13 +97,13 @@ pub struct FnItem {
     pub manual: Option<Vec<Ident>>,
     pub name: Ident,
     pub size_params: Vec<Ident>,
-    pub params: Vec<Param>,
+    pub params: Vec<ParamNode>,
     pub ret: Option<TypeExpr>,
-    pub body: Block,
+    pub body: BlockNode,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Param {
+pub struct ParamNode {
     pub pattern: Pattern,
     pub ty: Option<TypeExpr>,
     /// `lr = 0.1`: the value where a call gives none. Never in a lambda.
@@ -115,14 +116,14 @@ pub struct Param {
 /// What has no value ends a block as a statement: `{ while c { .. } }` has one statement and no value,
 /// and so have a `for` without `collect`, an `if` without `else`, and an `if` or block that has no value itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
-    pub stmts: Vec<Stmt>,
+pub struct BlockNode {
+    pub stmts: Vec<StmtNode>,
     pub value: Option<Box<Expr>>,
     pub span: Span,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stmt {
+pub struct StmtNode {
     pub kind: StmtKind,
     pub span: Span,
 }
@@ -192,11 +193,11 @@ pub enum ExprKind {
     /// `f(x, axis=0)`, `f32(x)` (callee is a type), `grad(f)(x)`; a method `x.sum(axis=0)` is a call of a field.
     Call {
         callee: Box<Expr>,
-        args: Vec<Arg>,
+        args: Vec<ArgNode>,
     },
     Index {
         base: Box<Expr>,
-        indices: Vec<Index>,
+        indices: Vec<IndexNode>,
     },
     Field {
         base: Box<Expr>,
@@ -210,7 +211,7 @@ pub enum ExprKind {
     },
     /// `|a, g| a - g`
     Lambda {
-        params: Vec<Param>,
+        params: Vec<ParamNode>,
         body: Box<Expr>,
     },
     /// `()`, `(a,)`, `(a, b)`
@@ -219,10 +220,10 @@ pub enum ExprKind {
     List(Vec<Expr>),
     /// `{ w: a, b }`; a field without a value takes the variable of its name. A lone `{ w }` is a block; write `{ w, }`.
     Struct(Vec<(Ident, Option<Expr>)>),
-    Block(Block),
+    Block(BlockNode),
     If {
         cond: Box<Expr>,
-        then: Block,
+        then: BlockNode,
         otherwise: Option<Box<Expr>>,
     },
     For {
@@ -232,11 +233,11 @@ pub enum ExprKind {
         /// `step 2`; 1 when not given.
         step: Option<Box<Expr>>,
         collect: bool,
-        body: Block,
+        body: BlockNode,
     },
     While {
         cond: Box<Expr>,
-        body: Block,
+        body: BlockNode,
     },
     /// `P(X, _, (Y, Z), ?, unreduced=Y)`
     Sharding(ShardingExpr),
@@ -245,7 +246,7 @@ pub enum ExprKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arg {
+pub struct ArgNode {
     /// The keyword, as in `axis=0`.
     pub name: Option<Ident>,
     pub value: Expr,
@@ -253,7 +254,7 @@ pub struct Arg {
 
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a program has few slices, and matching on them is frequent")]
-pub enum Index {
+pub enum IndexNode {
     Expr(Expr),
     /// `1:-1`, `::2`, `:`
     Slice {
@@ -349,13 +350,13 @@ pub struct DimAxes {
     /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
     /// In dumps.
-    pub frame: Option<Frame>,
+    pub frame: Option<AlignmentNode>,
     pub span: Span,
 }
 
-/// `X/32+1:2`: the dimension lies as places 1, 3, ... of a dimension of 32 do that is split over X.
+/// `X/32+1:2`: element `i` of the dimension lies where element `1 + 2 * i` of a dimension of 32 elements lies that is split over X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct AlignmentNode {
     pub size: u64,
     pub start: i64,
     pub step: u64,

@@ -9,14 +9,14 @@ use std::ops::Range;
 
 use lalrpop_util::ParseError;
 
-use crate::ast::{Comment, Ident, Item, Program};
+use crate::ast::{Comment, Ident, Item, ProgramNode};
 use crate::brackets;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::grammar::ItemParser;
 use crate::lexer::{Lexed, lex};
 use crate::span::{FileId, Span};
-use crate::syntax_error::{Expected, Repair, Stop};
+use crate::syntax_error::{Expected, ParserStop, Repair};
 use crate::token::{Lexeme, Token};
 
 /// More mistakes than this in one item are not worth reading.
@@ -26,11 +26,11 @@ const MAX_ERRORS_PER_ITEM: usize = 40;
 const MAX_ERRORS: usize = 100;
 
 /// Reads a file. The program holds what could be understood; it is whole if there are no diagnostics.
-pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
+pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
     if u32::try_from(source.len()).is_err() {
         let place = Span::new(file, 0, 0);
         return (
-            Program::default(),
+            ProgramNode::default(),
             vec![Diagnostic::error(Code::E0002, place, "a file may not be larger than 4 GiB")],
         );
     }
@@ -60,7 +60,7 @@ pub fn parse(source: &str, file: FileId) -> (Program, Vec<Diagnostic>) {
     debug_assert!(parser.is_whole || !diagnostics.is_empty(), "something was left out without a report");
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     diagnostics.truncate(MAX_ERRORS);
-    (Program { stage, items, comments }, diagnostics)
+    (ProgramNode { stage, items, comments }, diagnostics)
 }
 
 /// `stage partitioned;`, and how many tokens that is. `stage` is a name everywhere else.
@@ -148,7 +148,7 @@ impl<'s> Parser<'s> {
             let (diagnostic, repair) = match error {
                 ParseError::User { error } => (Some(*error), Repair::RemoveStatement),
                 _ => {
-                    let stop = Stop {
+                    let stop = ParserStop {
                         expected: self.expected(&lexemes[..at]),
                         lexemes: &lexemes,
                         at,

@@ -13,8 +13,8 @@ use crate::ast::*;
 const WIDTH: usize = 100;
 
 /// A whole file.
-pub fn program(program: &Program) -> String {
-    let mut printer = Printer { comments: &program.comments, ..Printer::default() };
+pub fn program(program: &ProgramNode) -> String {
+    let mut printer = TreePrinter { comments: &program.comments, ..TreePrinter::default() };
     if let Some(stage) = &program.stage {
         printer.push(&format!("stage {};\n", stage.name));
     }
@@ -39,7 +39,7 @@ pub fn program(program: &Program) -> String {
 
 /// One expression, as it would stand on the right of a `let`.
 pub fn expr(expr: &Expr) -> String {
-    let mut printer = Printer::default();
+    let mut printer = TreePrinter::default();
     printer.expr(expr, Level::Lambda);
     printer.out
 }
@@ -64,20 +64,20 @@ pub fn string(text: &str) -> String {
 }
 
 pub fn type_expr(ty: &TypeExpr) -> String {
-    let mut printer = Printer::default();
+    let mut printer = TreePrinter::default();
     printer.type_expr(ty);
     printer.out
 }
 
 pub fn pattern(pattern: &Pattern) -> String {
-    let mut printer = Printer::default();
+    let mut printer = TreePrinter::default();
     printer.pattern(pattern);
     printer.out
 }
 
 /// `P(X, _)`
 pub fn sharding(sharding: &ShardingExpr) -> String {
-    let mut printer = Printer::default();
+    let mut printer = TreePrinter::default();
     printer.sharding(sharding);
     printer.out
 }
@@ -89,14 +89,14 @@ fn needs_gap(previous: &Item, next: &Item) -> bool {
 }
 
 #[derive(Default)]
-struct Printer<'a> {
+struct TreePrinter<'a> {
     out: String,
     indent: usize,
     /// Those not printed yet.
     comments: &'a [Comment],
 }
 
-impl<'a> Printer<'a> {
+impl<'a> TreePrinter<'a> {
     fn push(&mut self, text: &str) {
         self.out.push_str(text);
     }
@@ -252,7 +252,7 @@ impl<'a> Printer<'a> {
         self.push(&format!("fn {}", function.name.name));
         self.size_params(&function.size_params);
         self.push("(");
-        self.list(&function.params, Printer::param);
+        self.list(&function.params, TreePrinter::param);
         self.push(")");
         if let Some(ret) = &function.ret {
             self.push(" -> ");
@@ -270,7 +270,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn param(&mut self, param: &Param) {
+    fn param(&mut self, param: &ParamNode) {
         self.pattern(&param.pattern);
         if let Some(ty) = &param.ty {
             self.push(": ");
@@ -310,7 +310,7 @@ impl<'a> Printer<'a> {
             }
             TypeExprKind::Tuple(types) => {
                 self.push("(");
-                self.list(types, Printer::type_expr);
+                self.list(types, TreePrinter::type_expr);
                 self.push(if types.len() == 1 { ",)" } else { ")" });
             }
             TypeExprKind::Struct(fields) => {
@@ -369,7 +369,7 @@ impl<'a> Printer<'a> {
                 self.push(", ?)");
             }
         }
-        if let Some(Frame { size, start, step }) = dim.frame {
+        if let Some(AlignmentNode { size, start, step }) = dim.frame {
             self.push(&format!("/{size}{start:+}"));
             if step != 1 {
                 self.push(&format!(":{step}"));
@@ -379,7 +379,7 @@ impl<'a> Printer<'a> {
 
     fn sharding(&mut self, sharding: &ShardingExpr) {
         self.push("P(");
-        self.list(&sharding.dims, Printer::dim_axes);
+        self.list(&sharding.dims, TreePrinter::dim_axes);
         if !sharding.unreduced.is_empty() {
             self.push(if sharding.dims.is_empty() { "unreduced=" } else { ", unreduced=" });
             self.axis_list(&sharding.unreduced);
@@ -395,7 +395,7 @@ impl<'a> Printer<'a> {
             PatternKind::Wildcard => self.push("_"),
             PatternKind::Tuple(parts) => {
                 self.push("(");
-                self.list(parts, Printer::pattern);
+                self.list(parts, TreePrinter::pattern);
                 self.push(if parts.len() == 1 { ",)" } else { ")" });
             }
             PatternKind::Struct(fields) => {
@@ -412,7 +412,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &BlockNode) {
         let has_comments = self.comments.first().is_some_and(|first| first.span.start < block.span.end);
         match &block.value {
             None if block.stmts.is_empty() && !has_comments => self.push("{}"),
@@ -485,7 +485,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt, is_last: bool) {
+    fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
             StmtKind::Let { mutable, pattern, ty, value } => {
                 self.push(if *mutable { "let mut " } else { "let " });

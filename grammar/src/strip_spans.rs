@@ -14,7 +14,7 @@ use crate::ast::*;
 use crate::span::Span;
 
 /// Sets every span of the tree to the empty one at the beginning of the first file.
-pub fn strip_spans(program: &mut Program) {
+pub fn strip_spans(program: &mut ProgramNode) {
     program.place(Span::default());
 }
 
@@ -24,35 +24,35 @@ pub fn move_spans(function: &mut FnItem, to: Span) {
 }
 
 /// Every node names all of its fields below, so a new field cannot be forgotten.
-trait Place {
+trait PlaceSpans {
     fn place(&mut self, to: Span);
 }
 
-impl Place for Span {
+impl PlaceSpans for Span {
     fn place(&mut self, to: Span) {
         *self = to;
     }
 }
 
-impl<T: Place> Place for Vec<T> {
+impl<T: PlaceSpans> PlaceSpans for Vec<T> {
     fn place(&mut self, to: Span) {
         self.iter_mut().for_each(|part| part.place(to));
     }
 }
 
-impl<T: Place> Place for Option<T> {
+impl<T: PlaceSpans> PlaceSpans for Option<T> {
     fn place(&mut self, to: Span) {
         self.iter_mut().for_each(|part| part.place(to));
     }
 }
 
-impl<T: Place> Place for Box<T> {
+impl<T: PlaceSpans> PlaceSpans for Box<T> {
     fn place(&mut self, to: Span) {
         (**self).place(to);
     }
 }
 
-impl<A: Place, B: Place> Place for (A, B) {
+impl<A: PlaceSpans, B: PlaceSpans> PlaceSpans for (A, B) {
     fn place(&mut self, to: Span) {
         self.0.place(to);
         self.1.place(to);
@@ -60,14 +60,14 @@ impl<A: Place, B: Place> Place for (A, B) {
 }
 
 macro_rules! without_spans {
-    ($($leaf:ty),*) => { $(impl Place for $leaf { fn place(&mut self, _: Span) {} })* };
+    ($($leaf:ty),*) => { $(impl PlaceSpans for $leaf { fn place(&mut self, _: Span) {} })* };
 }
 
-without_spans!(bool, u64, usize, String, Frame, AxisKind, DTypeName, UnaryOp, BinaryOp);
+without_spans!(bool, u64, usize, String, AlignmentNode, AxisKind, DTypeName, UnaryOp, BinaryOp);
 
 macro_rules! structs {
     ($($name:ident { $($field:ident),* })*) => {
-        $(impl Place for $name {
+        $(impl PlaceSpans for $name {
             fn place(&mut self, to: Span) {
                 let $name { $($field),* } = self;
                 $($field.place(to);)*
@@ -78,18 +78,18 @@ macro_rules! structs {
 
 structs! {
     Ident { name, span }
-    Program { stage, items, comments }
+    ProgramNode { stage, items, comments }
     Comment { text, trailing, span }
     Item { doc, kind, span }
     MeshItem { name, kind }
-    MeshAxis { name, kind, size }
+    MeshAxisNode { name, kind, size }
     FnItem { manual, name, size_params, params, ret, body }
-    Param { pattern, ty, default, span }
-    Block { stmts, value, span }
-    Stmt { kind, span }
+    ParamNode { pattern, ty, default, span }
+    BlockNode { stmts, value, span }
+    StmtNode { kind, span }
     Pattern { kind, span }
     Expr { kind, span }
-    Arg { name, value }
+    ArgNode { name, value }
     ShardingExpr { dims, unreduced, span }
     DimAxes { axes, open, frame, span }
     TypeExpr { kind, span }
@@ -98,7 +98,7 @@ structs! {
 
 macro_rules! enums {
     ($($name:ident { $($variant:ident $(($part:ident))? $({ $($field:ident),* })?,)* })*) => {
-        $(impl Place for $name {
+        $(impl PlaceSpans for $name {
             fn place(&mut self, to: Span) {
                 match self {
                     $($name::$variant $(($part))? $({ $($field),* })? => { $($part.place(to);)? $($($field.place(to);)*)? })*
@@ -156,7 +156,7 @@ enums! {
         Sharding(sharding),
         Type(ty),
     }
-    Index {
+    IndexNode {
         Expr(expr),
         Slice { start, stop, step, span },
         Ellipsis(span),

@@ -23,7 +23,7 @@ pub enum Repair {
 }
 
 /// The place where the parser stopped.
-pub struct Stop<'a, 's> {
+pub struct ParserStop<'a, 's> {
     /// The tokens of the item.
     pub lexemes: &'a [Lexeme<'s>],
     /// The one that does not fit; their number if it is the end that does not.
@@ -33,7 +33,7 @@ pub struct Stop<'a, 's> {
     pub file: FileId,
 }
 
-impl<'s> Stop<'_, 's> {
+impl<'s> ParserStop<'_, 's> {
     /// The report, and how to go on. There is no report where an earlier one says it all.
     pub fn explain(&self) -> (Option<Diagnostic>, Repair) {
         match self.found() {

@@ -64,8 +64,8 @@ impl Maker<'_> {
         STRINGS[self.below(STRINGS.len())].to_string()
     }
 
-    fn program(&mut self) -> Program {
-        Program { stage: self.maybe(Self::name), items: self.many(1, Self::item), comments: Vec::new() }
+    fn program(&mut self) -> ProgramNode {
+        ProgramNode { stage: self.maybe(Self::name), items: self.many(1, Self::item), comments: Vec::new() }
     }
 
     fn item(&mut self) -> Item {
@@ -76,7 +76,7 @@ impl Maker<'_> {
             3 => ItemKind::Mesh(MeshItem {
                 name: self.maybe(Self::name),
                 kind: MeshKind::Axes {
-                    axes: self.many(0, |maker| MeshAxis {
+                    axes: self.many(0, |maker| MeshAxisNode {
                         name: maker.name(),
                         kind: maker.maybe(|maker| {
                             let kinds = [AxisKind::Auto, AxisKind::Explicit, AxisKind::Manual];
@@ -95,7 +95,7 @@ impl Maker<'_> {
                 manual: self.maybe(|maker| maker.many(0, Self::name)),
                 name: Ident { name: "f".to_string(), span: Span::default() },
                 size_params: self.many(0, Self::name),
-                params: self.many(0, |maker| Param { default: maker.maybe(Self::expr), ..maker.param() }),
+                params: self.many(0, |maker| ParamNode { default: maker.maybe(Self::expr), ..maker.param() }),
                 ret: self.maybe(Self::type_expr),
                 body: self.block(),
             }),
@@ -104,8 +104,8 @@ impl Maker<'_> {
         Item { doc, kind, span: Span::default() }
     }
 
-    fn param(&mut self) -> Param {
-        Param { pattern: self.pattern(), ty: self.maybe(Self::type_expr), default: None, span: Span::default() }
+    fn param(&mut self) -> ParamNode {
+        ParamNode { pattern: self.pattern(), ty: self.maybe(Self::type_expr), default: None, span: Span::default() }
     }
 
     fn pattern(&mut self) -> Pattern {
@@ -165,7 +165,7 @@ impl Maker<'_> {
     }
 
     fn dim_axes(&mut self) -> DimAxes {
-        let frame = |maker: &mut Self| Frame {
+        let frame = |maker: &mut Self| AlignmentNode {
             size: maker.below(256) as u64,
             start: maker.below(256) as i64 - 128,
             step: 1 + maker.below(3) as u64,
@@ -198,8 +198,8 @@ impl Maker<'_> {
         Expr { kind, span: Span::default() }
     }
 
-    fn block(&mut self) -> Block {
-        let mut block = Block {
+    fn block(&mut self) -> BlockNode {
+        let mut block = BlockNode {
             stmts: self.many(0, Self::stmt),
             value: self.maybe(|maker| Box::new(maker.expr())),
             span: Span::default(),
@@ -211,7 +211,7 @@ impl Maker<'_> {
         block
     }
 
-    fn stmt(&mut self) -> Stmt {
+    fn stmt(&mut self) -> StmtNode {
         let kind = match self.below(3) {
             0 => StmtKind::Expr(self.expr()),
             1 => StmtKind::Let {
@@ -237,7 +237,7 @@ impl Maker<'_> {
                 StmtKind::Assign { target: Expr { kind: target, span: Span::default() }, op, value: self.expr() }
             }
         };
-        Stmt { kind, span: Span::default() }
+        StmtNode { kind, span: Span::default() }
     }
 
     fn operator(&mut self) -> BinaryOp {
@@ -256,16 +256,16 @@ impl Maker<'_> {
         })
     }
 
-    fn index(&mut self) -> Index {
+    fn index(&mut self) -> IndexNode {
         match self.below(3) {
-            0 => Index::Expr(self.expr()),
-            1 => Index::Slice {
+            0 => IndexNode::Expr(self.expr()),
+            1 => IndexNode::Slice {
                 start: self.maybe(Self::expr),
                 stop: self.maybe(Self::expr),
                 step: self.maybe(Self::expr),
                 span: Span::default(),
             },
-            _ => Index::Ellipsis(Span::default()),
+            _ => IndexNode::Ellipsis(Span::default()),
         }
     }
 
@@ -288,7 +288,7 @@ impl Maker<'_> {
             }
             12 | 13 => ExprKind::Call {
                 callee: self.boxed(),
-                args: self.many(0, |maker| Arg { name: maker.maybe(Self::field), value: maker.expr() }),
+                args: self.many(0, |maker| ArgNode { name: maker.maybe(Self::field), value: maker.expr() }),
             },
             14 => ExprKind::Index { base: self.boxed(), indices: self.many(1, Self::index) },
             15 => ExprKind::Field { base: self.boxed(), name: self.field() },

@@ -1,7 +1,7 @@
 //! Which outer variables blocks assign to: a loop carries these.
 
 use super::names;
-use spmdc_grammar::ast::{Block, Expr, ExprKind, Index, Stmt, StmtKind};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, StmtKind, StmtNode};
 
 /// Which variables of outer scopes some code assigns to, in order of their first assignment.
 pub(super) struct Assigned {
@@ -10,7 +10,7 @@ pub(super) struct Assigned {
 }
 
 impl Assigned {
-    pub(super) fn block(&mut self, block: &Block) {
+    pub(super) fn block(&mut self, block: &BlockNode) {
         self.scopes.push(Vec::new());
         block.stmts.iter().for_each(|stmt| self.stmt(stmt));
         if let Some(value) = &block.value {
@@ -19,7 +19,7 @@ impl Assigned {
         self.scopes.pop();
     }
 
-    pub(super) fn stmt(&mut self, stmt: &Stmt) {
+    pub(super) fn stmt(&mut self, stmt: &StmtNode) {
         match &stmt.kind {
             StmtKind::Let { pattern, value, .. } => {
                 self.expr(value);
@@ -79,11 +79,11 @@ impl Assigned {
                 self.expr(base);
                 for index in indices {
                     match index {
-                        Index::Expr(expr) => self.expr(expr),
-                        Index::Slice { start, stop, step, .. } => {
+                        IndexNode::Expr(expr) => self.expr(expr),
+                        IndexNode::Slice { start, stop, step, .. } => {
                             [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
                         }
-                        Index::Ellipsis(_) => {}
+                        IndexNode::Ellipsis(_) => {}
                     }
                 }
             }

@@ -4,7 +4,7 @@ use super::control::{Carried, same_static};
 use super::errors::control as errors;
 use super::layouts::{Part, choose};
 use super::{Checker, trees};
-use spmdc_grammar::ast::{Block, Expr};
+use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{AxisSet, DType, Type};
@@ -16,7 +16,7 @@ use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 /// An `if` in the source.
 #[derive(Clone, Copy)]
 struct If<'e> {
-    then: &'e Block,
+    then: &'e BlockNode,
     otherwise: Option<&'e Expr>,
     span: Span,
     /// The axes along which its condition varies.
@@ -33,7 +33,7 @@ struct Expanded {
 
 impl Checker<'_> {
     /// `if`, for its value and for what its branches assign.
-    pub(super) fn branch(&mut self, cond: &Expr, then: &Block, otherwise: Option<&Expr>, span: Span) -> Term {
+    pub(super) fn branch(&mut self, cond: &Expr, then: &BlockNode, otherwise: Option<&Expr>, span: Span) -> Term {
         let term = self.expr(cond);
         // A condition that is known now chooses now; the other branch is not part of this program.
         if let Term::Bool(chosen) = term {

@@ -8,7 +8,7 @@ use super::scopes::{Binding, Frame, Scope};
 use super::sizes::{Bindings, Size};
 use super::trees;
 use super::types::{SizeParams, Ty};
-use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, Param, TypeExprKind};
+use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
@@ -35,7 +35,7 @@ pub enum Callable {
 #[derive(Debug)]
 pub struct LambdaSource {
     pub file: FileId,
-    pub params: Vec<Param>,
+    pub params: Vec<ParamNode>,
     pub body: Expr,
     pub span: Span,
 }
@@ -68,7 +68,7 @@ impl Function for Callable {
 }
 
 impl Checker<'_> {
-    pub(super) fn lambda(&mut self, params: &[Param], body: &Expr, span: Span) -> Term {
+    pub(super) fn lambda(&mut self, params: &[ParamNode], body: &Expr, span: Span) -> Term {
         let file = self.file();
         let source = self
             .lambdas
@@ -82,7 +82,7 @@ impl Checker<'_> {
         Callable::Lambda(Rc::new(Lambda { source, captures })).into_term()
     }
 
-    pub(super) fn call(&mut self, callee: &Expr, args: &[ast::Arg], span: Span) -> Term {
+    pub(super) fn call(&mut self, callee: &Expr, args: &[ast::ArgNode], span: Span) -> Term {
         let (function, receiver) = match &callee.kind {
             ExprKind::Type(ty) => return self.cast(ty, args, span),
             ExprKind::Name(name) => (self.function_name(name, callee.span), None),
@@ -205,7 +205,7 @@ impl Checker<'_> {
     }
 
     /// `f32(x)`
-    fn cast(&mut self, ty: &ast::TypeExpr, args: &[ast::Arg], span: Span) -> Term {
+    fn cast(&mut self, ty: &ast::TypeExpr, args: &[ast::ArgNode], span: Span) -> Term {
         let target = self.type_literal(ty);
         let mut terms: Vec<Term> = args.iter().map(|arg| self.expr(&arg.value)).collect();
         let Term::Type(wanted) = &target else { return Term::Poison };
@@ -214,7 +214,7 @@ impl Checker<'_> {
             return self.report(errors_of_calls::cast_to_array(ty.span));
         }
         let value = match (terms.pop(), args) {
-            (Some(value), [ast::Arg { name: None, .. }]) => value,
+            (Some(value), [ast::ArgNode { name: None, .. }]) => value,
             _ => return self.report(errors_of_calls::too_many(dtype.name(), 1, args.len(), span)),
         };
         match value {
@@ -546,7 +546,7 @@ pub fn size_params(function: &FnItem) -> SizeParams {
     function.size_params.iter().map(|param| (param.name.clone(), Size::Param(param.name.clone()))).collect()
 }
 
-pub fn parameter_place(function: &FnItem, param: &Param) -> String {
+pub fn parameter_place(function: &FnItem, param: &ParamNode) -> String {
     match &param.pattern.kind {
         ast::PatternKind::Name(name) => format!("parameter `{name}` of `{}`", function.name.name),
         ast::PatternKind::Wildcard | ast::PatternKind::Tuple(_) | ast::PatternKind::Struct(_) => {

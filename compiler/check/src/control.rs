@@ -4,7 +4,7 @@ use super::assigned::Assigned;
 use super::errors::control as errors;
 use super::scopes::Binding;
 use super::{Checker, trees};
-use spmdc_grammar::ast::{Block, Expr};
+use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::ops::call::term::Term;
@@ -21,7 +21,7 @@ pub(super) struct Carried {
 
 impl Checker<'_> {
     /// The mutable variables around that blocks and expressions assign to.
-    pub(super) fn carried_variables(&self, blocks: &[&Block], exprs: &[&Expr]) -> Vec<Carried> {
+    pub(super) fn carried_variables(&self, blocks: &[&BlockNode], exprs: &[&Expr]) -> Vec<Carried> {
         let mut assigned = Assigned { scopes: Vec::new(), names: Vec::new() };
         blocks.iter().for_each(|block| assigned.block(block));
         exprs.iter().for_each(|expr| assigned.expr(expr));

@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
 }
 
 /// The name of a parameter as an argument of the program; one that is a pattern goes by its position, as `arg0`.
-fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::Param, position: usize) -> String {
+fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::ParamNode, position: usize) -> String {
     if let PatternKind::Name(name) = &param.pattern.kind {
         return name.clone();
     }

@@ -8,7 +8,7 @@ use super::operators::Written;
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::windows::Bound;
-use spmdc_grammar::ast::{BinaryOp, Expr, Index};
+use spmdc_grammar::ast::{BinaryOp, Expr, IndexNode};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::errors::too_large;
@@ -18,13 +18,13 @@ use spmdc_ir::ops::{index, shape, update};
 use spmdc_ir::program::Value;
 
 impl Checker<'_> {
-    pub(super) fn index(&mut self, term: Term, indices: &[Index], span: Span, base: Span) -> Term {
+    pub(super) fn index(&mut self, term: Term, indices: &[IndexNode], span: Span, base: Span) -> Term {
         match (&term, indices) {
             (Term::Poison, _) => {
                 self.index_items(indices);
                 return Term::Poison;
             }
-            (Term::Tuple(parts) | Term::List(parts), [Index::Expr(index)]) => {
+            (Term::Tuple(parts) | Term::List(parts), [IndexNode::Expr(index)]) => {
                 let parts = parts.clone();
                 let at = self.expr(index);
                 return match at {
@@ -48,10 +48,10 @@ impl Checker<'_> {
     }
 
     /// `x.dtype[3, N]`: an element type with sizes behind it is the type of an array.
-    fn array_of(&mut self, dtype: DType, sizes: &[Index], span: Span) -> Term {
+    fn array_of(&mut self, dtype: DType, sizes: &[IndexNode], span: Span) -> Term {
         let mut shape = Vec::new();
         for size in sizes {
-            let Index::Expr(size) = size else {
+            let IndexNode::Expr(size) = size else {
                 return self.report(errors_of_types::wrong_kind("a size", "a slice", span));
             };
             let found = self.size(size, &SizeParams::new());
@@ -88,7 +88,7 @@ impl Checker<'_> {
     pub(super) fn index_assign(
         &mut self,
         old: Value,
-        indices: &[Index],
+        indices: &[IndexNode],
         op: Option<BinaryOp>,
         value: (Term, Span),
         place: Span,
@@ -117,20 +117,20 @@ impl Checker<'_> {
         self.or_report(result)
     }
 
-    fn index_items(&mut self, indices: &[Index]) -> Option<Vec<index::Item>> {
+    fn index_items(&mut self, indices: &[IndexNode]) -> Option<Vec<index::Item>> {
         let mut items = Vec::new();
         let mut is_whole = true;
         for entry in indices {
             let item = match entry {
-                Index::Ellipsis(span) => Some(index::Item::Ellipsis(*span)),
-                Index::Slice { start, stop, step, span } => {
+                IndexNode::Ellipsis(span) => Some(index::Item::Ellipsis(*span)),
+                IndexNode::Slice { start, stop, step, span } => {
                     let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
                     match bounds {
                         [Some(start), Some(stop), Some(step)] => self.slice_item([start, stop, step], *span),
                         _ => None,
                     }
                 }
-                Index::Expr(expr) => self.index_place(expr),
+                IndexNode::Expr(expr) => self.index_place(expr),
             };
             match item {
                 Some(item) => items.push(item),

@@ -4,7 +4,7 @@
 
 use super::Checker;
 use super::assigned::Assigned;
-use spmdc_grammar::ast::{Block, Expr, ExprKind, Stmt, StmtKind};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtKind, StmtNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::sharding::Sharding;
@@ -98,7 +98,7 @@ impl Checker<'_> {
     /// The edit that gives a part another layout where the condition of an `if` fails.
     pub(super) fn at_end_of_else(
         &self,
-        then: &Block,
+        then: &BlockNode,
         otherwise: Option<&Expr>,
         part: Part<'_>,
         to: &str,
@@ -121,7 +121,7 @@ impl Checker<'_> {
     }
 
     /// The edit that gives a part another layout at the end of a block.
-    pub(super) fn at_end(&self, block: &Block, part: Part<'_>, to: &str) -> Option<(Span, String)> {
+    pub(super) fn at_end(&self, block: &BlockNode, part: Part<'_>, to: &str) -> Option<(Span, String)> {
         let Some(name) = part.variable else {
             let (place, field) = literal_part(block.value.as_deref()?, part.path)?;
             return Some((place, format!("{field}reshard({}, {to})", self.source(place))));
@@ -137,7 +137,7 @@ impl Checker<'_> {
         }
         // Statements that assign to other fields leave this part as it is.
         let text = part.text()?;
-        let is_other = |stmt: &Stmt| match &stmt.kind {
+        let is_other = |stmt: &StmtNode| match &stmt.kind {
             StmtKind::Assign { target, .. } => {
                 let target = self.source(target.span);
                 target.starts_with(&format!("{name}.")) && !target.starts_with(&text) && !text.starts_with(target)

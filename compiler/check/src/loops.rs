@@ -8,7 +8,7 @@ use super::control::{Carried, same_static};
 use super::errors::control as errors;
 use super::layouts::{Part, choose};
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, Block, Expr, Pattern};
+use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, Pattern};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost;
@@ -24,7 +24,7 @@ use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 /// A loop on its way into the IR.
 struct Loop<'e> {
     kind: Kind<'e>,
-    body: &'e Block,
+    body: &'e BlockNode,
     span: Span,
     carried: Vec<Carried>,
     /// The leaves of all carried variables, in order.
@@ -116,7 +116,7 @@ impl Checker<'_> {
         pattern: &Pattern,
         bounds: (&Expr, &Expr, Option<&Expr>),
         collect: bool,
-        body: &Block,
+        body: &BlockNode,
         span: Span,
     ) -> Term {
         let (start, end) = (self.expr(bounds.0), self.expr(bounds.1));
@@ -194,7 +194,7 @@ impl Checker<'_> {
         Ok((vec![zero, trips], Stride::By { start: Term::Array(start), step }))
     }
 
-    pub(super) fn while_loop(&mut self, cond: &Expr, body: &Block, span: Span) -> Term {
+    pub(super) fn while_loop(&mut self, cond: &Expr, body: &BlockNode, span: Span) -> Term {
         self.carried_loop(Kind::While { cond }, body, span)
     }
 
@@ -220,13 +220,13 @@ impl Checker<'_> {
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
-    fn poison_assigned(&mut self, body: &Block) -> Term {
+    fn poison_assigned(&mut self, body: &BlockNode) -> Term {
         let carried = self.carried_variables(&[body], &[]);
         self.poison(&carried);
         Term::Poison
     }
 
-    fn carried_loop(&mut self, kind: Kind, body: &Block, span: Span) -> Term {
+    fn carried_loop(&mut self, kind: Kind, body: &BlockNode, span: Span) -> Term {
         let carried = self.carried_variables(&[body], &[]);
         let mut leaves = Vec::new();
         for variable in &carried {
@@ -481,7 +481,7 @@ impl Checker<'_> {
     }
 
     /// Adds the values that a trip of a `collect` gives to the block's results.
-    fn collected(&mut self, value: &Term, body: &Block, results: &mut Vec<Value>) -> Option<Term> {
+    fn collected(&mut self, value: &Term, body: &BlockNode, results: &mut Vec<Value>) -> Option<Term> {
         let span = body.value.as_ref().map_or(body.span, |value| value.span);
         let mut leaves = Vec::new();
         trees::leaves(value, "", &mut leaves);

@@ -3,7 +3,7 @@
 use crate::errors::items::mesh as error;
 use crate::errors::items::not_yet;
 use crate::sources::SourceSet;
-use spmdc_grammar::ast::{AxisKind, Expr, ItemKind, MeshAxis, MeshItem, MeshKind};
+use spmdc_grammar::ast::{AxisKind, Expr, ItemKind, MeshAxisNode, MeshItem, MeshKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::MAX_AXES;
@@ -126,7 +126,7 @@ fn misfit(mesh: &Mesh, span: Span, message: String) -> Diagnostic {
 
 fn declare(
     mesh: &mut Mesh,
-    axis: &MeshAxis,
+    axis: &MeshAxisNode,
     needs_size: bool,
     size: &mut dyn FnMut(&Expr) -> Option<i128>,
     diagnostics: &mut Vec<Diagnostic>,

@@ -250,7 +250,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &BlockNode) {
         self.push(Vec::new());
         for stmt in &block.stmts {
             match &stmt.kind {
@@ -325,11 +325,11 @@ impl Resolver<'_> {
                 self.expr(base);
                 for index in indices {
                     match index {
-                        Index::Expr(expr) => self.expr(expr),
-                        Index::Slice { start, stop, step, .. } => {
+                        IndexNode::Expr(expr) => self.expr(expr),
+                        IndexNode::Slice { start, stop, step, .. } => {
                             [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
                         }
-                        Index::Ellipsis(_) => {}
+                        IndexNode::Ellipsis(_) => {}
                     }
                 }
             }

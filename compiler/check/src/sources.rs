@@ -3,7 +3,7 @@
 //! The compiler does no IO: whoever calls it gives it a [`Sources`]. Files whose path begins with `std/` are part of the compiler.
 
 use crate::errors;
-use spmdc_grammar::ast::{ItemKind, Program};
+use spmdc_grammar::ast::{ItemKind, ProgramNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::FileId;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../prelude/nn.s
 pub struct SourceFile {
     pub name: String,
     pub text: String,
-    pub program: Program,
+    pub program: ProgramNode,
     /// The file that each `import` item stands for, by the item's position; without an entry if it could not be read.
     pub imports: BTreeMap<usize, FileId>,
     /// Part of the compiler.

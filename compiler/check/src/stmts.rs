@@ -4,35 +4,35 @@ use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, Block, Expr, ExprKind, Ident, Index, Stmt, StmtKind};
+use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, ExprKind, Ident, IndexNode, StmtKind, StmtNode};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::rules::Effect;
-use spmdc_ir::program::Stmt as IrStmt;
+use spmdc_ir::program::Stmt;
 
 /// One step from a variable to the part of it that is assigned to.
 enum Place<'e> {
     Field(&'e Ident),
     TupleField(usize, Span),
-    Index(&'e [Index], Span),
+    Index(&'e [IndexNode], Span),
 }
 
 /// Prints, or stops the program under a condition of the user's.
-fn acts(stmt: &IrStmt) -> bool {
+fn acts(stmt: &Stmt) -> bool {
     let effect = stmt.op().map(|op| op.rules().properties().effect);
     matches!(effect, Some(Effect::Text | Effect::Layout)) || stmt.blocks().any(|block| block.stmts.iter().any(acts))
 }
 
 impl Checker<'_> {
     /// The value of a block; the empty tuple if it has none.
-    pub(super) fn block(&mut self, block: &Block) -> Term {
+    pub(super) fn block(&mut self, block: &BlockNode) -> Term {
         self.push_scope();
         let value = self.block_in_scope(block);
         self.pop_scope();
         value
     }
 
-    pub(super) fn block_in_scope(&mut self, block: &Block) -> Term {
+    pub(super) fn block_in_scope(&mut self, block: &BlockNode) -> Term {
         let around = self.statement;
         for (position, stmt) in block.stmts.iter().enumerate() {
             self.statement = stmt.span;
@@ -59,7 +59,7 @@ impl Checker<'_> {
     }
 
     /// `is_last`: nothing follows in its block.
-    fn stmt(&mut self, stmt: &Stmt, is_last: bool) {
+    fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
             StmtKind::Let { mutable, pattern, ty, value } => {
                 let (first, found) = (self.build.func.values.len(), self.diagnostics.len());

@@ -314,7 +314,7 @@ impl Checker<'_> {
         // More than any dimension has; so the places of blocks are numbers, too.
         const MOST: u64 = 1 << 40;
         let number = |number: u64| number.min(MOST) as usize;
-        let frame = axes.frame.map(|ast::Frame { size, start, step }| sharding::Frame {
+        let frame = axes.frame.map(|ast::AlignmentNode { size, start, step }| sharding::Frame {
             size: number(size),
             start: start.clamp(-(MOST as i64), MOST as i64),
             step: number(step).max(1),

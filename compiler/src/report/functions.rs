@@ -3,7 +3,7 @@
 use crate::pipeline::{self, Compilation, Options};
 use crate::totals::{Collective, collectives};
 use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_grammar::ast::{FnItem, ItemKind, Param, PatternKind, TypeExprKind};
+use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::ops::Function;
 use spmdc_ir::ops::call::signature::{Signature, Status};
@@ -121,7 +121,7 @@ fn main_of(set: &SourceSet) -> Option<&FnItem> {
     })
 }
 
-fn name_of(param: &Param) -> String {
+fn name_of(param: &ParamNode) -> String {
     match &param.pattern.kind {
         PatternKind::Name(name) => name.clone(),
         PatternKind::Wildcard | PatternKind::Tuple(_) | PatternKind::Struct(_) => "_".to_string(),
@@ -136,7 +136,7 @@ fn split_places(function: &FnItem) -> Vec<(String, Vec<usize>)> {
             Vec::new()
         }
     };
-    let param = |param: &Param| Some((name_of(param), places(&param.ty.as_ref()?.kind)));
+    let param = |param: &ParamNode| Some((name_of(param), places(&param.ty.as_ref()?.kind)));
     function.params.iter().filter_map(param).collect()
 }
 

@@ -9,7 +9,8 @@ use crate::pipeline::{Compilation, Options, compile};
 use crate::totals::{Collective, collectives, flops_per_device};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{
-    Block, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, Program, Stmt, StmtKind, TypeExpr, TypeExprKind,
+    BlockNode, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, ProgramNode, StmtKind, StmtNode, TypeExpr,
+    TypeExprKind,
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
@@ -355,7 +356,7 @@ struct Candidate {
 
 /// New axes of one dimension: none, or one that the type does not use elsewhere. At most `most` of them, and how many there are: three
 /// quarters may change annotations, and of new ones those near the collective go first.
-fn candidates(program: &Program, known: &CheckedTypes, target: Span, most: usize) -> (Vec<Candidate>, usize) {
+fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: usize) -> (Vec<Candidate>, usize) {
     let (mut found, mut new) = (Vec::new(), Vec::new());
     let mut position = 0;
     each_type(&mut program.clone(), &mut |ty, named| {
@@ -390,7 +391,7 @@ fn candidates(program: &Program, known: &CheckedTypes, target: Span, most: usize
 }
 
 /// Gives a dimension of an annotation other axes: where, and how it was and is written.
-fn change(program: &mut Program, candidate: &Candidate, known: &CheckedTypes) -> Option<(Span, String, String)> {
+fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes) -> Option<(Span, String, String)> {
     let mut at = 0;
     let mut changed = None;
     each_type(program, &mut |ty, named| {
@@ -422,7 +423,7 @@ fn change(program: &mut Program, candidate: &Candidate, known: &CheckedTypes) ->
 type Visit<'a> = &'a mut dyn FnMut(&mut Option<TypeExpr>, Option<(&str, Span)>);
 
 /// Every type that annotates a parameter or a result or may annotate a `let`, in order.
-fn each_type(program: &mut Program, visit: Visit<'_>) {
+fn each_type(program: &mut ProgramNode, visit: Visit<'_>) {
     for item in &mut program.items {
         if let ItemKind::Fn(function) = &mut item.kind {
             function.params.iter_mut().for_each(|param| visit(&mut param.ty, None));
@@ -432,8 +433,8 @@ fn each_type(program: &mut Program, visit: Visit<'_>) {
     }
 }
 
-fn each_in_block(block: &mut Block, visit: Visit<'_>) {
-    for Stmt { kind, .. } in &mut block.stmts {
+fn each_in_block(block: &mut BlockNode, visit: Visit<'_>) {
+    for StmtNode { kind, .. } in &mut block.stmts {
         match kind {
             StmtKind::Let { ty, value, pattern, mutable } => {
                 let named = match &pattern.kind {

@@ -1,7 +1,7 @@
 //! Expressions as text: parentheses where an operand binds less than its place asks for, and where the text would
 //! otherwise read as something else.
 
-use super::{Printer, string};
+use super::{TreePrinter, string};
 use crate::ast::*;
 
 /// How tightly an expression binds, loosest first. An operand that binds less than its place asks for is put in
@@ -77,7 +77,7 @@ impl Level {
     }
 }
 
-impl Printer<'_> {
+impl TreePrinter<'_> {
     /// An expression in a place that asks for `level`.
     pub(super) fn expr(&mut self, expr: &Expr, level: Level) {
         if Level::of(expr) < level {
@@ -100,7 +100,7 @@ impl Printer<'_> {
             ExprKind::Field { .. } | ExprKind::TupleField { .. } => self.postfix(expr),
             ExprKind::Lambda { params, body } => {
                 self.push("|");
-                self.list(params, Printer::param);
+                self.list(params, TreePrinter::param);
                 self.push("| ");
                 self.expr(body, Level::Lambda);
             }
@@ -220,7 +220,7 @@ impl Printer<'_> {
             }
             ExprKind::Index { indices, .. } => {
                 self.push("[");
-                self.list(indices, Printer::index);
+                self.list(indices, TreePrinter::index);
                 self.push("]");
             }
             ExprKind::Field { name, .. } => self.push(&format!(".{}", name.name)),
@@ -229,10 +229,10 @@ impl Printer<'_> {
         }
     }
 
-    fn index(&mut self, index: &Index) {
+    fn index(&mut self, index: &IndexNode) {
         match index {
-            Index::Expr(expr) => self.expr(expr, Level::Lambda),
-            Index::Slice { start, stop, step, span: _ } => {
+            IndexNode::Expr(expr) => self.expr(expr, Level::Lambda),
+            IndexNode::Slice { start, stop, step, span: _ } => {
                 if let Some(start) = start {
                     self.expr(start, Level::Or);
                 }
@@ -245,7 +245,7 @@ impl Printer<'_> {
                     self.expr(step, Level::Or);
                 }
             }
-            Index::Ellipsis(_) => self.push("..."),
+            IndexNode::Ellipsis(_) => self.push("..."),
         }
     }
 
