@@ -105,10 +105,8 @@ fn unwritable(output: &Path, error: &io::Error) -> RunError {
 }
 
 fn missing_linker(name: &str, error: &io::Error) -> RunError {
-    let reason = match error.kind() {
-        io::ErrorKind::NotFound => "it was not found".to_string(),
-        _ => describe(error),
-    };
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    let reason = if is_missing { "it was not found".to_string() } else { describe(error) };
     RunError::new("E0704", format!("`{name}`, which links executables, could not be started: {reason}"))
         .with_help("install a C compiler, or name one in the variable CC; --emit obj needs none")
 }

@@ -40,11 +40,12 @@ pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNod
     let mut stmts = Vec::with_capacity(items.len());
     let last = items.len().wrapping_sub(1);
     for (position, BlockItem { stmt, is_bare }) in items.into_iter().enumerate() {
+        let may_be_last = is_bare && position == last && value.is_none();
         match stmt.kind {
-            StmtKind::Expr(expr) if is_bare && position == last && value.is_none() && may_have_value(&expr.kind) => {
-                value = Some(Box::new(expr));
+            StmtKind::Expr(expr) if may_be_last && may_have_value(&expr.kind) => value = Some(Box::new(expr)),
+            kind @ (StmtKind::Let { .. } | StmtKind::Assign { .. } | StmtKind::Expr(_)) => {
+                stmts.push(StmtNode { kind, span: stmt.span });
             }
-            kind => stmts.push(StmtNode { kind, span: stmt.span }),
         }
     }
     BlockNode { stmts, value, span }
@@ -53,12 +54,14 @@ pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNod
 /// Whether what ends in a brace can give its block a value. A loop without `collect`, an `if` without `else` and a
 /// block without a value cannot.
 pub fn may_have_value(kind: &ExprKind) -> bool {
-    match kind {
-        ExprKind::For { collect, .. } => *collect,
-        ExprKind::While { .. } => false,
-        ExprKind::If { then, otherwise, .. } => then.value.is_some() && otherwise.is_some(),
-        ExprKind::Block(block) => block.value.is_some(),
-        _ => true,
+    if let ExprKind::For { collect, .. } = kind {
+        *collect
+    } else if let ExprKind::If { then, otherwise, .. } = kind {
+        then.value.is_some() && otherwise.is_some()
+    } else if let ExprKind::Block(block) = kind {
+        block.value.is_some()
+    } else {
+        !matches!(kind, ExprKind::While { .. })
     }
 }
 
@@ -85,7 +88,21 @@ pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s,
             "the result of a call cannot be assigned to",
             "an element is assigned to with brackets: `u[i] = v;`",
         ),
-        _ => refuse(
+        ExprKind::Binary { .. }
+        | ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::None
+        | ExprKind::Unary { .. }
+        | ExprKind::Lambda { .. }
+        | ExprKind::List(_)
+        | ExprKind::Block(_)
+        | ExprKind::If { .. }
+        | ExprKind::For { .. }
+        | ExprKind::While { .. }
+        | ExprKind::Sharding(_)
+        | ExprKind::Type(_) => refuse(
             target.span,
             "this cannot be assigned to",
             "assignment takes a name, an index or a field: `u = v;`, `u[0, :] = v;`, `p.w = v;`",
@@ -113,7 +130,11 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
         TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None } => {
             TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: Some(mesh) }
         }
-        kind => TypeExprKind::On { ty: Box::new(TypeExpr { kind, span: ty.span }), mesh },
+        kind @ (TypeExprKind::Array { .. }
+        | TypeExprKind::Tuple(_)
+        | TypeExprKind::Struct(_)
+        | TypeExprKind::Named { .. }
+        | TypeExprKind::On { .. }) => TypeExprKind::On { ty: Box::new(TypeExpr { kind, span: ty.span }), mesh },
     };
     TypeExpr { kind, span }
 }

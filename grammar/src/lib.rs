@@ -7,27 +7,36 @@
 //! assert!(diagnostics.is_empty());
 //! assert_eq!(spmdc_grammar::print(&program), "fn relu(x) { maximum(x, 0) }\n");
 //! ```
+//!
+//! Tokens are like characters: code that looks for a few of them leaves the others out, so it may end in a wildcard arm.
+
+#![warn(clippy::wildcard_enum_match_arm)]
 
 mod actions;
 pub mod ast;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod brackets;
 pub mod codes;
 pub mod diagnostic;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod division;
 pub mod habits;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod lexer;
 mod parse;
 pub mod print;
 pub mod span;
 pub mod strip_spans;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod syntax_error;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod token;
 
 pub use parse::parse;
 pub use print::program as print;
 
 /// Made from `grammar.lalrpop` by `build.rs`.
-#[allow(clippy::all, clippy::unwrap_used, unused)]
+#[allow(clippy::all, clippy::unwrap_used, clippy::wildcard_enum_match_arm, unused)]
 mod grammar {
     lalrpop_util::lalrpop_mod!(parser, "/grammar.rs");
     pub use parser::*;

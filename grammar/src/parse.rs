@@ -145,18 +145,17 @@ impl<'s> Parser<'s> {
                 Err(error) => error,
             };
             let at = position(&lexemes, &error);
-            let (diagnostic, repair) = match error {
-                ParseError::User { error } => (Some(*error), Repair::RemoveStatement),
-                _ => {
-                    let stop = ParserStop {
-                        expected: self.expected(&lexemes[..at]),
-                        lexemes: &lexemes,
-                        at,
-                        source: self.source,
-                        file: self.file,
-                    };
-                    stop.explain()
-                }
+            let (diagnostic, repair) = if let ParseError::User { error } = error {
+                (Some(*error), Repair::RemoveStatement)
+            } else {
+                let stop = ParserStop {
+                    expected: self.expected(&lexemes[..at]),
+                    lexemes: &lexemes,
+                    at,
+                    source: self.source,
+                    file: self.file,
+                };
+                stop.explain()
             };
             self.is_whole = false;
             let statement = statement_around(&lexemes, at);

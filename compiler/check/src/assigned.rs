@@ -38,18 +38,17 @@ impl Assigned {
     }
 
     fn target(&mut self, target: &Expr) {
-        match &target.kind {
-            ExprKind::Name(name) => {
-                let is_inner = self.scopes.iter().flatten().any(|inner| inner == name);
-                if !is_inner && !self.names.contains(name) {
-                    self.names.push(name.clone());
-                }
+        if let ExprKind::Name(name) = &target.kind {
+            let is_inner = self.scopes.iter().flatten().any(|inner| inner == name);
+            if !is_inner && !self.names.contains(name) {
+                self.names.push(name.clone());
             }
-            ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } | ExprKind::Index { base, .. } => {
-                self.target(base);
-            }
-            ExprKind::Tuple(parts) => parts.iter().for_each(|part| self.target(part)),
-            _ => {}
+        } else if let ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } | ExprKind::Index { base, .. } =
+            &target.kind
+        {
+            self.target(base);
+        } else if let ExprKind::Tuple(parts) = &target.kind {
+            parts.iter().for_each(|part| self.target(part));
         }
     }
 

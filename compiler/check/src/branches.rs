@@ -249,15 +249,24 @@ impl Checker<'_> {
 
     /// The type that literals take in a branch: that of the other branch.
     fn common_dtype(&self, left: &Term, right: &Term) -> Option<DType> {
-        let dtype = |term: &Term| match term {
-            Term::Array(value) => Some(self.build.ty(*value).dtype()),
-            _ => None,
-        };
+        let dtype =
+            |term: &Term| if let Term::Array(value) = term { Some(self.build.ty(*value).dtype()) } else { None };
         let suits = |term: &Term, dtype: DType| match term {
             Term::Int(_) => dtype != DType::Bool,
             Term::Float(_) => dtype.is_float(),
             Term::Bool(_) => dtype == DType::Bool,
-            _ => true,
+            Term::Array(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::List(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => true,
         };
         match (dtype(left), dtype(right)) {
             (Some(dtype), None) => suits(right, dtype).then_some(dtype),

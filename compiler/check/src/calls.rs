@@ -90,7 +90,26 @@ impl Checker<'_> {
                 Some(file) => (self.member(file, name), None),
                 None => self.method(base, name),
             },
-            _ => (self.expr(callee), None),
+            ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Wildcard
+            | ExprKind::None
+            | ExprKind::Unary { .. }
+            | ExprKind::Binary { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Index { .. }
+            | ExprKind::TupleField { .. }
+            | ExprKind::Lambda { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Struct(_)
+            | ExprKind::Block(_)
+            | ExprKind::If { .. }
+            | ExprKind::For { .. }
+            | ExprKind::While { .. }
+            | ExprKind::Sharding(_) => (self.expr(callee), None),
         };
         let mut given: Vec<Arg> = receiver.into_iter().collect();
         let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");
@@ -217,11 +236,13 @@ impl Checker<'_> {
             (Some(value), [ast::ArgNode { name: None, .. }]) => value,
             _ => return self.report(errors_of_calls::too_many(dtype.name(), 1, args.len(), span)),
         };
-        match value {
-            Term::Poison => Term::Poison,
+        if let Term::Poison = value {
+            return Term::Poison;
+        }
+        match dtype == DType::Key {
             // A key is made of a seed, not converted.
-            value if dtype == DType::Key => self.call_builtin("key", vec![(None, value, span)], span),
-            value => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
+            true => self.call_builtin("key", vec![(None, value, span)], span),
+            false => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
         }
     }
 
@@ -461,9 +482,10 @@ impl Checker<'_> {
             TypeExprKind::Array { .. } | TypeExprKind::Named { .. } => return,
         };
         if let Some((_, of_array, of_number)) = found.iter_mut().find(|(param, ..)| param.name == name.name) {
-            match term {
-                Term::Array(value) => *of_array = of_array.or(Some(self.build.ty(*value).dtype())),
-                term => *of_number = of_number.or_else(|| number_dtype(term)),
+            if let Term::Array(value) = term {
+                *of_array = of_array.or(Some(self.build.ty(*value).dtype()));
+            } else {
+                *of_number = of_number.or_else(|| number_dtype(term));
             }
         }
     }
@@ -525,10 +547,8 @@ impl Checker<'_> {
 
 /// The element type of a number or a list of numbers that nothing else decides.
 fn number_dtype(term: &Term) -> Option<DType> {
-    match term {
-        Term::List(items) => items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float()),
-        term => term.default_dtype(),
-    }
+    let Term::List(items) = term else { return term.default_dtype() };
+    items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float())
 }
 
 pub fn function_frame(id: ItemId, function: &FnItem, call: Option<Span>) -> Frame {
@@ -559,12 +579,8 @@ pub fn parameter_place(function: &FnItem, param: &ParamNode) -> String {
 pub fn value_span(function: &FnItem) -> Span {
     let mut block = &function.body;
     loop {
-        match &block.value {
-            Some(value) => match &value.kind {
-                ExprKind::Block(inner) => block = inner,
-                _ => return value.span,
-            },
-            None => return block.span,
-        }
+        let Some(value) = &block.value else { return block.span };
+        let ExprKind::Block(inner) = &value.kind else { return value.span };
+        block = inner;
     }
 }

@@ -22,7 +22,17 @@ fn is_literal(term: &Term) -> bool {
     match term {
         Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
         Term::List(items) => items.iter().all(is_literal),
-        _ => false,
+        Term::Array(_)
+        | Term::Str(_)
+        | Term::Tuple(_)
+        | Term::Struct(_)
+        | Term::Type(_)
+        | Term::Sharding(_)
+        | Term::Axis(_)
+        | Term::Nothing
+        | Term::Function(_)
+        | Term::Module(_)
+        | Term::Poison => false,
     }
 }
 
@@ -78,25 +88,20 @@ impl Checker<'_> {
 
     /// As an expression, but a quotient of integers is an integer where it is whole, as constants are mostly sizes.
     pub(super) fn static_expr(&mut self, value: &Expr) -> Option<Term> {
-        match &value.kind {
-            ExprKind::Binary { op, lhs: left, rhs: right, .. } => {
-                let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
-                if let (BinaryOp::Div, Term::Int(lhs), Term::Int(rhs)) = (op, &lhs, &rhs)
-                    && let Ok(quotient) = sizes::arithmetic(BinaryOp::Div, *lhs, *rhs)
-                {
-                    return Some(Term::Int(quotient));
-                }
-                Some(self.binary_terms(*op, value.span, (lhs, left.span), (rhs, right.span)))
+        if let ExprKind::Binary { op, lhs: left, rhs: right, .. } = &value.kind {
+            let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
+            if let (BinaryOp::Div, Term::Int(lhs), Term::Int(rhs)) = (op, &lhs, &rhs)
+                && let Ok(quotient) = sizes::arithmetic(BinaryOp::Div, *lhs, *rhs)
+            {
+                return Some(Term::Int(quotient));
             }
-            ExprKind::Unary { op, arg } => {
-                let term = self.static_expr(arg)?;
-                Some(self.unary_terms(*op, value.span, (term, arg.span)))
-            }
-            _ => match self.expr(value) {
-                Term::Array(_) => None,
-                term => Some(term),
-            },
+            return Some(self.binary_terms(*op, value.span, (lhs, left.span), (rhs, right.span)));
         }
+        if let ExprKind::Unary { op, arg } = &value.kind {
+            let term = self.static_expr(arg)?;
+            return Some(self.unary_terms(*op, value.span, (term, arg.span)));
+        }
+        Some(self.expr(value)).filter(|term| !matches!(term, Term::Array(_)))
     }
 
     /// The value that `--set` gives, in the kind of the default.
@@ -108,7 +113,17 @@ impl Checker<'_> {
             Term::Float(_) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
             Term::Bool(_) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
             Term::List(_) => (None, "a single number; it is an array"),
-            _ => (Some(Term::Poison), ""),
+            Term::Array(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => (Some(Term::Poison), ""),
         };
         match parsed {
             Some(term) => term,
@@ -156,14 +171,13 @@ impl Checker<'_> {
         self.frames.push(frame);
         let term = self.constant_expr(size);
         self.frames.pop();
-        match term {
-            Term::Int(size) => Some(size),
-            Term::Poison => None,
-            other => {
-                self.report(errors::sizes::not_constant(size.span, other.describe()));
-                None
-            }
+        if let Term::Int(size) = term {
+            return Some(size);
         }
+        if !matches!(term, Term::Poison) {
+            self.report(errors::sizes::not_constant(size.span, term.describe()));
+        }
+        None
     }
 
     /// All constants are looked at, used or not.

@@ -170,7 +170,18 @@ impl Checker<'_> {
                 Some(value) => self.array_field(value, name, span),
                 None => Term::Poison,
             },
-            other => {
+            other @ (Term::Int(_)
+            | Term::Float(_)
+            | Term::Bool(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::List(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)) => {
                 let error = errors::unknown_field(&name.name, &[], other.describe(), name.span);
                 self.report(error)
             }
@@ -208,7 +219,18 @@ impl Checker<'_> {
                 Some(part) => part.clone(),
                 None => self.report(errors::no_tuple_field(index, parts.len(), span)),
             },
-            other => self.report(errors::wrong_kind("a tuple", other.describe(), span)),
+            other @ (Term::Array(_)
+            | Term::Int(_)
+            | Term::Float(_)
+            | Term::Bool(_)
+            | Term::Str(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)) => self.report(errors::wrong_kind("a tuple", other.describe(), span)),
         }
     }
 
@@ -225,9 +247,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn function_term(&self, term: &Term) -> Option<Callable> {
-        match term {
-            Term::Function(function) => function.as_any().downcast_ref::<Callable>().cloned(),
-            _ => None,
-        }
+        let Term::Function(function) = term else { return None };
+        function.as_any().downcast_ref::<Callable>().cloned()
     }
 }

@@ -27,12 +27,12 @@ impl Checker<'_> {
             (Term::Tuple(parts) | Term::List(parts), [IndexNode::Expr(index)]) => {
                 let parts = parts.clone();
                 let at = self.expr(index);
-                return match at {
-                    Term::Poison => Term::Poison,
-                    at if whole_number(&at).is_some() || matches!(term, Term::Tuple(_)) => {
-                        self.index_tuple(&parts, &at, index.span)
-                    }
-                    at => self.index_list(&term, at, index.span, span, base),
+                if let Term::Poison = at {
+                    return Term::Poison;
+                }
+                return match whole_number(&at).is_some() || matches!(term, Term::Tuple(_)) {
+                    true => self.index_tuple(&parts, &at, index.span),
+                    false => self.index_list(&term, at, index.span, span, base),
                 };
             }
             (Term::Type(ty), _) if ty.array.rank() == 0 => return self.array_of(ty.array.dtype, indices, span),

@@ -172,16 +172,15 @@ fn literal_part(expr: &Expr, path: &str) -> Option<(Span, String)> {
         while let ExprKind::Block(block) = &expr.kind {
             expr = block.value.as_deref()?;
         }
-        expr = match &expr.kind {
-            ExprKind::Tuple(parts) => parts.get(field.parse::<usize>().ok()?)?,
-            ExprKind::Struct(parts) => {
-                let (name, value) = parts.iter().find(|(name, _)| name.name == field)?;
-                match value {
-                    Some(value) => value,
-                    None => return fields.peek().is_none().then(|| (name.span, format!("{field}: "))),
-                }
-            }
-            _ => return None,
+        if let ExprKind::Tuple(parts) = &expr.kind {
+            expr = parts.get(field.parse::<usize>().ok()?)?;
+            continue;
+        }
+        let ExprKind::Struct(parts) = &expr.kind else { return None };
+        let (name, value) = parts.iter().find(|(name, _)| name.name == field)?;
+        expr = match value {
+            Some(value) => value,
+            None => return fields.peek().is_none().then(|| (name.span, format!("{field}: "))),
         };
     }
     Some((expr.span, String::new()))

@@ -7,6 +7,8 @@
 //! A mistake is reported and its term becomes [`term::Term::Poison`], which every operation takes in silence. So several
 //! mistakes are reported in one run, each once.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod assigned;
 mod branches;
 mod calls;

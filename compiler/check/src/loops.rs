@@ -212,7 +212,19 @@ impl Checker<'_> {
                 promote::cast(&mut self.build, *value, DType::I32)
             }
             Term::Int(_) => self.build.materialize(term, Some(DType::I32), span),
-            other => {
+            other @ (Term::Float(_)
+            | Term::Bool(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::List(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison) => {
                 self.report(errors::loop_bound(other.describe(), span));
                 return None;
             }
@@ -574,7 +586,18 @@ impl Checker<'_> {
             Term::Int(_) => wanted.dtype() != DType::Bool,
             Term::Float(_) => wanted.dtype().is_float(),
             Term::Array(_) => false,
-            _ => true,
+            Term::Bool(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::List(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => true,
         };
         self.build.span = span;
         let value = match self.build.materialize(next, weak.then_some(wanted.dtype()), span) {

@@ -344,10 +344,9 @@ impl Checker<'_> {
         // What the result type says of the other axes holds for the local value.
         if layout.is_some() {
             let inner = without(&outer, manual);
-            match self.lay_out(value, inner, span, &format!("the result of `{}`", function.name.name)) {
-                Term::Array(laid_out) => value = laid_out,
-                _ => return None,
-            }
+            let what = format!("the result of `{}`", function.name.name);
+            let Term::Array(laid_out) = self.lay_out(value, inner, span, &what) else { return None };
+            value = laid_out;
         }
         let local = self.build.ty(value).clone();
         let dims = local.shape().iter().zip(&output.dims);

@@ -315,9 +315,10 @@ impl Resolver<'_> {
                 self.expr(rhs);
             }
             ExprKind::Call { callee, args } => {
-                match &callee.kind {
-                    ExprKind::Field { base, name } => self.method(base, name),
-                    _ => self.expr(callee),
+                if let ExprKind::Field { base, name } = &callee.kind {
+                    self.method(base, name);
+                } else {
+                    self.expr(callee);
                 }
                 args.iter().for_each(|arg| self.expr(&arg.value));
             }

@@ -50,9 +50,10 @@ impl Checker<'_> {
                 return diagnostic.help("`^` is for bits; a power is `x ** n`");
             }
             // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
-            let written = match &lhs.0 {
-                Term::Array(target) if lhs.1 == span => Written::Assignment(*target),
-                _ => Written::Operator((op == BinaryOp::MatMul).then_some("matmul")),
+            let written = if let (Term::Array(target), true) = (&lhs.0, lhs.1 == span) {
+                Written::Assignment(*target)
+            } else {
+                Written::Operator((op == BinaryOp::MatMul).then_some("matmul"))
             };
             let is_part = lhs.1 != span && self.source(span).ends_with(';');
             let given = if is_part { vec![rhs] } else { vec![lhs, rhs] };
@@ -103,7 +104,9 @@ impl Checker<'_> {
                             }
                             format!("{name} = {}; {text}", choice.text(Some(name), &self.build.mesh))
                         }
-                        _ => choice.text(Some(text), &self.build.mesh),
+                        Written::Operator(_) | Written::Call(_) | Written::Index | Written::Assignment(_) => {
+                            choice.text(Some(text), &self.build.mesh)
+                        }
                     };
                     Some((place, replacement))
                 }),

@@ -25,11 +25,25 @@ impl Checker<'_> {
                     Term::Array(value) if self.build.ty(value).shape().first() == Some(&parts.len()) => {
                         (0..parts.len()).map(|at| self.element(value, at, pattern.span)).collect()
                     }
-                    other => {
+                    other @ (Term::Array(_)
+                    | Term::Int(_)
+                    | Term::Float(_)
+                    | Term::Bool(_)
+                    | Term::Str(_)
+                    | Term::Tuple(_)
+                    | Term::List(_)
+                    | Term::Struct(_)
+                    | Term::Type(_)
+                    | Term::Sharding(_)
+                    | Term::Axis(_)
+                    | Term::Nothing
+                    | Term::Function(_)
+                    | Term::Module(_)) => {
                         let wanted = format!("a tuple of {}", parts.len());
-                        let found = match &other {
-                            Term::Tuple(terms) => format!("a tuple of {}", terms.len()),
-                            term => self.display_term(term),
+                        let found = if let Term::Tuple(terms) = &other {
+                            format!("a tuple of {}", terms.len())
+                        } else {
+                            self.display_term(&other)
                         };
                         self.report(errors::pattern(&wanted, &found, pattern.span));
                         vec![Term::Poison; parts.len()]
@@ -39,12 +53,11 @@ impl Checker<'_> {
             }
             PatternKind::Struct(fields) => {
                 for (name, part) in fields {
-                    let field = match &term {
-                        Term::Struct(_) | Term::Poison => self.field_of(term.clone(), name, name.span),
-                        other => {
-                            let found = self.display_term(other);
-                            self.report(errors::pattern("a struct", &found, pattern.span))
-                        }
+                    let field = if let Term::Struct(_) | Term::Poison = &term {
+                        self.field_of(term.clone(), name, name.span)
+                    } else {
+                        let found = self.display_term(&term);
+                        self.report(errors::pattern("a struct", &found, pattern.span))
                     };
                     match part {
                         Some(part) => self.bind_pattern(part, field, mutable),
@@ -69,7 +82,7 @@ impl Checker<'_> {
                 self.bind(name, Term::Array(value), mutable, pattern.span);
                 let declared = match &ty {
                     Ty::Array(array) if mutable => self.exact_type(array),
-                    _ => None,
+                    Ty::Array(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => None,
                 };
                 if let Some(binding) = self.local_mut(name) {
                     binding.declared = declared;

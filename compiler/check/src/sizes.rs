@@ -55,20 +55,30 @@ impl Size {
             Size::Poison => true,
             Size::Binary(op, lhs, rhs) => match (lhs.value(bindings), rhs.value(bindings)) {
                 (Ok(lhs), Ok(rhs)) => arithmetic(*op, lhs, rhs) == Ok(actual),
-                (Err(_), Ok(known)) => match op {
-                    BinaryOp::Add => lhs.learn(actual - known, bindings),
-                    BinaryOp::Sub => lhs.learn(actual + known, bindings),
-                    BinaryOp::Mul if known != 0 && actual % known == 0 => lhs.learn(actual / known, bindings),
-                    BinaryOp::Div => lhs.learn(actual * known, bindings),
-                    _ => false,
-                },
-                (Ok(known), Err(_)) => match op {
-                    BinaryOp::Add => rhs.learn(actual - known, bindings),
-                    BinaryOp::Sub => rhs.learn(known - actual, bindings),
-                    BinaryOp::Mul if known != 0 && actual % known == 0 => rhs.learn(actual / known, bindings),
-                    BinaryOp::Div if actual != 0 && known % actual == 0 => rhs.learn(known / actual, bindings),
-                    _ => false,
-                },
+                (Err(_), Ok(known)) => {
+                    if *op == BinaryOp::Add {
+                        lhs.learn(actual - known, bindings)
+                    } else if *op == BinaryOp::Sub {
+                        lhs.learn(actual + known, bindings)
+                    } else if *op == BinaryOp::Mul && known != 0 && actual % known == 0 {
+                        lhs.learn(actual / known, bindings)
+                    } else {
+                        *op == BinaryOp::Div && lhs.learn(actual * known, bindings)
+                    }
+                }
+                (Ok(known), Err(_)) => {
+                    if *op == BinaryOp::Add {
+                        rhs.learn(actual - known, bindings)
+                    } else if *op == BinaryOp::Sub {
+                        rhs.learn(known - actual, bindings)
+                    } else if *op == BinaryOp::Mul && known != 0 && actual % known == 0 {
+                        rhs.learn(actual / known, bindings)
+                    } else if *op == BinaryOp::Div && actual != 0 && known % actual == 0 {
+                        rhs.learn(known / actual, bindings)
+                    } else {
+                        false
+                    }
+                }
                 (Err(_), Err(_)) => false,
             },
         }
@@ -94,7 +104,21 @@ pub fn arithmetic(op: BinaryOp, lhs: i128, rhs: i128) -> Result<i128, SizeError>
             let rest = lhs.rem_euclid(rhs);
             Some(if rest != 0 && rhs < 0 { rest + rhs } else { rest })
         }
-        _ => None,
+        BinaryOp::Or
+        | BinaryOp::And
+        | BinaryOp::Eq
+        | BinaryOp::Ne
+        | BinaryOp::Lt
+        | BinaryOp::Le
+        | BinaryOp::Gt
+        | BinaryOp::Ge
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::BitAnd
+        | BinaryOp::Shl
+        | BinaryOp::Shr
+        | BinaryOp::MatMul
+        | BinaryOp::Pow => None,
     };
     value.ok_or(SizeError::Overflow)
 }
@@ -106,15 +130,14 @@ impl fmt::Display for Size {
             Size::Param(name) => f.write_str(name),
             Size::Poison => f.write_str("?"),
             Size::Binary(op, lhs, rhs) => {
-                let sign = match op {
-                    BinaryOp::Add => "+",
-                    BinaryOp::Sub => "-",
-                    BinaryOp::Mul => "*",
-                    BinaryOp::Div => "/",
-                    BinaryOp::FloorDiv => "//",
-                    BinaryOp::Rem => "%",
-                    other => return write!(f, "{other:?}({lhs}, {rhs})"),
+                let is_of_sizes = |op: &BinaryOp| {
+                    use BinaryOp::{Add, Div, FloorDiv, Mul, Rem, Sub};
+                    matches!(op, Add | Sub | Mul | Div | FloorDiv | Rem)
                 };
+                if !is_of_sizes(op) {
+                    return write!(f, "{op:?}({lhs}, {rhs})");
+                }
+                let sign = op.symbol();
                 let part = |size: &Size| if size.is_plain() { size.to_string() } else { format!("({size})") };
                 write!(f, "{} {sign} {}", part(lhs), part(rhs))
             }

@@ -18,7 +18,7 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::program::{Block, Stage, StmtKind, Value};
+use spmdc_ir::program::{Block, Stage, Stmt, StmtKind, Value};
 
 /// The stage that a header names. `ast` is the source itself.
 pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {
@@ -87,12 +87,13 @@ impl Checker<'_> {
         let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
         let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
         let Some(stmt) = stmt else { return };
-        let to = match &mut stmt.kind {
-            StmtKind::Op(Op::Reshard(op)) => Some(&mut op.to),
-            StmtKind::Op(Op::Combined(op)) => {
-                op.to.iter_mut().zip(&stmt.results).find(|(_, to)| **to == value).map(|(to, _)| to)
-            }
-            _ => None,
+        let Stmt { kind: StmtKind::Op(op), results, .. } = stmt else { return };
+        let to = if let Op::Reshard(op) = op {
+            Some(&mut op.to)
+        } else if let Op::Combined(op) = op {
+            op.to.iter_mut().zip(results).find(|(_, to)| **to == value).map(|(to, _)| to)
+        } else {
+            None
         };
         if let Some(to) = to {
             *to = to.clone().with_unreduced(to.unreduced, combine);

@@ -93,52 +93,29 @@ impl Checker<'_> {
     }
 
     fn assign(&mut self, target: &Expr, op: Option<BinaryOp>, value: Term, value_span: Span, span: Span) {
-        match &target.kind {
-            ExprKind::Wildcard => return,
-            ExprKind::Tuple(targets) => {
-                match value {
-                    Term::Tuple(terms) if terms.len() == targets.len() => {
-                        for (target, term) in targets.iter().zip(terms) {
-                            self.assign(target, op, term, value_span, span);
-                        }
-                    }
-                    Term::Poison => {
-                        targets.iter().for_each(|target| self.assign(target, None, Term::Poison, value_span, span))
-                    }
-                    other => {
-                        let found = self.display_term(&other);
-                        self.report(errors_of_types::pattern(
-                            &format!("a tuple of {}", targets.len()),
-                            &found,
-                            target.span,
-                        ));
-                    }
-                }
-                return;
-            }
-            _ => {}
+        if let ExprKind::Wildcard = &target.kind {
+            return;
+        }
+        if let ExprKind::Tuple(targets) = &target.kind {
+            return self.assign_each(target, targets, op, (value, value_span), span);
         }
         let mut places = Vec::new();
         let mut root = target;
         let name = loop {
-            match &root.kind {
-                ExprKind::Name(name) => break name,
-                ExprKind::Field { base, name } => {
-                    places.push(Place::Field(name));
-                    root = base;
-                }
-                ExprKind::TupleField { base, index, index_span } => {
-                    places.push(Place::TupleField(*index, *index_span));
-                    root = base;
-                }
-                ExprKind::Index { base, indices } => {
-                    places.push(Place::Index(indices, root.span));
-                    root = base;
-                }
-                _ => {
-                    self.report(errors::control::not_assignable(root.span));
-                    return;
-                }
+            if let ExprKind::Name(name) = &root.kind {
+                break name;
+            } else if let ExprKind::Field { base, name } = &root.kind {
+                places.push(Place::Field(name));
+                root = base;
+            } else if let ExprKind::TupleField { base, index, index_span } = &root.kind {
+                places.push(Place::TupleField(*index, *index_span));
+                root = base;
+            } else if let ExprKind::Index { base, indices } = &root.kind {
+                places.push(Place::Index(indices, root.span));
+                root = base;
+            } else {
+                self.report(errors::control::not_assignable(root.span));
+                return;
             }
         };
         places.reverse();
@@ -164,6 +141,30 @@ impl Checker<'_> {
         self.name_values(name, root.span, &new);
         if let Some(binding) = self.local_mut(name) {
             binding.term = new;
+        }
+    }
+
+    /// The parts of a tuple, each to its target.
+    fn assign_each(
+        &mut self,
+        target: &Expr,
+        targets: &[Expr],
+        op: Option<BinaryOp>,
+        (value, value_span): (Term, Span),
+        span: Span,
+    ) {
+        if let Term::Poison = value {
+            targets.iter().for_each(|target| self.assign(target, None, Term::Poison, value_span, span));
+            return;
+        }
+        let terms = if let Term::Tuple(terms) = &value { terms.as_slice() } else { &[] };
+        if !matches!(value, Term::Tuple(_)) || terms.len() != targets.len() {
+            let (wanted, found) = (format!("a tuple of {}", targets.len()), self.display_term(&value));
+            self.report(errors_of_types::pattern(&wanted, &found, target.span));
+            return;
+        }
+        for (target, term) in targets.iter().zip(terms) {
+            self.assign(target, op, term.clone(), value_span, span);
         }
     }
 
@@ -226,7 +227,19 @@ impl Checker<'_> {
         let fits = match &value {
             Term::Int(_) => dtype.is_integer() || dtype.is_float(),
             Term::Float(_) => dtype.is_float(),
-            _ => false,
+            Term::Array(_)
+            | Term::Bool(_)
+            | Term::Str(_)
+            | Term::Tuple(_)
+            | Term::List(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => false,
         };
         if !fits || !ty.is_scalar() {
             return value;

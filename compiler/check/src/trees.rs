@@ -43,13 +43,13 @@ pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)
 
 /// The same tree with other leaves, taken in order.
 pub fn rebuild(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -> Term {
-    match shape {
-        Term::Tuple(parts) => Term::Tuple(parts.iter().map(|part| rebuild(part, leaves)).collect()),
-        Term::Struct(fields) => {
-            Term::Struct(fields.iter().map(|(name, field)| (name.clone(), rebuild(field, leaves))).collect())
-        }
-        _ => leaves.next().expect("there is a leaf for each place of the tree"),
+    if let Term::Tuple(parts) = shape {
+        return Term::Tuple(parts.iter().map(|part| rebuild(part, leaves)).collect());
     }
+    if let Term::Struct(fields) = shape {
+        return Term::Struct(fields.iter().map(|(name, field)| (name.clone(), rebuild(field, leaves))).collect());
+    }
+    leaves.next().expect("there is a leaf for each place of the tree")
 }
 
 /// Whether two terms are trees of the same form.
@@ -72,7 +72,16 @@ pub fn is_number(term: &Term) -> bool {
     match term {
         Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
         Term::List(items) => items.iter().all(is_number),
-        _ => false,
+        Term::Str(_)
+        | Term::Tuple(_)
+        | Term::Struct(_)
+        | Term::Type(_)
+        | Term::Sharding(_)
+        | Term::Axis(_)
+        | Term::Nothing
+        | Term::Function(_)
+        | Term::Module(_)
+        | Term::Poison => false,
     }
 }
 
@@ -111,7 +120,15 @@ pub fn is_within_limits(term: &Term) -> bool {
             Term::Struct(fields) => fields.iter().map(|(_, field)| field).collect(),
             Term::Int(_) | Term::Float(_) | Term::Bool(_) => Vec::new(),
             // What is no number has a type, a name and a path.
-            _ => {
+            Term::Array(_)
+            | Term::Str(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => {
                 *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
                 Vec::new()
             }

@@ -253,7 +253,27 @@ impl Checker<'_> {
                 let arg = self.size(arg, params);
                 self.folded(Size::Binary(BinaryOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span)
             }
-            _ => {
+            ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Wildcard
+            | ExprKind::None
+            | ExprKind::Unary { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Index { .. }
+            | ExprKind::Field { .. }
+            | ExprKind::TupleField { .. }
+            | ExprKind::Lambda { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Struct(_)
+            | ExprKind::Block(_)
+            | ExprKind::If { .. }
+            | ExprKind::For { .. }
+            | ExprKind::While { .. }
+            | ExprKind::Sharding(_)
+            | ExprKind::Type(_) => {
                 let term = self.expr(size);
                 match (whole_number(&term), &term) {
                     (Some(number), _) => Size::Number(number),
@@ -416,7 +436,16 @@ impl Checker<'_> {
                 }
                 Some(shape)
             }
-            _ => None,
+            Term::Str(_)
+            | Term::Tuple(_)
+            | Term::Struct(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison => None,
         }
     }
 
@@ -616,7 +645,15 @@ impl Checker<'_> {
             },
             Term::Int(number) => format!("{number}"),
             Term::Float(number) => format!("{number:?}"),
-            other => other.describe().to_string(),
+            other @ (Term::Bool(_)
+            | Term::Str(_)
+            | Term::Type(_)
+            | Term::Sharding(_)
+            | Term::Axis(_)
+            | Term::Nothing
+            | Term::Function(_)
+            | Term::Module(_)
+            | Term::Poison) => other.describe().to_string(),
         }
     }
 }

@@ -74,25 +74,26 @@ impl Search<'_> {
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
         let Some(op) = stmt.op() else { return sum.add(value, factor, self) };
-        match op {
-            Op::Constant(_) => sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?,
-            Op::Binary(Binary(BinaryOp::Add)) => {
-                self.trace(arg(0), factor, sum, steps)?;
-                self.trace(arg(1), factor, sum, steps)?;
-            }
-            Op::Binary(Binary(BinaryOp::Sub)) => {
-                self.trace(arg(0), factor, sum, steps)?;
-                self.trace(arg(1), factor.checked_neg()?, sum, steps)?;
-            }
-            Op::Binary(Binary(BinaryOp::Mul)) => match (self.number(arg(0)), self.number(arg(1))) {
+        if let Op::Constant(_) = op {
+            sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?;
+        } else if let Op::Binary(Binary(BinaryOp::Add)) = op {
+            self.trace(arg(0), factor, sum, steps)?;
+            self.trace(arg(1), factor, sum, steps)?;
+        } else if let Op::Binary(Binary(BinaryOp::Sub)) = op {
+            self.trace(arg(0), factor, sum, steps)?;
+            self.trace(arg(1), factor.checked_neg()?, sum, steps)?;
+        } else if let Op::Binary(Binary(BinaryOp::Mul)) = op {
+            match (self.number(arg(0)), self.number(arg(1))) {
                 (Some(number), _) => self.trace(arg(1), factor.checked_mul(number)?, sum, steps)?,
                 (None, Some(number)) => self.trace(arg(0), factor.checked_mul(number)?, sum, steps)?,
                 (None, None) => sum.add(value, factor, self)?,
-            },
-            Op::Unary(Unary(UnaryOp::Neg)) => self.trace(arg(0), factor.checked_neg()?, sum, steps)?,
-            Op::Cast(_) if self.is_integer(arg(0)) => self.trace(arg(0), factor, sum, steps)?,
-            Op::PVary(_) => self.trace(arg(0), factor, sum, steps)?,
-            _ => sum.add(value, factor, self)?,
+            }
+        } else if let Op::Unary(Unary(UnaryOp::Neg)) = op {
+            self.trace(arg(0), factor.checked_neg()?, sum, steps)?;
+        } else if matches!(op, Op::PVary(_)) || matches!(op, Op::Cast(_)) && self.is_integer(arg(0)) {
+            self.trace(arg(0), factor, sum, steps)?;
+        } else {
+            sum.add(value, factor, self)?;
         }
         Some(())
     }
@@ -104,15 +105,14 @@ impl Search<'_> {
     /// The number that a value always is.
     fn number(&self, value: Value) -> Option<i128> {
         let stmt = self.made_by(value)?;
-        match stmt.op()? {
-            Op::Constant(constant) => {
-                let dtype = constant.array.dtype();
-                let bits = constant.array.bits.first().filter(|_| dtype.is_integer())?;
-                Some(to_int(dtype, *bits))
-            }
-            Op::Cast(_) | Op::PVary(_) if self.is_integer(stmt.args[0]) => self.number(stmt.args[0]),
-            _ => None,
+        let op = stmt.op()?;
+        if let Op::Constant(constant) = op {
+            let dtype = constant.array.dtype();
+            let bits = constant.array.bits.first().filter(|_| dtype.is_integer())?;
+            return Some(to_int(dtype, *bits));
         }
+        let is_same = matches!(op, Op::Cast(_) | Op::PVary(_)) && self.is_integer(stmt.args[0]);
+        if is_same { self.number(stmt.args[0]) } else { None }
     }
 
     /// Whether two values are made alike.

@@ -141,12 +141,11 @@ impl<'a> Printer<'a> {
         match &stmt.kind {
             StmtKind::Op(op) => {
                 let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
-                let text = match op {
-                    Op::Reshard(op) => {
-                        let to = Sharding { combine: ReduceOp::Sum, ..op.to.clone() };
-                        Reshard { to, step: op.step }.print(&args, self.mesh)
-                    }
-                    op => op.rules().print(&args, self.mesh),
+                let text = if let Op::Reshard(op) = op {
+                    let to = Sharding { combine: ReduceOp::Sum, ..op.to.clone() };
+                    Reshard { to, step: op.step }.print(&args, self.mesh)
+                } else {
+                    op.rules().print(&args, self.mesh)
                 };
                 let line = format!("{}{text};{}", self.binding(&stmt.results), self.comment(stmt));
                 self.line(&line);

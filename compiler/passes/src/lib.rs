@@ -14,6 +14,8 @@
 //! - `combine_collectives`: small independent collectives of the same devices are one.
 //! - `overlap`: collectives stand behind work that does not need them.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod choose_alignments;
 pub mod combine_collectives;
 pub mod commute_reshapes;

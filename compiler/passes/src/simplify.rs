@@ -10,6 +10,7 @@ use crate::contract;
 use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::constant::{Constant, float_bits};
+use spmdc_ir::ops::elementwise::Binary;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
 
@@ -55,12 +56,16 @@ impl Simplifier<'_> {
     /// The operand that the statement returns unchanged.
     fn identity(&self, stmt: &Stmt) -> Option<Value> {
         let &[result] = stmt.results.as_slice() else { return None };
-        let same = match stmt.op()? {
-            Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[1]) => stmt.args[0],
-            Op::Binary(op) if op.0 == BinaryOp::Mul && self.is_one(stmt.args[0]) => stmt.args[1],
-            Op::Binary(op) if op.0 == BinaryOp::Div && self.is_one(stmt.args[1]) => stmt.args[0],
-            Op::Cast(_) => stmt.args[0],
-            _ => return None,
+        let op = stmt.op()?;
+        let binary = if let Op::Binary(Binary(binary)) = op { Some(*binary) } else { None };
+        let same = if binary == Some(BinaryOp::Mul) && self.is_one(stmt.args[1]) {
+            stmt.args[0]
+        } else if binary == Some(BinaryOp::Mul) && self.is_one(stmt.args[0]) {
+            stmt.args[1]
+        } else if binary == Some(BinaryOp::Div) && self.is_one(stmt.args[1]) || matches!(op, Op::Cast(_)) {
+            stmt.args[0]
+        } else {
+            return None;
         };
         // A value with a name in the source stays.
         let unnamed = self.func.info(result).name.is_none();

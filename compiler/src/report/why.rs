@@ -341,10 +341,9 @@ impl CheckedTypes {
 /// An array's type as a program writes it.
 fn written(array: &ArrayType) -> Option<TypeExpr> {
     let (set, _) = SourceSet::load("type", &format!("fn f(x: {array}) {{ x }}"), &NoSources);
-    match set.files.into_iter().next()?.program.items.into_iter().next()?.kind {
-        ItemKind::Fn(function) => function.params.into_iter().next()?.ty,
-        _ => None,
-    }
+    let item = set.files.into_iter().next()?.program.items.into_iter().next()?;
+    let ItemKind::Fn(function) = item.kind else { return None };
+    function.params.into_iter().next()?.ty
 }
 
 /// Which annotation, or `let` without one, which dimension, and its new axes.
@@ -437,10 +436,8 @@ fn each_in_block(block: &mut BlockNode, visit: Visit<'_>) {
     for StmtNode { kind, .. } in &mut block.stmts {
         match kind {
             StmtKind::Let { ty, value, pattern, mutable } => {
-                let named = match &pattern.kind {
-                    PatternKind::Name(name) if !*mutable => Some((name.as_str(), pattern.span)),
-                    _ => None,
-                };
+                let name = if let PatternKind::Name(name) = &pattern.kind { Some(name.as_str()) } else { None };
+                let named = name.filter(|_| !*mutable).map(|name| (name, pattern.span));
                 visit(ty, named);
                 each_in_expr(value, visit);
             }
@@ -455,17 +452,15 @@ fn each_in_block(block: &mut BlockNode, visit: Visit<'_>) {
 
 /// Blocks inside expressions; annotations occur nowhere else.
 fn each_in_expr(expr: &mut Expr, visit: Visit<'_>) {
-    match &mut expr.kind {
-        ExprKind::Block(block) | ExprKind::For { body: block, .. } | ExprKind::While { body: block, .. } => {
-            each_in_block(block, visit);
+    if let ExprKind::Block(block) | ExprKind::For { body: block, .. } | ExprKind::While { body: block, .. } =
+        &mut expr.kind
+    {
+        each_in_block(block, visit);
+    } else if let ExprKind::If { then, otherwise, .. } = &mut expr.kind {
+        each_in_block(then, visit);
+        if let Some(otherwise) = otherwise {
+            each_in_expr(otherwise, visit);
         }
-        ExprKind::If { then, otherwise, .. } => {
-            each_in_block(then, visit);
-            if let Some(otherwise) = otherwise {
-                each_in_expr(otherwise, visit);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -207,25 +207,25 @@ impl TreePrinter<'_> {
     }
 
     fn postfix_part(&mut self, part: &ExprKind) {
-        match part {
-            ExprKind::Call { args, .. } => {
-                self.push("(");
-                self.list(args, |printer, arg| {
-                    if let Some(name) = &arg.name {
-                        printer.push(&format!("{}=", name.name));
-                    }
-                    printer.expr(&arg.value, Level::Lambda);
-                });
-                self.push(")");
-            }
-            ExprKind::Index { indices, .. } => {
-                self.push("[");
-                self.list(indices, TreePrinter::index);
-                self.push("]");
-            }
-            ExprKind::Field { name, .. } => self.push(&format!(".{}", name.name)),
-            ExprKind::TupleField { index, .. } => self.push(&format!(".{index}")),
-            other => unreachable!("a row of postfix operators has no {other:?}"),
+        if let ExprKind::Call { args, .. } = part {
+            self.push("(");
+            self.list(args, |printer, arg| {
+                if let Some(name) = &arg.name {
+                    printer.push(&format!("{}=", name.name));
+                }
+                printer.expr(&arg.value, Level::Lambda);
+            });
+            self.push(")");
+        } else if let ExprKind::Index { indices, .. } = part {
+            self.push("[");
+            self.list(indices, TreePrinter::index);
+            self.push("]");
+        } else if let ExprKind::Field { name, .. } = part {
+            self.push(&format!(".{}", name.name));
+        } else if let ExprKind::TupleField { index, .. } = part {
+            self.push(&format!(".{index}"));
+        } else {
+            unreachable!("a row of postfix operators has no {part:?}");
         }
     }
 
@@ -274,13 +274,12 @@ impl TreePrinter<'_> {
             self.push(" else ");
             expr = otherwise;
         }
-        match &expr.kind {
-            ExprKind::Block(block) => self.block(block),
-            _ => {
-                self.push("{ ");
-                self.expr(expr, Level::Lambda);
-                self.push(" }");
-            }
+        if let ExprKind::Block(block) = &expr.kind {
+            self.block(block);
+        } else {
+            self.push("{ ");
+            self.expr(expr, Level::Lambda);
+            self.push(" }");
         }
     }
 }
@@ -288,13 +287,15 @@ impl TreePrinter<'_> {
 /// Whether `base` directly before `next` would read as something else: `2.0`, `f32[3]`, `P(x)`.
 fn is_misread_before(base: &Expr, next: &ExprKind) -> bool {
     let is_call = matches!(next, ExprKind::Call { .. });
-    match &base.kind {
-        ExprKind::Int(_) | ExprKind::Float(_) => {
-            matches!(next, ExprKind::Field { .. } | ExprKind::TupleField { .. })
-        }
-        ExprKind::Name(name) => is_call && name == "P",
-        ExprKind::Field { name, .. } => is_call && name.name == "P",
-        ExprKind::Type(ty) => !is_call || matches!(ty.kind, TypeExprKind::Array { mesh: Some(_), .. }),
-        _ => false,
+    if let ExprKind::Int(_) | ExprKind::Float(_) = &base.kind {
+        matches!(next, ExprKind::Field { .. } | ExprKind::TupleField { .. })
+    } else if let ExprKind::Name(name) = &base.kind {
+        is_call && name == "P"
+    } else if let ExprKind::Field { name, .. } = &base.kind {
+        is_call && name.name == "P"
+    } else if let ExprKind::Type(ty) = &base.kind {
+        !is_call || matches!(ty.kind, TypeExprKind::Array { mesh: Some(_), .. })
+    } else {
+        false
     }
 }

@@ -4,7 +4,7 @@
 //! it consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]`
 //! to `[128]` is `ab->(ab)`. From the rule follow propagation, the types of explicit axes, partitioning, and cost.
 
-use crate::layout::types::ArrayType;
+use crate::layout::types::{ArrayType, DType};
 use spmdc_abi::ReduceOp;
 
 /// What it means for an op that one of its factors is split over devices.
@@ -48,6 +48,19 @@ pub struct Part {
     pub dim: usize,
     pub start: usize,
     pub step: usize,
+}
+
+impl FactorKind {
+    /// Of a dimension of which one device has the element that is taken: the others add nothing to it.
+    pub fn one_has(dtype: DType) -> FactorKind {
+        if dtype == DType::Key {
+            FactorKind::Whole
+        } else if dtype == DType::Bool {
+            FactorKind::Reduce(ReduceOp::Or)
+        } else {
+            FactorKind::Reduce(ReduceOp::Sum)
+        }
+    }
 }
 
 impl Factors {

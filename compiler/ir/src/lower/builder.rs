@@ -98,9 +98,10 @@ impl<'a> KernelBuilder<'a> {
 
     /// A loop dimension over `extent`; reduced ones must come after all others.
     pub fn dim(&mut self, extent: Scalar, max: usize, reduced: bool) -> Affine {
-        let extent = match extent {
-            Scalar::Const(n) => Extent::Static(n as u64),
-            scalar => Extent::Scalar { slot: self.scalar(scalar), max: max as u64 },
+        let extent = if let Scalar::Const(n) = extent {
+            Extent::Static(n as u64)
+        } else {
+            Extent::Scalar { slot: self.scalar(extent), max: max as u64 }
         };
         self.kernel.dims.push(LoopDim { extent, reduced });
         Affine::dim(self.kernel.dims.len() - 1)
@@ -114,10 +115,10 @@ impl<'a> KernelBuilder<'a> {
 
     /// A per-device number as an affine value.
     pub fn scalar_affine(&mut self, scalar: Scalar) -> Affine {
-        match scalar {
-            Scalar::Const(n) => Affine::constant(n),
-            scalar => Affine { scalars: vec![(self.scalar(scalar), 1)], ..Affine::default() },
+        if let Scalar::Const(n) = scalar {
+            return Affine::constant(n);
         }
+        Affine { scalars: vec![(self.scalar(scalar), 1)], ..Affine::default() }
     }
 
     /// An index into the whole dimension, from one into this device's block.

@@ -124,16 +124,16 @@ impl Part {
             let Some((from, to)) = range else { continue };
             let most = part.dims[dim].extent.most();
             let len = minus(to.clone(), from.clone());
-            part.dims[dim].extent = match len {
-                Scalar::Const(len) => Extent::Static(len.max(0) as u64),
-                len => {
-                    let max = most.min(bounds(&len).1.max(0) as u64);
-                    Extent::Scalar { slot: slot(&mut part, len), max }
-                }
+            part.dims[dim].extent = if let Scalar::Const(len) = len {
+                Extent::Static(len.max(0) as u64)
+            } else {
+                let max = most.min(bounds(&len).1.max(0) as u64);
+                Extent::Scalar { slot: slot(&mut part, len), max }
             };
-            let start = match from {
-                Scalar::Const(start) => Affine::constant(*start),
-                start => Affine { scalars: vec![(slot(&mut part, start.clone()), 1)], ..Affine::default() },
+            let start = if let Scalar::Const(start) = from {
+                Affine::constant(*start)
+            } else {
+                Affine { scalars: vec![(slot(&mut part, from.clone()), 1)], ..Affine::default() }
             };
             each_affine(&mut part, &|affine| {
                 let stride = affine.terms.iter().find(|(known, _)| *known == dim).map_or(0, |&(_, stride)| stride);
@@ -283,11 +283,10 @@ fn plus(a: Scalar, b: Scalar) -> Scalar {
 }
 
 fn times(a: Scalar, b: i64) -> Scalar {
-    match a {
-        Scalar::Const(a) => Scalar::Const(a.wrapping_mul(b)),
-        a if b == 1 => a,
-        a => Scalar::Mul(Box::new(a), Box::new(Scalar::Const(b))),
+    if let Scalar::Const(a) = a {
+        return Scalar::Const(a.wrapping_mul(b));
     }
+    if b == 1 { a } else { Scalar::Mul(Box::new(a), Box::new(Scalar::Const(b))) }
 }
 
 fn minus(a: Scalar, b: Scalar) -> Scalar {
@@ -339,11 +338,8 @@ mod tests {
     /// Extent and first index of each part, and what it loads.
     fn parts(kernel: Kernel) -> Vec<(Extent, i64, Vec<usize>)> {
         let loads = |part: &Kernel| {
-            let loads = part.insts.iter().filter_map(|inst| match inst {
-                Inst::Load { access, .. } => Some(access.buffer),
-                _ => None,
-            });
-            loads.collect()
+            let buffer = |inst: &Inst| if let Inst::Load { access, .. } = inst { Some(access.buffer) } else { None };
+            part.insts.iter().filter_map(buffer).collect()
         };
         let part = |part: &Kernel| (part.dims[0].extent.clone(), part.stores[0].access.address.constant, loads(part));
         peel(kernel, &Machine::REAL).iter().map(|(kernel, _)| part(kernel)).collect()

@@ -25,7 +25,6 @@ use crate::ops::rules::{
     Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -58,11 +57,7 @@ impl Semantics for DynamicSlice {
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let (mut operand, mut result) = (Vec::new(), Vec::new());
-        let found = match args[0].dtype {
-            DType::Key => FactorKind::Whole,
-            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
-            _ => FactorKind::Reduce(ReduceOp::Sum),
-        };
+        let found = FactorKind::one_has(args[0].dtype);
         for (dim, &size) in args[0].shape.iter().enumerate() {
             let cut = self.cut(dim).map(|at| self.dims[at].1);
             let factor = rule.add(size, if cut.is_some() { found } else { FactorKind::Pass });

@@ -95,10 +95,9 @@ impl Semantics for Unary {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        match self.0 {
-            UnaryOp::Neg => format!("-{}", args[0]),
-            UnaryOp::Not => format!("!{}", args[0]),
-            op => format!("{}({})", op.name(), args[0]),
+        match self.symbol() {
+            Some(symbol) => format!("{symbol}{}", args[0]),
+            None => format!("{}({})", self.0.name(), args[0]),
         }
     }
 
@@ -107,14 +106,20 @@ impl Semantics for Unary {
     }
 }
 
+impl Unary {
+    /// How it is written in front of its operand, if it is no function.
+    fn symbol(&self) -> Option<&'static str> {
+        match self.0 == UnaryOp::Neg {
+            true => Some("-"),
+            false => (self.0 == UnaryOp::Not).then_some("!"),
+        }
+    }
+}
+
 impl Infer for Unary {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let dtype = args[0].dtype;
-        let title = match self.0 {
-            UnaryOp::Neg => "-",
-            UnaryOp::Not => "!",
-            op => op.name(),
-        };
+        let title = self.symbol().unwrap_or(self.0.name());
         number::eval_unary(self.0, dtype, 0).ok_or_else(|| undefined(title, dtype))?;
         Ok(vec![args[0].with_dtype(self.0.result_dtype(dtype))])
     }
@@ -126,9 +131,9 @@ impl Rules for Unary {
     }
 
     fn properties(&self) -> Properties<'_> {
-        let (linear, elements) = match self.0 {
-            UnaryOp::Neg => (Linear::Together, Elements::Negated),
-            _ => (Linear::No, Elements::Elementwise),
+        let (linear, elements) = match self.0 == UnaryOp::Neg {
+            true => (Linear::Together, Elements::Negated),
+            false => (Linear::No, Elements::Elementwise),
         };
         Properties {
             effect: Effect::None,
@@ -215,7 +220,19 @@ impl Rules for Binary {
             BinaryOp::Mul => Linear::Product,
             // Quotients of integers are rounded.
             BinaryOp::Div => Linear::Quotient,
-            _ => Linear::No,
+            BinaryOp::FloorDiv
+            | BinaryOp::Rem
+            | BinaryOp::Pow
+            | BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot
+            | BinaryOp::Logaddexp
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => Linear::No,
         };
         Properties {
             effect: Effect::None,

@@ -23,7 +23,7 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use spmdc_abi::{ReduceOp, counted_index, out_of_bounds};
+use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -343,11 +343,7 @@ impl Semantics for Index {
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let (mut operand, mut result) = (Vec::new(), Vec::new());
-        let found = match args[0].dtype {
-            DType::Key => FactorKind::Whole,
-            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
-            _ => FactorKind::Reduce(ReduceOp::Sum),
-        };
+        let found = FactorKind::one_has(args[0].dtype);
         for (dim, &size) in args[0].shape.iter().enumerate() {
             let indexed = self.dims.contains(&dim);
             let factor = rule.add(size, if indexed { found } else { FactorKind::Pass });

@@ -76,7 +76,7 @@ fn check(op: ReduceOp, axis: usize, ty: &ArrayType) -> Result<(), Mismatch> {
     let (is_integer, size) = (ty.dtype.is_integer(), ty.dtype.size());
     let defined = match op {
         ReduceOp::Sum | ReduceOp::Product => ty.dtype.is_float() || is_integer && size >= 4,
-        _ => ty.dtype.is_float() || is_integer,
+        ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => ty.dtype.is_float() || is_integer,
     };
     if !defined {
         return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
@@ -98,7 +98,9 @@ impl Running {
         match op {
             ReduceOp::Sum if dtype.is_float() => Running::Float(-0.0),
             ReduceOp::Product if dtype.is_float() => Running::Float(1.0),
-            _ => Running::Bits(number::neutral(op, dtype)),
+            ReduceOp::Sum | ReduceOp::Product | ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => {
+                Running::Bits(number::neutral(op, dtype))
+            }
         }
     }
 

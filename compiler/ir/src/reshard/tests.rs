@@ -44,7 +44,7 @@ fn steps_of(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Ve
                 received += traffic.received;
                 shown.push(format!("{} {}", kind.name(), traffic.operand.iter().product::<usize>() * 4));
             }
-            _ => shown.push("slice".to_string()),
+            Step::Request | Step::Pin | Step::Slice => shown.push("slice".to_string()),
         }
         at = step.to;
     }

@@ -418,15 +418,14 @@ impl<'a> Verifier<'a> {
                 self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
             }
         }
-        match op {
-            Op::BlockTotals(_) => self.totals.extend(stmt.results.iter().map(|&result| (result, stmt))),
-            Op::Reshard(_) | Op::Combined(_) => {
-                let moved = stmt.args.iter().zip(&stmt.results);
-                let known = moved.filter_map(|(arg, &result)| Some((result, *self.totals.get(arg)?)));
-                let known: Vec<(Value, &Stmt)> = known.collect();
-                self.totals.extend(known);
-            }
-            _ => {}
+        if let Op::BlockTotals(_) = op {
+            self.totals.extend(stmt.results.iter().map(|&result| (result, stmt)));
+        }
+        if let Op::Reshard(_) | Op::Combined(_) = op {
+            let moved = stmt.args.iter().zip(&stmt.results);
+            let known = moved.filter_map(|(arg, &result)| Some((result, *self.totals.get(arg)?)));
+            let known: Vec<(Value, &Stmt)> = known.collect();
+            self.totals.extend(known);
         }
         if let Op::Halo(_) | Op::Margins(_) = op {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));

@@ -165,11 +165,7 @@ impl Semantics for Diagonal {
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
-        let found = match args[0].dtype {
-            DType::Key => FactorKind::Whole,
-            DType::Bool => FactorKind::Reduce(ReduceOp::Or),
-            _ => FactorKind::Reduce(ReduceOp::Sum),
-        };
+        let found = FactorKind::one_has(args[0].dtype);
         let dims: Vec<usize> = results[0].shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
         let kept = self.kept();
         let operand = args[0].shape.iter().enumerate().map(|(own, &size)| {

@@ -257,9 +257,10 @@ impl Dim {
         let continues = |outer: i64, inner: i64| outer == inner * len;
         let (o, i) = (&outer.dim, &inner.dim);
         let fits = inner.max as i64 == len && continues(o.a, i.a) && continues(o.b, i.b) && continues(o.c, i.c);
-        let extent = match &o.extent {
-            Scalar::Const(count) => Scalar::Const(count * len),
-            other => Scalar::Mul(Box::new(other.clone()), Box::new(Scalar::Const(len))),
+        let extent = if let Scalar::Const(count) = &o.extent {
+            Scalar::Const(count * len)
+        } else {
+            Scalar::Mul(Box::new(o.extent.clone()), Box::new(Scalar::Const(len)))
         };
         fits.then(|| Dim { max: outer.max * inner.max, dim: ProductDim { extent, ..i.clone() } })
     }
