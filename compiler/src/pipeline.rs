@@ -41,6 +41,7 @@ use std::time::{Duration, Instant};
 /// What is to be compiled, and how far.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The entry function, the mesh and the constants that the user sets.
     pub check: CheckOptions,
     /// Nothing is done after this stage.
     pub stop_after: Option<Stage>,
@@ -62,6 +63,7 @@ pub struct Compilation {
     pub program: Option<Program>,
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
+    /// Warnings of the checker.
     pub warnings: Vec<Diagnostic>,
     /// Whether the plan of memory was to be replayed, but is too large, or nested too deep, for that.
     pub doubtful: bool,

@@ -12,12 +12,17 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
 /// A statement in which devices exchange data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
+    /// The kind of the collective.
     pub kind: CollectiveKind,
+    /// The names of the axes along which the devices of a group differ.
     pub axes: Vec<String>,
+    /// The number of devices in a group.
     pub group_size: usize,
+    /// The element type of the operand.
     pub dtype: DType,
     /// Of one device's operand, the largest.
     pub local_shape: Vec<usize>,
+    /// Bytes of that operand.
     pub bytes: u64,
     /// Maximum bytes received by any device.
     pub received: u64,
@@ -27,7 +32,9 @@ pub struct Collective {
     pub trips: Option<u64>,
     /// How often it is taken to happen where that is not known.
     pub assumed_trips: u64,
+    /// The place of the statement that needs the collective.
     pub span: Span,
+    /// The reason, in words; empty if there is none.
     pub reason: String,
     /// The program asks for it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
     pub asked: bool,

@@ -20,14 +20,17 @@ use crate::trap::RunError;
 /// How errors are written to standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorFormat {
+    /// Lines for people.
     #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunArgs {
+    /// The values of parameters, from `--arg`.
     pub arguments: Vec<Argument>,
     /// The texts after `--out`; which results they name is known to the program only.
     pub outputs: Vec<String>,
@@ -35,7 +38,9 @@ pub struct RunArgs {
     pub bench: Option<u32>,
     /// Whether to write the statistics of the run.
     pub stats: bool,
+    /// The format of error messages.
     pub error_format: ErrorFormat,
+    /// Timeout, number of threads and memory limit.
     pub options: RunOptions,
     /// Only explain the options.
     pub help: bool,

@@ -3,9 +3,12 @@
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
+/// A whole array in the host's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostArray {
+    /// The element type.
     pub dtype: DType,
+    /// The size of each dimension; empty for a scalar.
     pub shape: Vec<usize>,
     /// `shape.product() * dtype.size()` bytes.
     pub bytes: Vec<u8>,
@@ -45,15 +48,18 @@ impl HostArray {
         self
     }
 
+    /// An array of zeros.
     pub fn zeros(dtype: DType, shape: &[usize]) -> HostArray {
         let len = shape.iter().product::<usize>() * dtype.size();
         HostArray { dtype, shape: shape.to_vec(), bytes: vec![0; len] }
     }
 
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -71,8 +77,10 @@ impl HostArray {
 /// # Ok::<(), spmdc_runtime::trap::RunError>(())
 /// ```
 pub trait BlockSource {
+    /// The element type.
     fn dtype(&self) -> DType;
 
+    /// The size of each dimension of the whole array.
     fn shape(&self) -> &[usize];
 
     /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte

@@ -41,6 +41,7 @@ const FORMS: &str = "a value is @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY,
                      [1,2,3], or one of zeros, ones, iota, full:VALUE, uniform:SEED, normal:SEED";
 
 impl Argument {
+    /// Reads `NAME=VALUE`. An error (E0702) for text without a name or with an unknown value.
     pub fn parse(text: &str) -> Result<Argument, RunError> {
         let (path, value) = text.split_once('=').filter(|(path, _)| !path.trim().is_empty()).ok_or_else(|| {
             RunError::new("E0702", format!("`--arg {text}` does not say which parameter it is for"))

@@ -1,5 +1,7 @@
 //! What a compiled program runs on: devices as threads, collectives, files in and out. It knows no IR.
 
+#![warn(missing_docs)]
+
 pub mod args;
 pub mod array;
 mod barrier;

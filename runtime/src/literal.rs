@@ -12,6 +12,7 @@ use spmdc_abi::DType;
 /// A literal before its type is known: all elements in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Literal {
+    /// The size of each dimension; empty for a number.
     pub shape: Vec<usize>,
     elements: Vec<Number>,
 }

@@ -134,6 +134,7 @@ impl Memory {
         Ok(Memory { mesh: mesh.clone(), arenas: mapped })
     }
 
+    /// The mesh of the program.
     pub fn mesh(&self) -> &DeviceMesh {
         &self.mesh
     }

@@ -52,6 +52,7 @@ impl Outputs {
         Ok(Outputs { files })
     }
 
+    /// Whether results are printed, because no file was asked for.
     pub fn is_printed(&self) -> bool {
         self.files.is_empty()
     }

@@ -22,6 +22,7 @@ use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
+/// A key of the generator: two 32-bit words.
 pub type Key = [u32; 2];
 
 /// The key of a seed: its two halves. As a language literal is an `i32`, a negative seed of that range has no high half.
@@ -52,6 +53,7 @@ fn words(key: Key, index: u64) -> [u32; 2] {
     threefry2x32(key, [(index >> 32) as u32, index as u32])
 }
 
+/// The 64 random bits of an index under a key.
 #[inline(always)]
 pub fn bits64(key: Key, index: u64) -> u64 {
     let [high, low] = words(key, index);
@@ -67,22 +69,26 @@ pub fn bits32(key: Key, index: u64) -> u32 {
 
 // A uniform number is made by filling the mantissa of a number in [1, 2) and subtracting one.
 
+/// The uniform number in [0, 1) of an index under a key.
 #[inline(always)]
 pub fn uniform_f32(key: Key, index: u64) -> f32 {
     f32::from_bits(bits32(key, index) >> 9 | 0x3f80_0000) - 1.0
 }
 
+/// The uniform number in [0, 1) of an index under a key.
 #[inline(always)]
 pub fn uniform_f64(key: Key, index: u64) -> f64 {
     f64::from_bits(bits64(key, index) >> 12 | 0x3ff0_0000_0000_0000) - 1.0
 }
 
+/// The uniform number in [0, 1) of an index under a key.
 #[inline(always)]
 pub fn uniform_f16(key: Key, index: u64) -> f16 {
     let in_one_to_two = f16::from_bits((bits32(key, index) as u16) >> 6 | 0x3c00);
     f16::from_f32(in_one_to_two.to_f32() - 1.0)
 }
 
+/// The uniform number in [0, 1) of an index under a key.
 #[inline(always)]
 pub fn uniform_bf16(key: Key, index: u64) -> bf16 {
     let in_one_to_two = bf16::from_bits(u16::from(bits32(key, index) as u8) >> 1 | 0x3f80);
@@ -92,6 +98,7 @@ pub fn uniform_bf16(key: Key, index: u64) -> bf16 {
 // A normal number is the inverse error function of a uniform one in (-1, 1), times the root of two. The lower bound is the
 // number after -1; the width, rounded, is 2 in every type.
 
+/// The normal number of mean 0 and deviation 1 of an index under a key.
 #[inline(always)]
 pub fn normal_f32(key: Key, index: u64) -> f32 {
     let lowest = -1.0f32.next_down();
@@ -99,6 +106,7 @@ pub fn normal_f32(key: Key, index: u64) -> f32 {
     std::f32::consts::SQRT_2 * erf_inv_f32(u)
 }
 
+/// The normal number of mean 0 and deviation 1 of an index under a key.
 #[inline(always)]
 pub fn normal_f64(key: Key, index: u64) -> f64 {
     let lowest = -1.0f64.next_down();
@@ -106,6 +114,7 @@ pub fn normal_f64(key: Key, index: u64) -> f64 {
     std::f64::consts::SQRT_2 * erf_inv_f64(u)
 }
 
+/// The normal number of mean 0 and deviation 1 of an index under a key.
 #[inline(always)]
 pub fn normal_f16(key: Key, index: u64) -> f16 {
     let round = |x: f32| f16::from_f32(x).to_f32();
@@ -114,6 +123,7 @@ pub fn normal_f16(key: Key, index: u64) -> f16 {
     f16::from_f32(round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u)))
 }
 
+/// The normal number of mean 0 and deviation 1 of an index under a key.
 #[inline(always)]
 pub fn normal_bf16(key: Key, index: u64) -> bf16 {
     let round = |x: f32| bf16::from_f32(x).to_f32();
@@ -304,6 +314,7 @@ fn log_f32(x: f32) -> f32 {
     exponent.mul_add(0.693359375, sum)
 }
 
+/// A distribution of random floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// In [0, 1).
@@ -314,10 +325,13 @@ pub enum Distribution {
 
 /// An array of random floats that exists only as its recipe.
 pub struct RandomSource {
+    /// The key of the generator.
     pub key: Key,
+    /// The distribution of the elements.
     pub distribution: Distribution,
     /// A float type.
     pub dtype: DType,
+    /// The size of each dimension.
     pub shape: Vec<usize>,
 }
 

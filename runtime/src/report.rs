@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use spmdc_abi::CollectiveKind;
 
+/// The limits of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// How long a device may wait for others before the program stops with E0804.
@@ -20,8 +21,10 @@ impl Default for RunOptions {
     }
 }
 
+/// The figures of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
+    /// Milliseconds from the first step to the last.
     pub run_ms: f64,
     /// The kinds of collectives that ran, in the order of [`CollectiveKind::ALL`].
     pub collectives: Vec<CollectiveTotal>,
@@ -32,7 +35,9 @@ pub struct RunReport {
 /// All executions of the collectives of one kind: each counts once, however many devices took part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveTotal {
+    /// The kind of the collectives.
     pub kind: CollectiveKind,
+    /// The number of executions.
     pub count: u64,
     /// Bytes of one device's operand, summed over the executions.
     pub bytes: u64,

@@ -49,6 +49,7 @@ impl Session {
         Ok(Session { program, workforce, collectives })
     }
 
+    /// The loaded program.
     pub fn program(&self) -> &Program {
         &self.program
     }

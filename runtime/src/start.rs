@@ -32,6 +32,7 @@ use spmdc_abi::{Binding, Image, Kernels, Program};
 /// What went wrong, as the user is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
+    /// The error.
     pub error: RunError,
     /// The source file of the error's place, where it is known.
     pub file: Option<String>,
@@ -87,16 +88,24 @@ impl Failure {
 /// A message as one JSON object a line.
 #[derive(Serialize)]
 pub struct JsonMessage<'a> {
+    /// The code, such as `E0801`.
     pub code: &'a str,
+    /// `error` or `warning`.
     pub severity: &'a str,
+    /// The message, without code and place.
     pub message: &'a str,
+    /// The source file, where it is known.
     pub file: Option<&'a str>,
+    /// The source line, from 1.
     pub line: Option<u32>,
+    /// The column of the source line, from 1.
     pub column: Option<u32>,
+    /// The way out, if there is one.
     pub help: Option<&'a str>,
 }
 
 impl JsonMessage<'_> {
+    /// The message as one line of JSON, with its line break.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts are JSON") + "\n"
     }

@@ -10,18 +10,26 @@ use crate::report::RunReport;
 /// one run.
 #[derive(Serialize)]
 pub struct Stats {
+    /// Milliseconds that the compiler took.
     pub compile_ms: f64,
     /// From the decoded program to its first step: arguments read, memory in place, threads started.
     pub load_ms: f64,
+    /// Milliseconds of each run.
     pub run_ms: Vec<f64>,
+    /// Bytes of all arenas as one device sees them.
     pub peak_bytes_per_device: u64,
+    /// The collectives of one run, by kind.
     pub collectives: Vec<CollectiveStats>,
 }
 
+/// All executions of the collectives of one kind in one run.
 #[derive(Serialize)]
 pub struct CollectiveStats {
+    /// The name of the kind.
     pub kind: &'static str,
+    /// The number of executions.
     pub count: u64,
+    /// Bytes of one device's operand, summed over the executions.
     pub bytes: u64,
 }
 
@@ -42,6 +50,7 @@ impl Stats {
         }
     }
 
+    /// The statistics as one JSON object.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts are JSON")
     }

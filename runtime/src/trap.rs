@@ -22,13 +22,16 @@ use spmdc_abi::{Program, Site};
 pub struct RunError {
     /// A stable code such as `E0801`, explained by `spmdc explain`.
     pub code: &'static str,
+    /// The message, without code and place.
     pub message: String,
     /// Where in the source; [`Site::file`] indexes the program's files.
     pub site: Option<Site>,
+    /// The way out, if there is one.
     pub help: Option<String>,
 }
 
 impl RunError {
+    /// An error without a place and without help.
     pub fn new(code: &'static str, message: impl Into<String>) -> RunError {
         RunError { code, message: message.into(), site: None, help: None }
     }
@@ -38,11 +41,13 @@ impl RunError {
         RunError::new("E0999", message).with_help("this is a bug in spmdc; please report it with the program")
     }
 
+    /// The error at a place in the source.
     pub fn at(mut self, site: Site) -> RunError {
         self.site = Some(site);
         self
     }
 
+    /// The error with a way out.
     pub fn with_help(mut self, help: impl Into<String>) -> RunError {
         self.help = Some(help.into());
         self

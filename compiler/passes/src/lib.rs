@@ -15,6 +15,7 @@
 //! - `overlap`: collectives stand behind work that does not need them.
 
 #![warn(clippy::wildcard_enum_match_arm)]
+#![warn(missing_docs)]
 
 pub mod choose_alignments;
 pub mod combine_collectives;

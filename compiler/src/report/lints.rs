@@ -13,6 +13,7 @@ use spmdc_ir::program::Module;
 /// An array of at least this many bytes on every device is a large one.
 pub const LARGE: u64 = 16 << 20;
 
+/// A lint for communication or memory, which `--deny` and `--warn` name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lint {
     /// Communication that the program does not ask for.
@@ -50,6 +51,7 @@ impl Lint {
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
+    /// The lints that are on, each with the severity of its findings.
     pub lints: Vec<(Lint, Severity)>,
     /// The most bytes that one device may receive in collectives, over the whole run.
     pub max_comm: Option<u64>,

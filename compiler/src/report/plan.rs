@@ -24,8 +24,11 @@ pub struct PlanReport {
 /// A buffer and what lies in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holding {
+    /// The name of the value in the source, or of the op that makes it.
     pub name: String,
+    /// The type of the value, with its sharding.
     pub ty: String,
+    /// Bytes of one instance of the buffer.
     pub bytes: u64,
     /// How many times the process holds it, or a block of it.
     pub instances: usize,
@@ -33,6 +36,7 @@ pub struct Holding {
     pub blocks: usize,
     /// Each of them is a part of a sum over some axis.
     pub is_partial: bool,
+    /// The source line of the value, from 1; 0 if it has none.
     pub line: u32,
 }
 

@@ -38,24 +38,31 @@ const LEAST_GAIN: u64 = 100;
 pub struct ValueLayout {
     /// Such as "`h: f32[8@X,64@Y]`".
     pub value: String,
+    /// The place at which the program defines the value.
     pub span: Span,
+    /// The axes that split it, with the statements from which it has each of them.
     pub axes: Vec<AxisChain>,
 }
 
 /// How a value came to be split over an axis: what each step was, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisChain {
+    /// The name of the axis.
     pub axis: String,
+    /// The dimension that the axis splits.
     pub dim: usize,
+    /// Each step back to an annotation, in words, with its place.
     pub steps: Vec<(String, Span)>,
 }
 
 /// A collective, what its layouts come from, and what would spare it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forced {
+    /// The collective.
     pub collective: Collective,
     /// The values around the statement that needs it.
     pub layouts: Vec<ValueLayout>,
+    /// The cheapest change of one annotation that avoids the collective; None if there is none.
     pub edit: Option<AnnotationEdit>,
 }
 
@@ -63,21 +70,32 @@ pub struct Forced {
 /// maximum bytes received by any device, the operations of one device, and the number of collectives that run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotationEdit {
+    /// The place of the text to replace.
     pub span: Span,
+    /// The text as it is.
     pub from: String,
+    /// The text that replaces it.
     pub to: String,
+    /// Bytes received before the change.
     pub bytes_before: u64,
+    /// Bytes received after it.
     pub bytes_after: u64,
+    /// Operations of one device before the change.
     pub flops_before: u64,
+    /// Operations of one device after it.
     pub flops_after: u64,
+    /// Collectives that run before the change.
     pub collectives_before: u64,
+    /// Collectives that run after it.
     pub collectives_after: u64,
 }
 
 /// How many changes of annotations were compiled, and how many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
+    /// Changes that were compiled.
     pub compiled: usize,
+    /// Changes that there are.
     pub possible: usize,
 }
 

@@ -8,11 +8,15 @@ use spmdc_abi::DType;
 
 /// An array whose elements follow from their places.
 pub struct GeneratedSource {
+    /// The element type.
     pub dtype: DType,
+    /// The size of each dimension.
     pub shape: Vec<usize>,
+    /// The rule for the elements.
     pub pattern: GeneratedPattern,
 }
 
+/// The rule by which elements follow from their indices.
 pub enum GeneratedPattern {
     /// The bytes of one element.
     Constant(Vec<u8>),

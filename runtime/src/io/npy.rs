@@ -42,6 +42,7 @@ enum NpyElements {
 }
 
 impl NpySource {
+    /// Opens a file or a pipe and reads its header. An error (E0703) if it cannot be read or is no `.npy` file.
     pub fn open(path: &Path) -> Result<NpySource, RunError> {
         match OpenedInput::open(path)? {
             OpenedInput::File(content) => NpySource::from_bytes(content, path.to_path_buf()),

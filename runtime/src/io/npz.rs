@@ -10,6 +10,7 @@ use crate::io::npy::{NpySource, header_for};
 use crate::io::{Bytes, unreadable, write_file, zip};
 use crate::trap::RunError;
 
+/// An open `.npz` archive: a zip archive of `.npy` files.
 pub struct NpzArchive {
     path: PathBuf,
     content: Bytes,
@@ -17,6 +18,7 @@ pub struct NpzArchive {
 }
 
 impl NpzArchive {
+    /// Opens a file and reads its directory. An error (E0703) if it cannot be read or is no archive.
     pub fn open(path: &Path) -> Result<NpzArchive, RunError> {
         NpzArchive::from_bytes(Bytes::open(path)?, path)
     }

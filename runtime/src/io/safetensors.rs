@@ -18,6 +18,7 @@ use spmdc_abi::DType;
 /// No header is longer: it is read whole, and takes several times as much memory as it has bytes.
 const MOST_HEADER_BYTES: u64 = 16 << 20;
 
+/// An open `.safetensors` file.
 pub struct SafetensorsFile {
     path: PathBuf,
     /// The bytes behind the header.
@@ -26,6 +27,7 @@ pub struct SafetensorsFile {
 }
 
 impl SafetensorsFile {
+    /// Opens a file and reads its header. An error (E0703) if it cannot be read or its header is wrong.
     pub fn open(path: &Path) -> Result<SafetensorsFile, RunError> {
         SafetensorsFile::from_bytes(Bytes::open(path)?, path)
     }

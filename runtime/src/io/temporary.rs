@@ -39,6 +39,7 @@ impl TemporaryPath {
         TemporaryPath { path, place }
     }
 
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }

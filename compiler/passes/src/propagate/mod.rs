@@ -51,7 +51,9 @@ pub struct Propagated {
 /// Layouts of parameters and results that are decided already.
 #[derive(Clone, Debug)]
 pub struct Borders {
+    /// The layout of each parameter.
     pub params: Vec<Sharding>,
+    /// The layout of each result.
     pub results: Vec<Sharding>,
 }
 

@@ -18,7 +18,9 @@ pub struct Provenance {
 /// One step back: a value that has the axis, and the statement that handed it on; None where the program says so itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
+    /// A value that is split over the axis.
     pub value: Value,
+    /// The name and place of the statement from which the value has the axis; None where the program declares it.
     pub by: Option<(&'static str, Span)>,
 }
 

@@ -41,6 +41,7 @@ pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
 
 /// A program whose axes are cut.
 pub struct Refined {
+    /// The program over the parts of its axes.
     pub module: Module,
     parts: Parts,
     /// For each part, its axis, and how many parts of the size of all before it would make that.

@@ -123,6 +123,7 @@ pub struct Choices {
 }
 
 impl Choices {
+    /// No preference: order alone decides.
     pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false };
 
     /// What either chooses.
