@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use spmdc_abi::{Binding, DType, Program};
+use spmdc_abi::{Binding, Program};
 
 /// What a header speaks of; it is written by `Display`.
 pub struct LibraryHeader<'a> {
@@ -60,19 +60,7 @@ impl fmt::Display for LibraryHeader<'_> {
 
 /// The type of an element.
 fn c_type(binding: &Binding) -> &'static str {
-    match binding.layout.dtype {
-        DType::Bool => "bool",
-        DType::I8 => "int8_t",
-        DType::I16 => "int16_t",
-        DType::I32 => "int32_t",
-        DType::I64 => "int64_t",
-        DType::U8 => "uint8_t",
-        DType::U16 | DType::F16 | DType::Bf16 => "uint16_t",
-        DType::U32 | DType::Key => "uint32_t",
-        DType::U64 => "uint64_t",
-        DType::F32 => "float",
-        DType::F64 => "double",
-    }
+    binding.layout.dtype.in_c()
 }
 
 /// Names of one function's parameters, all different.

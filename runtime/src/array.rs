@@ -18,32 +18,16 @@ impl HostArray {
     /// The same array with every NaN as the positive quiet one. Which NaN an operation gives depends on the instructions that a
     /// processor has for it; the bytes of results do not.
     pub fn with_one_nan(mut self) -> HostArray {
-        fn each<const SIZE: usize>(bytes: &mut [u8], infinity: u64, quiet: u64) {
-            let sign = 1u64 << (8 * SIZE - 1);
-            for element in bytes.chunks_exact_mut(SIZE) {
-                let mut word = [0; 8];
-                word[..SIZE].copy_from_slice(element);
-                if u64::from_le_bytes(word) & !sign > infinity {
-                    element.copy_from_slice(&quiet.to_le_bytes()[..SIZE]);
-                }
-            }
-        }
         debug_assert_eq!(self.bytes.len(), self.len() * self.dtype.size(), "the array has all its elements");
-        match self.dtype {
-            DType::F16 => each::<2>(&mut self.bytes, 0x7c00, 0x7e00),
-            DType::Bf16 => each::<2>(&mut self.bytes, 0x7f80, 0x7fc0),
-            DType::F32 => each::<4>(&mut self.bytes, 0x7f80_0000, 0x7fc0_0000),
-            DType::F64 => each::<8>(&mut self.bytes, 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key => {}
+        let Some([infinity, quiet]) = self.dtype.infinity_and_nan() else { return self };
+        let size = self.dtype.size();
+        let sign = 1u64 << (8 * size - 1);
+        for element in self.bytes.chunks_exact_mut(size) {
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(element);
+            if u64::from_le_bytes(word) & !sign > infinity {
+                element.copy_from_slice(&quiet.to_le_bytes()[..size]);
+            }
         }
         self
     }

@@ -79,22 +79,7 @@ pub struct TypeWork {
 pub type SizeParams = BTreeMap<String, Size>;
 
 pub fn dtype(name: DTypeName) -> DType {
-    match name {
-        DTypeName::Bool => DType::Bool,
-        DTypeName::I8 => DType::I8,
-        DTypeName::I16 => DType::I16,
-        DTypeName::I32 => DType::I32,
-        DTypeName::I64 => DType::I64,
-        DTypeName::U8 => DType::U8,
-        DTypeName::U16 => DType::U16,
-        DTypeName::U32 => DType::U32,
-        DTypeName::U64 => DType::U64,
-        DTypeName::F16 => DType::F16,
-        DTypeName::Bf16 => DType::Bf16,
-        DTypeName::F32 => DType::F32,
-        DTypeName::F64 => DType::F64,
-        DTypeName::Key => DType::Key,
-    }
+    DType::named(name.name()).expect("the grammar's names are those of the element types")
 }
 
 /// Resolving.

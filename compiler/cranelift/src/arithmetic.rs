@@ -5,79 +5,59 @@
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
+use cranelift_codegen::ir::types::{F32, F64, I8, I32};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_math::{MathFn, MathFn2};
 
 /// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.
 pub fn register_type(dtype: DType) -> Type {
-    match dtype {
-        DType::Bool | DType::I8 | DType::U8 => I8,
-        DType::I16 | DType::U16 => I16,
-        DType::I32 | DType::U32 => I32,
-        DType::I64 | DType::U64 | DType::Key => I64,
-        DType::F16 | DType::Bf16 | DType::F32 => F32,
+    match dtype.computed() {
+        DType::F32 => F32,
         DType::F64 => F64,
+        other => int_of_size(other),
     }
 }
 
 /// The type of one element in memory.
 pub fn memory_type(dtype: DType) -> Type {
-    if is_half(dtype) { I16 } else { register_type(dtype) }
+    match dtype.stored() {
+        Stored::Narrow => int_of_size(dtype),
+        Stored::Same | Stored::Truth => register_type(dtype),
+    }
 }
 
-fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::Bf16)
+fn int_of_size(dtype: DType) -> Type {
+    Type::int_with_byte_size(dtype.size() as u16).expect("elements have 1 to 8 bytes")
 }
 
 impl Vector<'_, '_> {
     /// Elements as they lie in memory, as values.
     pub fn decode_memory(&mut self, dtype: DType, raw: Bundle) -> Bundle {
-        match dtype {
-            DType::Bool if self.is_scalar() => raw,
-            DType::Bool => {
+        match dtype.stored() {
+            Stored::Same => raw,
+            Stored::Truth if self.is_scalar() => raw,
+            Stored::Truth => {
                 let zero = self.int(I8, 0);
                 self.compare_ints(IntCC::NotEqual, raw, zero)
             }
-            DType::F16 | DType::Bf16 => {
-                let bits = self.widen(raw, false);
+            Stored::Narrow => {
+                let bits = self.resize(raw, I32, false);
                 self.decode_half(dtype, bits)
             }
-            DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key
-            | DType::F32
-            | DType::F64 => raw,
         }
     }
 
     /// Values as they lie in memory.
     pub fn encode_memory(&mut self, dtype: DType, value: Bundle) -> Bundle {
-        match dtype {
-            DType::Bool => self.mask_to_int(value, I8),
-            DType::F16 | DType::Bf16 => {
+        match dtype.stored() {
+            Stored::Same => value,
+            Stored::Truth => self.mask_to_int(value, I8),
+            Stored::Narrow => {
                 let bits = self.encode_half(dtype, value);
-                self.narrow(bits)
+                self.resize(bits, memory_type(dtype), false)
             }
-            DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key
-            | DType::F32
-            | DType::F64 => value,
         }
     }
 
@@ -110,7 +90,7 @@ impl Vector<'_, '_> {
                 | UnaryOp::IsInf
                 | UnaryOp::IsFinite
         );
-        if is_half(dtype) && !is_exact { self.round_to_half(dtype, y) } else { y }
+        if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, y) } else { y }
     }
 
     fn float_unary(&mut self, op: UnaryOp, x: Bundle, math: MathStyle) -> Bundle {
@@ -212,7 +192,7 @@ impl Vector<'_, '_> {
             _ => return self.int_binary(op, dtype, x, y),
         };
         let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
-        if is_half(dtype) && !is_exact { self.round_to_half(dtype, z) } else { z }
+        if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, z) } else { z }
     }
 
     fn bool_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
@@ -641,7 +621,7 @@ impl Vector<'_, '_> {
                 let wide = if x.lane.bits() < 32 { self.resize(x, I32, from.is_signed_integer()) } else { x };
                 let signed = from.is_signed_integer() || x.lane.bits() < 32;
                 let float = self.int_to_float(wide, lane, signed);
-                if is_half(to) { self.round_to_half(to, float) } else { float }
+                if to.is_narrow() { self.round_to_half(to, float) } else { float }
             }
             (true, false) => self.float_to(to, x),
             (true, true) => {
@@ -651,7 +631,7 @@ impl Vector<'_, '_> {
                     (true, true) | (false, false) => x,
                 };
                 let widens = from == DType::F16 && to == DType::F32;
-                if is_half(to) && !widens { self.round_to_half(to, float) } else { float }
+                if to.is_narrow() && !widens { self.round_to_half(to, float) } else { float }
             }
         }
     }

@@ -29,9 +29,10 @@ use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use spmdc_abi::{DType, trap};
+use spmdc_abi::{DType, Stored, trap};
 use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
 use spmdc_kernel::nest::{Cut, Nest};
+use spmdc_kernel::number;
 use spmdc_kernel::order::{LANES, Order};
 
 /// What a kernel's code depends on besides the kernel.
@@ -442,21 +443,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     /// A constant, as its scalar.
     fn constant(&mut self, dtype: DType, bits: u64) -> Bundle {
-        let bits = match dtype {
-            DType::F16 => u64::from(half::f16::from_bits(bits as u16).to_f32().to_bits()),
-            DType::Bf16 => u64::from(half::bf16::from_bits(bits as u16).to_f32().to_bits()),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key
-            | DType::F32
-            | DType::F64 => bits,
+        let bits = match dtype.stored() {
+            Stored::Same | Stored::Truth => bits,
+            Stored::Narrow => number::cast(dtype, dtype.computed(), bits).expect("narrow floats widen"),
         };
         self.vector(1).constant(register_type(dtype), bits)
     }

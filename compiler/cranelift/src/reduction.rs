@@ -318,7 +318,7 @@ impl Vector<'_, '_> {
     }
 
     fn round_result(&mut self, dtype: DType, value: Bundle) -> Bundle {
-        if matches!(dtype, DType::F16 | DType::Bf16) { self.round_to_half(dtype, value) } else { value }
+        if dtype.is_narrow() { self.round_to_half(dtype, value) } else { value }
     }
 }
 

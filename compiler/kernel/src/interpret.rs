@@ -236,8 +236,7 @@ fn write(buffer: &mut [u8], dtype: DType, at: i64, bits: u64) {
 
 /// Sums and products of halves are kept in single precision.
 fn accumulator(dtype: DType, op: ReduceOp) -> DType {
-    let is_half = matches!(dtype, DType::F16 | DType::Bf16);
-    if is_half && matches!(op, ReduceOp::Sum | ReduceOp::Product) { DType::F32 } else { dtype }
+    if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype.computed() } else { dtype }
 }
 
 fn operation(op: ReduceOp) -> BinaryOp {

@@ -14,24 +14,18 @@
 
 use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use half::{bf16, f16};
-use spmdc_abi::DType;
-use spmdc_abi::ReduceOp;
+use spmdc_abi::{DType, Kind, ReduceOp};
 use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use std::cmp::Ordering;
 
 /// The value of a bool or integer element.
 pub fn to_int(dtype: DType, bits: u64) -> i128 {
-    match dtype {
-        DType::I8 => i128::from(bits as i8),
-        DType::I16 => i128::from(bits as i16),
-        DType::I32 => i128::from(bits as i32),
-        DType::I64 => i128::from(bits as i64),
-        DType::U8 => i128::from(bits as u8),
-        DType::U16 => i128::from(bits as u16),
-        DType::U32 => i128::from(bits as u32),
-        DType::U64 | DType::Key => i128::from(bits),
-        DType::Bool => i128::from(bits != 0),
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => unreachable!("{} holds no integer", dtype.name()),
+    let unused = 64 - 8 * dtype.size();
+    match dtype.kind() {
+        Kind::Bool => i128::from(bits != 0),
+        Kind::Signed => i128::from((bits << unused) as i64 >> unused),
+        Kind::Unsigned | Kind::Key => i128::from(bits & mask(dtype)),
+        Kind::Float => unreachable!("{} holds no integer", dtype.name()),
     }
 }
 
@@ -83,24 +77,21 @@ pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
     }
     if !from.is_float() {
         let value = to_int(from, bits);
-        return Some(match to {
+        return Some(match to.computed() {
             DType::F64 => (value as f64).to_bits(),
-            DType::F32 | DType::F16 | DType::Bf16 => from_f32(to, value as f32),
+            DType::F32 => from_f32(to, value as f32),
             _ => from_int(to, value),
         });
     }
     let value = to_float(from, bits);
-    Some(match to {
-        DType::Bool => u64::from(value != 0.0),
-        DType::I8 => u64::from(value as i8 as u8),
-        DType::I16 => u64::from(value as i16 as u16),
-        DType::I32 => u64::from(value as i32 as u32),
-        DType::I64 => value as i64 as u64,
-        DType::U8 => u64::from(value as u8),
-        DType::U16 => u64::from(value as u16),
-        DType::U32 => u64::from(value as u32),
-        DType::U64 | DType::Key => value as u64,
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => from_float(to, value),
+    Some(match to.kind() {
+        Kind::Bool => u64::from(value != 0.0),
+        Kind::Signed => {
+            let most = (mask(to) >> 1) as i64;
+            (value as i64).clamp(-most - 1, most) as u64 & mask(to)
+        }
+        Kind::Unsigned | Kind::Key => (value as u64).min(mask(to)),
+        Kind::Float => from_float(to, value),
     })
 }
 
@@ -129,7 +120,7 @@ pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
             UnaryOp::IsFinite => Some(u64::from(f64::from_bits(bits).is_finite())),
             _ => float_unary_f64(op, f64::from_bits(bits)).map(f64::to_bits),
         },
-        DType::F16 | DType::Bf16 | DType::F32 => {
+        _ if dtype.computed() == DType::F32 => {
             let x = to_f32(dtype, bits);
             match op {
                 UnaryOp::IsNan => Some(u64::from(x.is_nan())),
@@ -164,7 +155,7 @@ pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64
             _ => None,
         },
         DType::F64 => float_binary_f64(op, f64::from_bits(lhs), f64::from_bits(rhs)).map(f64::to_bits),
-        DType::F16 | DType::Bf16 | DType::F32 => {
+        _ if dtype.computed() == DType::F32 => {
             float_binary_f32(op, to_f32(dtype, lhs), to_f32(dtype, rhs)).map(|y| from_f32(dtype, y))
         }
         _ => int_binary(op, dtype, to_int(dtype, lhs), to_int(dtype, rhs)).map(|y| from_int(dtype, y)),

@@ -6,7 +6,7 @@ use spmdc_abi::DType;
 
 /// Instructions for one element.
 pub fn work(inst: &Inst) -> f64 {
-    let half = |dtype: DType| if matches!(dtype, DType::F16 | DType::Bf16) { 8.0 } else { 0.0 };
+    let half = |dtype: DType| if dtype.is_narrow() { 8.0 } else { 0.0 };
     match inst {
         Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
         Inst::Load { dtype, .. } => 1.0 + half(*dtype),

@@ -14,11 +14,13 @@
 //! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
 //! constants; how much of it is valid on a device is a [`Scalar`] that the loader resolves once per device.
 
+mod dtype;
 mod format;
 pub mod mesh;
 
 use serde::{Deserialize, Serialize};
 
+pub use dtype::{DType, Kind, Stored};
 pub use format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
@@ -109,90 +111,6 @@ pub mod trap {
     /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number: the second of them, and so on.
     /// Of several the kernel returns the first.
     pub const DIVISION_BY_ZERO: i64 = 1;
-}
-
-/// Element types. Their order is the order of the language's reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum DType {
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-    /// A random key: two 32-bit words.
-    Key,
-}
-
-impl DType {
-    pub const ALL: [DType; 14] = [
-        DType::Bool,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U16,
-        DType::U32,
-        DType::U64,
-        DType::F16,
-        DType::Bf16,
-        DType::F32,
-        DType::F64,
-        DType::Key,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            DType::Bool => "bool",
-            DType::I8 => "i8",
-            DType::I16 => "i16",
-            DType::I32 => "i32",
-            DType::I64 => "i64",
-            DType::U8 => "u8",
-            DType::U16 => "u16",
-            DType::U32 => "u32",
-            DType::U64 => "u64",
-            DType::F16 => "f16",
-            DType::Bf16 => "bf16",
-            DType::F32 => "f32",
-            DType::F64 => "f64",
-            DType::Key => "key",
-        }
-    }
-
-    /// Bytes of one element; a bool is one byte, 0 or 1.
-    pub fn size(self) -> usize {
-        match self {
-            DType::Bool | DType::I8 | DType::U8 => 1,
-            DType::I16 | DType::U16 | DType::F16 | DType::Bf16 => 2,
-            DType::I32 | DType::U32 | DType::F32 => 4,
-            DType::I64 | DType::U64 | DType::F64 | DType::Key => 8,
-        }
-    }
-
-    pub fn is_float(self) -> bool {
-        matches!(self, DType::F16 | DType::Bf16 | DType::F32 | DType::F64)
-    }
-
-    pub fn is_signed_integer(self) -> bool {
-        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
-    }
-
-    pub fn is_unsigned_integer(self) -> bool {
-        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
-    }
-
-    pub fn is_integer(self) -> bool {
-        self.is_signed_integer() || self.is_unsigned_integer()
-    }
 }
 
 /// A set of mesh axes, by bit: axis `i` of [`Program::mesh`] is bit `i`.

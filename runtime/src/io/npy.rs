@@ -283,21 +283,12 @@ fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
         Some(b'|' | b'=') => (false, &descr[1..]),
         _ => (false, descr),
     };
-    let dtype = match code {
-        "b1" | "?" => DType::Bool,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
-        "u1" => DType::U8,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "u8" => DType::U64,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        "V2" | "bfloat16" => DType::Bf16,
-        _ => {
+    let named = DType::ALL.into_iter().find(|dtype| dtype.npy() == Some(code));
+    let dtype = match (named, code) {
+        (Some(dtype), _) => dtype,
+        (None, "?") => DType::Bool,
+        (None, "bfloat16") => DType::Bf16,
+        (None, _) => {
             let kind = match code.as_bytes().first() {
                 Some(b'O') => "Python objects, which are not read",
                 Some(b'c') => "complex numbers, which the language does not have",
@@ -418,25 +409,12 @@ pub(crate) fn write_to(out: &mut dyn Write, array: &HostArray) -> io::Result<()>
 pub(crate) fn header_for(array: &HostArray) -> Vec<u8> {
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
     let mut shape = array.shape.clone();
-    let descr = match array.dtype {
-        DType::Bool => "|b1".to_string(),
-        DType::I8 => "|i1".to_string(),
-        DType::U8 => "|u1".to_string(),
-        DType::I16 => format!("{order}i2"),
-        DType::I32 => format!("{order}i4"),
-        DType::I64 => format!("{order}i8"),
-        DType::U16 => format!("{order}u2"),
-        DType::U32 => format!("{order}u4"),
-        DType::U64 => format!("{order}u8"),
-        DType::F16 => format!("{order}f2"),
-        DType::F32 => format!("{order}f4"),
-        DType::F64 => format!("{order}f8"),
-        DType::Bf16 => format!("{order}V2"),
-        DType::Key => {
-            shape.push(2);
-            format!("{order}u4")
-        }
-    };
+    let order = if array.dtype.size() == 1 { '|' } else { order };
+    let code = array.dtype.npy().unwrap_or_else(|| {
+        shape.push(2);
+        "u4"
+    });
+    let descr = format!("{order}{code}");
     let shape = match shape.as_slice() {
         [size] => format!("({size},)"),
         sizes => format!("({})", sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),

@@ -7,7 +7,7 @@
 //! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
 
 use super::peel::each_affine;
-use crate::layout::types::{ArrayType, DType, Type};
+use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::{Lowering, Work};
 use crate::program::Value;
 use crate::program::origin::Origin;
@@ -105,7 +105,7 @@ impl Cut {
     fn choose(kernel: &Kernel, machine: &Machine) -> Option<Cut> {
         let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
         // Narrow floats accumulate in f32, which a buffer of theirs cannot hold.
-        if matches!(dtype, DType::F16 | DType::Bf16) {
+        if dtype.is_narrow() {
             return None;
         }
         let most = |dim: &LoopDim| dim.extent.most();
@@ -133,6 +133,7 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spmdc_abi::DType;
 
     /// A full reduction of `extent` elements.
     fn total(extent: u64) -> Kernel {

@@ -13,6 +13,7 @@ use crate::layout::types::DType;
 use crate::ops::call::build::Builder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
+use spmdc_abi::Kind as ElementKind;
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -60,12 +61,10 @@ pub fn join(a: DType, b: DType) -> Option<DType> {
 
 /// The float type that functions such as `sin` and the operator `/` compute integers in.
 pub fn inexact(dtype: DType) -> DType {
-    match dtype {
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => dtype,
-        DType::I64 | DType::U64 => DType::F64,
-        DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 | DType::Key => {
-            DType::F32
-        }
+    match dtype.kind() {
+        ElementKind::Float => dtype,
+        ElementKind::Signed | ElementKind::Unsigned if dtype.size() == 8 => DType::F64,
+        ElementKind::Bool | ElementKind::Signed | ElementKind::Unsigned | ElementKind::Key => DType::F32,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::ops::rules::{
     Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
+use spmdc_abi::Kind;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -381,29 +382,17 @@ pub fn reduce(
 
 /// The type of sums and products: small integers widen to 32 bits.
 pub fn accumulated(dtype: DType) -> DType {
-    match dtype {
-        DType::Bool | DType::I8 | DType::I16 => DType::I32,
-        DType::U8 | DType::U16 => DType::U32,
-        DType::I32
-        | DType::I64
-        | DType::U32
-        | DType::U64
-        | DType::F16
-        | DType::Bf16
-        | DType::F32
-        | DType::F64
-        | DType::Key => dtype,
+    match dtype.kind() {
+        Kind::Bool => DType::I32,
+        Kind::Signed if dtype.size() < 4 => DType::I32,
+        Kind::Unsigned if dtype.size() < 4 => DType::U32,
+        Kind::Signed | Kind::Unsigned | Kind::Float | Kind::Key => dtype,
     }
 }
 
 /// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
 pub fn summed_in(dtype: DType) -> DType {
-    match dtype {
-        DType::Bool | DType::I8 | DType::I16 => DType::I32,
-        DType::U8 | DType::U16 => DType::U32,
-        DType::F16 | DType::Bf16 => DType::F32,
-        DType::I32 | DType::I64 | DType::U32 | DType::U64 | DType::F32 | DType::F64 | DType::Key => dtype,
-    }
+    accumulated(dtype).computed()
 }
 
 impl Call for Reduce {

@@ -50,7 +50,7 @@ pub(super) fn combine(op: ReduceOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
 pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     let first = members[0][0];
     let dtype = first.dtype();
-    let wide = if matches!(dtype, DType::F16 | DType::Bf16) { DType::F32 } else { dtype };
+    let wide = dtype.computed();
     let widened = |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).expect("halves widen") };
     let element = |index: usize| {
         let start = widened(first.bits[index]);

@@ -1,0 +1,195 @@
+//! Element types, and all that is known of each: one row of a table.
+
+use serde::{Deserialize, Serialize};
+
+/// Element types. Their order is the order of the language's reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    /// A random key: two 32-bit words.
+    Key,
+}
+
+/// What the elements of a type are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bool,
+    Signed,
+    Unsigned,
+    Float,
+    Key,
+}
+
+/// How an element in memory differs from the one that is computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Not at all.
+    Same,
+    /// A byte that is 0 or 1, for a truth value.
+    Truth,
+    /// A float of fewer bits.
+    Narrow,
+}
+
+/// A row of the table.
+struct Row {
+    dtype: DType,
+    name: &'static str,
+    /// Bytes of one element.
+    size: usize,
+    kind: Kind,
+    /// The type of a value between loading and storing.
+    computed: DType,
+    /// The code in a `.npy` file, behind the byte order; None: the elements are arrays there.
+    npy: Option<&'static str>,
+    /// The type in C, or that of the same size that holds the bits.
+    c: &'static str,
+    /// Of floats the bits of infinity, which are less than those of any NaN, and of the quiet NaN.
+    limits: Option<[u64; 2]>,
+}
+
+impl Row {
+    const fn new(dtype: DType, name: &'static str, size: usize, kind: Kind, computed: DType) -> Row {
+        Row { dtype, name, size, kind, computed, npy: None, c: "", limits: None }
+    }
+
+    const fn files(mut self, npy: Option<&'static str>, c: &'static str) -> Row {
+        (self.npy, self.c) = (npy, c);
+        self
+    }
+
+    const fn limits(mut self, infinity: u64, nan: u64) -> Row {
+        self.limits = Some([infinity, nan]);
+        self
+    }
+}
+
+/// In the order of the variants.
+const TABLE: [Row; 14] = [
+    Row::new(DType::Bool, "bool", 1, Kind::Bool, DType::Bool).files(Some("b1"), "bool"),
+    Row::new(DType::I8, "i8", 1, Kind::Signed, DType::I8).files(Some("i1"), "int8_t"),
+    Row::new(DType::I16, "i16", 2, Kind::Signed, DType::I16).files(Some("i2"), "int16_t"),
+    Row::new(DType::I32, "i32", 4, Kind::Signed, DType::I32).files(Some("i4"), "int32_t"),
+    Row::new(DType::I64, "i64", 8, Kind::Signed, DType::I64).files(Some("i8"), "int64_t"),
+    Row::new(DType::U8, "u8", 1, Kind::Unsigned, DType::U8).files(Some("u1"), "uint8_t"),
+    Row::new(DType::U16, "u16", 2, Kind::Unsigned, DType::U16).files(Some("u2"), "uint16_t"),
+    Row::new(DType::U32, "u32", 4, Kind::Unsigned, DType::U32).files(Some("u4"), "uint32_t"),
+    Row::new(DType::U64, "u64", 8, Kind::Unsigned, DType::U64).files(Some("u8"), "uint64_t"),
+    Row::new(DType::F16, "f16", 2, Kind::Float, DType::F32).files(Some("f2"), "uint16_t").limits(0x7c00, 0x7e00),
+    Row::new(DType::Bf16, "bf16", 2, Kind::Float, DType::F32).files(Some("V2"), "uint16_t").limits(0x7f80, 0x7fc0),
+    Row::new(DType::F32, "f32", 4, Kind::Float, DType::F32).files(Some("f4"), "float").limits(0x7f80_0000, 0x7fc0_0000),
+    Row::new(DType::F64, "f64", 8, Kind::Float, DType::F64)
+        .files(Some("f8"), "double")
+        .limits(0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000),
+    Row::new(DType::Key, "key", 8, Kind::Key, DType::Key).files(None, "uint32_t"),
+];
+
+impl DType {
+    pub const ALL: [DType; TABLE.len()] = {
+        let mut all = [DType::Bool; TABLE.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = TABLE[at].dtype;
+            at += 1;
+        }
+        all
+    };
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The type that the language calls so.
+    pub fn named(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Bytes of one element; a bool is one byte, 0 or 1.
+    pub fn size(self) -> usize {
+        self.row().size
+    }
+
+    pub fn kind(self) -> Kind {
+        self.row().kind
+    }
+
+    /// The type that values have between loading and storing: narrow floats are computed in f32 and rounded after each operation.
+    pub fn computed(self) -> DType {
+        self.row().computed
+    }
+
+    /// How an element in memory differs from the one that is computed with.
+    pub fn stored(self) -> Stored {
+        match self.kind() {
+            Kind::Bool => Stored::Truth,
+            Kind::Float if self.is_narrow() => Stored::Narrow,
+            Kind::Signed | Kind::Unsigned | Kind::Float | Kind::Key => Stored::Same,
+        }
+    }
+
+    /// Whether it is a float that is computed in a wider type.
+    pub fn is_narrow(self) -> bool {
+        self.computed() != self
+    }
+
+    /// The code in a `.npy` file, behind the byte order; None for keys, which are pairs of `u4` there.
+    pub fn npy(self) -> Option<&'static str> {
+        self.row().npy
+    }
+
+    /// The type in C whose array holds the elements; a key is two of them.
+    pub fn in_c(self) -> &'static str {
+        self.row().c
+    }
+
+    /// Of a float the bits of infinity (those of every NaN are more, but for the sign) and of the positive quiet NaN.
+    pub fn infinity_and_nan(self) -> Option<[u64; 2]> {
+        self.row().limits
+    }
+
+    pub fn is_float(self) -> bool {
+        self.kind() == Kind::Float
+    }
+
+    pub fn is_signed_integer(self) -> bool {
+        self.kind() == Kind::Signed
+    }
+
+    pub fn is_unsigned_integer(self) -> bool {
+        self.kind() == Kind::Unsigned
+    }
+
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer() || self.is_unsigned_integer()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_their_types() {
+        for (at, dtype) in DType::ALL.into_iter().enumerate() {
+            assert_eq!((dtype as usize, DType::named(dtype.name())), (at, Some(dtype)));
+            assert_eq!(dtype.computed().computed(), dtype.computed());
+            assert_eq!(dtype.infinity_and_nan().is_some(), dtype.is_float());
+        }
+    }
+}
