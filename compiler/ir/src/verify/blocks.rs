@@ -235,17 +235,15 @@ fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
         return None;
     }
     if block.start.is_multiple_of(row) && block.end.is_multiple_of(row) {
-        let mut ranges = vec![block.start / row..block.end / row];
-        ranges.extend(minor.iter().map(|&size| 0..size));
-        return Some(ranges);
+        let rows = block.start / row..block.end / row;
+        return Some(std::iter::once(rows).chain(minor.iter().map(|&size| 0..size)).collect());
     }
     let first = block.start / row;
     if (block.end - 1) / row != first {
         return None;
     }
-    let mut ranges = vec![first..first + 1];
-    ranges.extend(as_box(&(block.start - first * row..block.end - first * row), minor)?);
-    Some(ranges)
+    let inner = as_box(&(block.start - first * row..block.end - first * row), minor)?;
+    Some(std::iter::once(first..first + 1).chain(inner).collect())
 }
 
 #[cfg(test)]
