@@ -130,10 +130,12 @@ impl Checker<'_> {
 
     /// Where an argument stands; in the prelude one that is handed on stands where the program gave it.
     fn place_of(&self, value: &Expr) -> Span {
-        match &value.kind {
-            ExprKind::Name(name) if self.in_prelude() => self.local(name).map_or(value.span, |binding| binding.span),
-            _ => value.span,
+        if let (ExprKind::Name(name), true) = (&value.kind, self.in_prelude())
+            && let Some(binding) = self.local(name)
+        {
+            return binding.span;
         }
+        value.span
     }
 
     /// `p.f(x)` calls the function in field `f` of a struct, and `f(p, x)` otherwise.
@@ -199,10 +201,10 @@ impl Checker<'_> {
             self.build.called = None;
             let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
             let term = self.or_report(result);
-            return match term {
-                Term::Poison => term,
-                term => self.laid_out_as_asked(name, term, &given, span),
-            };
+            if let Term::Poison = term {
+                return term;
+            }
+            return self.laid_out_as_asked(name, term, &given, span);
         }
         self.report(items::not_yet(span, format_args!("`{name}`")))
     }

@@ -4,6 +4,8 @@
 //! - `order`: the work that makes them, under loops and branches.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod fuse;
 pub mod order;
 pub mod plan_memory;

@@ -223,21 +223,20 @@ impl<'a> Scheduler<'a> {
         emit(&mut lowering)?;
         let mut work = Vec::new();
         for unit in std::mem::take(&mut lowering.work) {
-            match unit {
-                Work::Kernel { kernel, buffers, origin, .. } => {
-                    debug_assert_eq!(kernel.buffers.len(), buffers.len(), "a kernel gets as many buffers as it names");
-                    split_reduction(&mut lowering, kernel, buffers, origin).into_iter().for_each(|stage| match stage {
-                        Work::Kernel { kernel, buffers, origin, .. } => {
-                            let parts = peel(kernel, &self.mesh.machine).into_iter();
-                            work.extend(parts.map(|(kernel, cutout)| {
-                                let (buffers, origin) = (buffers.clone(), origin.clone());
-                                Work::Kernel { kernel, buffers, cutout, origin }
-                            }));
-                        }
-                        other => work.push(other),
-                    });
-                }
-                other => work.push(other),
+            let Work::Kernel { kernel, buffers, origin, .. } = unit else {
+                work.push(unit);
+                continue;
+            };
+            debug_assert_eq!(kernel.buffers.len(), buffers.len(), "a kernel gets as many buffers as it names");
+            for stage in split_reduction(&mut lowering, kernel, buffers, origin) {
+                let Work::Kernel { kernel, buffers, origin, .. } = stage else {
+                    work.push(stage);
+                    continue;
+                };
+                work.extend(peel(kernel, &self.mesh.machine).into_iter().map(|(kernel, cutout)| {
+                    let (buffers, origin) = (buffers.clone(), origin.clone());
+                    Work::Kernel { kernel, buffers, cutout, origin }
+                }));
             }
         }
         self.types.extend(temporaries.types());

@@ -109,7 +109,7 @@ impl Alias for Reshard {
             let partial = ty.sharding.unreduced.iter().filter(|&axis| several(axis)).collect::<AxisSet>();
             (dims.collect::<Vec<(Vec<u8>, Option<Frame>)>>(), partial)
         };
-        self.step == Step::Slice && dividing(from) == dividing(to)
+        dividing(from) == dividing(to)
     }
 
     fn copied(&self) -> Copied<'_> {

@@ -42,7 +42,18 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
             Step::If { flag, then, otherwise, site } => {
                 Step::If { flag, then: group(then, kernels, panel), otherwise: group(otherwise, kernels, panel), site }
             }
-            other => other,
+            other @ (Step::Panels { .. }
+            | Step::Gemm(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. }) => other,
         };
         open.close(&mut grouped);
         grouped.push(step);

@@ -298,15 +298,10 @@ impl Accesses<'_> {
     fn address(&self, call: &KernelRun, affine: &Affine, index: &[i64]) -> i64 {
         let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
         let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
-        let dynamic = affine.dynamic.iter().map(|&(elem, stride)| match self.kernel.insts[elem.0 as usize] {
-            Inst::LoopInvariant { last, .. } => {
-                if call.last {
-                    last as i64 * stride
-                } else {
-                    0
-                }
-            }
-            ref other => unreachable!("{other:?} is no dynamic index"),
+        let dynamic = affine.dynamic.iter().map(|&(elem, stride)| {
+            let inst = &self.kernel.insts[elem.0 as usize];
+            let Inst::LoopInvariant { last, .. } = inst else { unreachable!("{inst:?} is no dynamic index") };
+            if call.last { *last as i64 * stride } else { 0 }
         });
         affine.constant + dims.sum::<i64>() + known.sum::<i64>() + dynamic.sum::<i64>()
     }

@@ -163,14 +163,13 @@ impl<'a> Replay<'a> {
     fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stopped> {
         let mut flat: Vec<Flat<'a>> = Vec::new();
         for step in steps {
-            match step {
-                Step::Sync { .. } | Step::Post { .. } | Step::Await { .. } => {}
-                Step::Panels { kernels, .. } => {
-                    let left = (0..kernels.len()).rev();
-                    flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
-                }
-                Step::Kernel(kernel) => flat.push(Flat::Kernel(kernel)),
-                other => flat.push(Flat::Other(other)),
+            if let Step::Panels { kernels, .. } = step {
+                let left = (0..kernels.len()).rev();
+                flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
+            } else if let Step::Kernel(kernel) = step {
+                flat.push(Flat::Kernel(kernel));
+            } else if !matches!(step, Step::Sync { .. } | Step::Post { .. } | Step::Await { .. }) {
+                flat.push(Flat::Other(step));
             }
         }
         let mut flat = flat.into_iter();

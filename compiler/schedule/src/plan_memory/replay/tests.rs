@@ -42,10 +42,10 @@ fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Resul
 
 fn each_kernel(steps: &mut [Step], change: &mut dyn FnMut(&mut KernelStep)) {
     for step in steps {
-        match step {
-            Step::Kernel(kernel) => change(kernel),
-            Step::For { body, .. } => each_kernel(body, change),
-            _ => {}
+        if let Step::Kernel(kernel) = step {
+            change(kernel);
+        } else if let Step::For { body, .. } = step {
+            each_kernel(body, change);
         }
     }
 }
