@@ -1,4 +1,4 @@
-//! What follows the program on the command line, alike for `spmdc run PROG ...` and for a built executable.
+//! The options behind the program on the command line: the same for `spmdc run PROG ...` and for a built executable.
 //!
 //! ```
 //! use spmdc_runtime::args::RunArgs;

@@ -1,4 +1,4 @@
-//! A whole array in the host's memory: row-major, native byte order. What enters and leaves a program has this form.
+//! A whole array in the host's memory: row-major, native byte order. Arguments and results of a program have this form.
 
 use crate::trap::RunError;
 use spmdc_abi::DType;

@@ -3,8 +3,8 @@
 use crate::trap::RunError;
 use spmdc_abi::CPU_FEATURES;
 
-/// Refuses features that this processor lacks, instead of stopping at the first unknown instruction. `needed` has a bit for each
-/// of [`CPU_FEATURES`].
+/// Checks that this processor has all needed features: an error (E0805) instead of a stop at the first unknown instruction. `needed`
+/// has a bit for each of [`CPU_FEATURES`].
 pub fn check(needed: u64) -> Result<(), RunError> {
     let mut missing: Vec<&str> = (0..u64::BITS as usize)
         .filter(|bit| needed & (1 << bit) != 0)

@@ -1,9 +1,9 @@
 //! Crews: the devices of one worker, which other workers may take over.
 //!
-//! A worker tends its own crew. Where it has waited for some microseconds, and another crew could go on although nobody tends it,
-//! the system has given that worker's processor to somebody else: whoever waits carries its devices on instead, one at a
-//! time, until the worker is back. Whether a crew can go on is seen from outside, in the positions of its devices; whoever
-//! runs them holds the crew's lock.
+//! A worker tends its own crew. A crew with ready devices that no worker tends for some microseconds belongs to a worker that has
+//! lost its processor. A waiting worker then runs the devices of that crew instead, one at a time, until the worker is
+//! back. Other workers read in the positions of the devices whether a crew is ready; the worker that runs them holds the crew's
+//! lock.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,24 +21,24 @@ pub(crate) struct Crew {
     /// The devices that belong to it.
     pub devices: Range<usize>,
     inner: Mutex<Inner>,
-    /// Somebody carries it on just now. Whoever only looks must not take the lock: its worker might find it locked and go to
-    /// sleep.
+    /// A worker tends it now. A worker that only looks reads this and does not take the lock: the crew's own worker might find it
+    /// locked and go to sleep.
     is_tended: AtomicBool,
-    /// Its own worker has been seen in this run.
+    /// Its own worker has tended it in this run.
     pub has_begun: AtomicBool,
-    /// Somebody else was the last to carry it on.
+    /// Another worker was the last to tend it.
     pub is_taken_over: AtomicBool,
 }
 
 pub(crate) struct Inner {
     pub devices: Vec<Device>,
-    /// For each barrier, how many of these devices take part, and how many are there already.
+    /// For each barrier, the number of these devices that are members, and the number that have arrived.
     pub attendance: Vec<Attendance>,
-    /// All devices are done, or have stopped, and that was told.
+    /// All devices are done or have stopped, and the session has been told.
     has_ended: bool,
 }
 
-/// Who carries a crew on.
+/// The worker that tends a crew: its owner or another one.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Tender {
     Owner,
@@ -66,7 +66,7 @@ impl Crew {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// None where somebody tends it.
+    /// The lock; None while a worker holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, Inner>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
@@ -92,12 +92,12 @@ impl Crew {
         }
     }
 
-    /// Whether its worker could carry it on, as far as can be seen from outside.
+    /// Whether its own worker could tend it, as far as its positions show.
     pub fn is_free(&self, shared: &Shared) -> bool {
         !self.is_tended.load(Ordering::Relaxed) && self.can_go_on(shared)
     }
 
-    /// Whether somebody else could: no device asks for its own worker.
+    /// Whether another worker could tend it: no device needs its own worker.
     pub fn is_left_alone(&self, shared: &Shared) -> bool {
         self.is_free(shared) && !self.devices.clone().any(|device| shared.positions[device].is_held())
     }
@@ -106,11 +106,11 @@ impl Crew {
         self.devices.clone().any(|device| shared.positions[device].is_ready(shared))
     }
 
-    /// Carries the devices on, as far as they can go: all of them by their own worker, one by anybody else, so that the worker
-    /// can have its crew back. False if somebody else tends it, or nothing could go on.
+    /// Runs the ready devices until they wait: all of them if their own worker calls, one if another worker does, so that their
+    /// own worker can have its crew back. False if another worker tends it, or if no device was ready.
     pub fn tend(&self, tender: Tender, context: &mut WorkerContext) -> bool {
         let Some(mut inner) = self.try_lock() else { return false };
-        debug_assert!(!self.is_tended.load(Ordering::Relaxed), "who holds the lock is the only one who tends");
+        debug_assert!(!self.is_tended.load(Ordering::Relaxed), "only the worker that holds the lock tends the crew");
         self.is_tended.store(true, Ordering::Relaxed);
         match tender {
             Tender::Owner => {
@@ -124,7 +124,7 @@ impl Crew {
         let moved = done.unwrap_or_else(|panic| {
             let error = RunError::internal(format!("a worker panicked: {}", panic_message(&*panic)));
             shared.failures.halt(0, 0, error);
-            // Where they are is unknown.
+            // The positions of the devices in the program are unknown after a panic.
             for device in &mut inner.devices {
                 device.state = DeviceState::Stopped;
                 shared.positions[device.number].clear();
@@ -136,8 +136,8 @@ impl Crew {
         self.is_tended.store(false, Ordering::Relaxed);
         drop(inner);
         if tender == Tender::Other {
-            // Its worker may have gone to sleep because it could not have it: as in `Parker::wait`, either it sees now that nobody
-            // tends it and what its devices wait for, or this thread sees that they can go on.
+            // Its worker may have gone to sleep because the crew was locked. As in `Parker::wait`, either that worker sees now that
+            // the crew is free and ready, or this thread sees that the crew is ready and wakes it.
             fence(Ordering::SeqCst);
             if self.can_go_on(shared) {
                 shared.parkers[self.number].wake();
@@ -171,7 +171,7 @@ impl Inner {
         }
     }
 
-    /// Tells who waits for the end of the run when the last device has come to it.
+    /// Reports the end of the crew's run when its last device is done or has stopped.
     pub fn settle(&mut self, shared: &Shared) {
         let is_over = |device: &Device| matches!(device.state, DeviceState::Done | DeviceState::Stopped);
         if !self.has_ended && self.devices.iter().all(is_over) {

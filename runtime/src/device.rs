@@ -1,4 +1,4 @@
-//! A device: its list of prepared operations and how far it has come.
+//! A device: its list of prepared operations and its position in it.
 //!
 //! The steps of a program are flattened into one list per device, with jumps for loops and branches, and with every address and
 //! number resolved. The lists of all devices have the same shape: an operation's index names the same step on each. A device
@@ -90,13 +90,13 @@ pub(crate) struct KernelCall {
     pub scalars: usize,
     pub begin: i64,
     pub end: i64,
-    /// How much of the range a thread takes at a time; 0 if the call is too short for a team.
+    /// Units of the range that a thread takes at a time; 0 if the call is too short for a team.
     pub chunk: i64,
-    /// Where what may fail stands in the source.
+    /// The places of its integer divisions in the source.
     pub divisions: Box<[Site]>,
 }
 
-/// Calls of kernels that are made for a panel of their common range after the other.
+/// Calls of kernels that run panel by panel over their common range.
 #[derive(Debug)]
 pub(crate) struct Panels {
     pub calls: Box<[KernelCall]>,
@@ -117,7 +117,7 @@ pub(crate) struct IndexCheck {
     pub to: *const AtomicI64,
 }
 
-/// A loop bound: a number, or where to find it.
+/// A loop bound: a number, or its place in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LoopBound {
     Known(i64),
@@ -127,7 +127,7 @@ pub(crate) enum LoopBound {
 /// A counter of a loop.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    /// Where the program reads it.
+    /// The place from which the program reads it.
     pub place: *const AtomicI32,
     pub current: i64,
     pub end: i64,
@@ -156,7 +156,7 @@ pub(crate) struct Device {
     pub buffers: Vec<*mut u8>,
     pub scalars: Vec<i64>,
     pub counters: Vec<Counter>,
-    /// How often each collective has been executed.
+    /// The number of executions of each collective.
     pub counts: Vec<u64>,
     /// All barriers this device is a member of.
     pub barriers: Vec<usize>,
@@ -165,7 +165,7 @@ pub(crate) struct Device {
     pub state: DeviceState,
     /// The next operation.
     at: usize,
-    /// How many operations have been executed; see [`crate::trap::Failures`].
+    /// The number of executed operations; see [`crate::trap::Failures`].
     clock: u64,
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct Device {
 // thread; whichever thread owns the device uses them.
 unsafe impl Send for Device {}
 
-/// What a device needs from the worker that runs it.
+/// The state of a worker that its devices use.
 pub(crate) struct WorkerContext<'a> {
     pub shared: &'a Shared,
     pub team: Option<&'a mut Team>,
@@ -214,7 +214,7 @@ impl Device {
         self.posted.fill(None);
     }
 
-    /// Whether anything this device does is long enough for a team.
+    /// Whether any operation of this device is long enough for a team.
     pub fn wants_team(&self) -> bool {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
@@ -603,7 +603,7 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     }
 }
 
-/// The error for what a kernel returned, whose divisions stand at these places.
+/// The error for the code that a kernel returned; `divisions` are the places of its integer divisions.
 fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: Site) -> RunError {
     let division = usize::try_from(code - trap::DIVISION_BY_ZERO).ok().and_then(|number| divisions.nth(number));
     match division {
@@ -664,7 +664,7 @@ impl Position {
         self.waits.load(Ordering::Relaxed) == Position::HELD
     }
 
-    /// Where it waits; the same number means the same wait.
+    /// A number for the present wait; the same number means the same wait.
     pub fn mark(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }

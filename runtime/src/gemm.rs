@@ -13,7 +13,7 @@ use crate::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, GemmDim, GemmStep};
 
-/// Nanoseconds that a multiplication and an addition take in f32, on a slow machine.
+/// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;
 
 /// A product of matrices: sizes; the result, its strides and whether it is added to; both operands, each with its strides along the
@@ -63,7 +63,7 @@ pub(crate) struct PreparedProduct {
     contracted: Box<[GemmExtent]>,
     /// Units along the rows, or the columns, of each matrix.
     panels: usize,
-    /// How many units a thread takes at a time; 0 if the product is too small for a team.
+    /// Units that a thread takes at a time; 0 if the product is too small for a team.
     chunk: i64,
     /// Whether the product is added to what is there.
     adds: bool,
@@ -81,7 +81,7 @@ pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize)
         .collect()
 }
 
-/// The devices whose blocks a device takes, in order, and whether their products are added to what is there.
+/// The devices whose blocks a device takes, in order, and whether their products are added to the present result.
 pub(crate) fn owners<'a>(
     mesh: &'a DeviceMesh,
     step: &'a GemmStep,
@@ -91,20 +91,20 @@ pub(crate) fn owners<'a>(
     let axes = move || axes.iter().map(|&axis| axis as usize);
     let count = mesh.count(axes());
     debug_assert!(device < mesh.devices(), "there is no device {device}");
-    // Sums come in one order on all devices, so that copies of them are alike; otherwise everybody begins with its own block, and
-    // nobody reads the same one at the same time.
+    // Sums are added in one order on all devices, so that their copies have the same bits. Otherwise each device begins with its own
+    // block, so that no two devices read one block at the same time.
     let summed = step.ring.as_ref().is_some_and(|ring| ring.c == 0);
     let first = if summed { 0 } else { mesh.linear(device, axes()) };
     (0..count).map(move |i| (mesh.at(device, axes(), (first + i) % count), summed && i > 0))
 }
 
-/// How long a dimension is in the product of a device with an owner's block.
+/// The extent of a dimension in the product of a device with an owner's block.
 pub(crate) fn extent(mesh: &DeviceMesh, step: &GemmStep, dim: &GemmDim, (device, owner): (usize, usize)) -> i64 {
     let of_owner = step.ring.as_ref().is_some_and(|ring| if ring.is_b { dim.b != 0 } else { dim.a != 0 });
     mesh.resolve(&dim.extent, if of_owner { owner } else { device })
 }
 
-/// The elements that an owner's block comes behind, in `a`, `b` and `c`.
+/// The offsets of an owner's block in `a`, `b` and `c`, in elements.
 pub(crate) fn offsets(mesh: &DeviceMesh, step: &GemmStep, owner: usize) -> [i64; 3] {
     let Some(ring) = &step.ring else { return [0; 3] };
     let start = mesh.resolve(&ring.start, owner);
@@ -149,7 +149,7 @@ fn part_of(
 }
 
 impl PreparedProduct {
-    /// Leaves this device's part of what the devices along `split` do together.
+    /// Keeps this device's share of the work that the devices along `split` divide.
     fn take_share(&mut self, mesh: &DeviceMesh, step: &GemmStep, device: usize) {
         let (rank, count) = (mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
         if count == 1 {
@@ -200,7 +200,7 @@ impl PreparedProduct {
         self.chunk > 0
     }
 
-    /// How many combinations of the batch dimensions there are.
+    /// The number of combinations of the batch dimensions.
     fn matrices(&self) -> usize {
         self.loops.iter().map(|dim| dim.len).product()
     }
@@ -330,7 +330,7 @@ fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usiz
     (cuts.start as usize * grain).min(dim.len)..(cuts.end as usize * grain).min(dim.len)
 }
 
-/// Into how many panels a matrix of this many rows or columns (whichever are more) and this many of the others may be cut.
+/// The maximum number of panels into which a matrix may be cut, given its rows and columns: the larger number, then the other.
 ///
 /// The `gemm` crate treats products of at most 64 by 64 in their own way, and again those with one row or column, or of 256
 /// elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.

@@ -2,9 +2,9 @@
 //!
 //! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in
 //! blocks of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no
-//! thread at all unless a team helps it. A worker resumes the devices of its crew in turn; when all of them wait it looks for a
-//! short while whether one can go on, carries on a crew whose worker has lost its processor (see [`crate::crew`]), and in the
-//! end sleeps until another worker completes a barrier of its devices. Between runs workers sleep.
+//! thread at all unless a team helps it. A worker resumes the devices of its crew in turn. When all of them wait, it checks for a
+//! short time whether one is ready, then tends a crew whose worker has lost its processor (see [`crate::crew`]), and
+//! finally sleeps until another worker completes a barrier of its devices. Between runs workers sleep.
 
 use std::any::Any;
 use std::io::Write;
@@ -23,7 +23,7 @@ use crate::trap::{Failures, RunError};
 use spmdc_abi::Site;
 use spmdc_abi::mesh::share;
 
-/// What all workers of a session see.
+/// The state that all workers of a session share.
 pub(crate) struct Shared {
     pub memory: Memory,
     pub barriers: Vec<Barrier>,
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub timeout: Duration,
     /// One for each worker.
     pub parkers: Vec<Parker>,
-    /// Grows with every order, so that workers see that there is a new one.
+    /// The number of orders so far, by which workers see a new one.
     orders: AtomicU32,
     order: Mutex<WorkerOrder>,
     /// Workers other than the first that have not finished the order.
@@ -45,13 +45,12 @@ pub(crate) struct Shared {
 
 #[derive(Clone, Copy, PartialEq)]
 enum WorkerOrder {
-    /// First-touch the memory of one's devices.
+    /// Touch the memory of the own devices first, so that the system places it near the worker.
     Touch,
     Quit,
 }
 
-/// For every operation, which is the same step on all devices, where it is in the source and what a device that waits there
-/// waits for.
+/// For every operation, which is the same step on all devices, its place in the source and its name in messages.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     entries: Vec<(Site, &'static str)>,
@@ -126,7 +125,7 @@ impl Shared {
     }
 }
 
-/// How many workers and helpers a program gets.
+/// The numbers of workers and helpers of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Staff {
     devices: usize,
@@ -155,28 +154,28 @@ impl Staff {
         devices.start as usize..devices.end as usize
     }
 
-    /// How many threads work for a worker's devices, itself included.
+    /// The number of threads that work for a worker's devices, the worker included.
     pub fn team_of(&self, worker: usize) -> usize {
         1 + self.helpers / self.workers + usize::from(worker < self.helpers % self.workers)
     }
 }
 
-/// How many crews of others a waiting worker looks at, at a time.
+/// The number of crews of other workers that a waiting worker checks at a time.
 const LOOKED_AT: usize = 4;
 
-/// What all workers see, and the crews.
+/// The shared state and the crews.
 struct Floor {
     shared: Shared,
     crews: Vec<Crew>,
 }
 
-/// What a worker has on its own thread.
+/// The state of a worker on its own thread.
 struct Worker {
     number: usize,
     team: Option<Team>,
-    /// The crew beside its own that it looks at next.
+    /// The crew of another worker that it checks next.
     next: usize,
-    /// Where every device was when it began to wait.
+    /// The position of every device when this worker began to wait.
     marks: Vec<u64>,
 }
 
@@ -185,7 +184,8 @@ impl Worker {
         Worker { number, team, next: number, marks: Vec::new() }
     }
 
-    /// Carries devices on until `is_over`. What it waits for must wake it. False if it waited in vain for too long in a run.
+    /// Tends crews until `is_over`, which must wake this worker when it becomes true. False if it waited for longer than the timeout in
+    /// a run that had been given up already.
     fn work(&mut self, floor: &Floor, mut out: Option<&mut dyn Write>, is_over: &dyn Fn() -> bool) -> bool {
         let shared = &floor.shared;
         let own = &floor.crews[self.number];
@@ -218,7 +218,7 @@ impl Worker {
                 if is_over() || own.is_free(shared) {
                     return true;
                 }
-                // A few at a time: those who wait should not slow down those who work.
+                // A few at a time: waiting workers should not slow down working ones.
                 other = (0..LOOKED_AT.min(floor.crews.len())).find_map(|_| {
                     *next = (*next + 1) % floor.crews.len();
                     let crew = &floor.crews[*next];
@@ -238,20 +238,20 @@ impl Worker {
     }
 }
 
-/// Whether this worker may carry on another's crew. The first worker, who must come back to its caller whatever happens, leaves a
-/// crew to its own worker until that has begun: should a device never come back, the thread of its worker is given up.
+/// Whether this worker may tend another worker's crew. The first worker, which must return to its caller in every case, leaves a
+/// crew to its own worker until that has begun: if a device never returns from a kernel, the thread of its worker is given up.
 fn may_take_over(worker: usize, crew: &Crew) -> bool {
     crew.number != worker && (worker > 0 || crew.has_begun.load(Ordering::Relaxed))
 }
 
 impl Floor {
-    /// Ends the run because a wait took too long: where a device waits that has waited since these marks were taken. True if
-    /// there was one.
+    /// Ends the run because a wait took too long: stops the devices that have waited since these marks were taken. True if there was
+    /// such a device.
     fn give_up(&self, marks: &[u64]) -> bool {
         let shared = &self.shared;
         let mut gave_up = false;
         for crew in &self.crews {
-            // Who tends it will see to it that it goes on.
+            // A crew that a worker tends goes on.
             let Some(mut inner) = crew.try_lock() else { continue };
             for device in &mut inner.devices {
                 let has_moved = shared.positions[device.number].mark() != marks[device.number];
@@ -284,7 +284,7 @@ impl Shared {
         let site = self.outline.site(at);
         let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
         let what = self.outline.what(at);
-        // A lone worker has not waited: there is nobody to wait for.
+        // A lone worker has not waited: there is no other worker to wait for.
         let waited = if self.parkers.len() > 1 { format!("waited {:?}", self.timeout) } else { "waits".into() };
         RunError::new("E0804", format!("the {what}{line} {waited} for {}", numbered(&missing)))
             .at(site)
@@ -320,7 +320,7 @@ pub(crate) struct Workforce {
     /// The worker on the thread that calls.
     first: Worker,
     threads: Vec<JoinHandle<()>>,
-    /// A device did not come back: nothing can be run any more, and the thread it is on is left alone.
+    /// A device did not return from a kernel: no further run is possible, and its thread is left alone.
     lost: bool,
 }
 
@@ -373,16 +373,16 @@ impl Workforce {
         shared.barriers.iter().for_each(Barrier::reset);
         shared.running.store(crews.len() as u32, Ordering::Relaxed);
         shared.parkers[0].register();
-        // A crew may be off as soon as it is reset.
+        // A worker may tend a crew as soon as it is reset.
         crews.iter().for_each(|crew| crew.reset(shared));
         shared.parkers.iter().skip(1).for_each(Parker::wake);
-        // A device may compute for as long as it likes. But if the run has been given up, it has had time enough to notice; what it
-        // still uses stays allocated for as long as its thread lives.
+        // A kernel may take any time. But a device that has not noticed within the timeout that the run was given up is lost; the
+        // memory that it still uses stays allocated for as long as its thread lives.
         self.lost = !self.first.work(&self.floor, Some(out), &|| !shared.is_running());
         if let Some(failure) = shared.failures.take() {
             return Err(failure);
         }
-        // A step counts as often as the device that executed it most: the others, if they differ at all, were not in its group.
+        // The count of a collective is the maximum over all devices: devices with a lower count were not in its group.
         let mut counts = Vec::new();
         for crew in crews {
             for device in &crew.lock().devices {
@@ -443,7 +443,7 @@ fn serve(floor: &Floor, mut worker: Worker) {
     let mut seen = 0;
     loop {
         let has_orders = || shared.orders.load(Ordering::Acquire) != seen;
-        // Where waiting is in vain, the first worker says so; this one has nothing else to do.
+        // The first worker reports a wait that took too long; this one goes on waiting.
         while !worker.work(floor, None, &has_orders) {}
         seen = seen.wrapping_add(1);
         let order = *lock(&shared.order);

@@ -1,4 +1,4 @@
-//! What a compiled program runs on: devices as threads, collectives, files in and out. It knows no IR.
+//! The runtime of compiled programs: devices on worker threads, collectives, input and output files. It knows no IR.
 
 #![warn(missing_docs)]
 

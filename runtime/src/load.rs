@@ -28,7 +28,7 @@ use spmdc_abi::{
     ReduceStep, Site, Step,
 };
 
-/// What a program is made into.
+/// A program prepared for all devices.
 pub(crate) struct Loaded {
     pub devices: Vec<Device>,
     pub barriers: Vec<Barrier>,
@@ -38,12 +38,12 @@ pub(crate) struct Loaded {
     pub collectives: Vec<Counted>,
 }
 
-/// What is counted at each execution of a collective or of a part of one.
+/// The figures that each execution of a collective, or of a part of one, adds to the report.
 pub(crate) struct Counted {
     pub kind: CollectiveKind,
     /// Bytes of one device's operand.
     pub bytes: u64,
-    /// Whether it is more than another part of the collective before.
+    /// Whether it counts as a collective; further parts of one collective do not.
     pub counts: bool,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Loader<'a> {
         self.out.outline.len() - 1
     }
 
-    /// Makes the jump that was emitted as operation `jump` lead to what comes next.
+    /// Sets the target of the jump that was emitted as operation `jump` to the next operation.
     fn land(&mut self, jump: usize) {
         let here = self.out.outline.len();
         for device in &mut self.out.devices {
@@ -381,7 +381,7 @@ fn name_of(kind: Option<CollectiveKind>) -> &'static str {
     kind.map_or("barrier", CollectiveKind::name)
 }
 
-/// What prepares calls of kernels.
+/// Prepares calls of kernels.
 struct CallMaker<'a> {
     memory: &'a Memory,
     mesh: &'a DeviceMesh,
@@ -406,7 +406,8 @@ impl CallMaker<'_> {
     }
 }
 
-/// How much of a kernel's range a thread of the team takes at a time, in whole grains; 0 if the whole is too short to be shared.
+/// Units of a kernel's range that a thread of the team takes at a time, in whole grains; 0 if the range takes too little time to be
+/// shared.
 fn chunk(range: i64, grain: i64, cost: f32, team: i64) -> i64 {
     debug_assert!(grain > 0 && team > 0, "grains of {grain} for {team} threads");
     let cost = if cost.is_finite() { cost.max(1e-3) as f64 } else { 0.0 };

@@ -18,7 +18,7 @@ const LARGEST_PAGE: usize = 64 << 10;
 /// The alignment of every arena, one cache line.
 const LINE: usize = 64;
 
-/// Programs that need no more than this are not measured against what is available.
+/// Programs that need at most this many bytes are not compared with the available memory.
 const LITTLE: u128 = 16 << 20;
 
 /// Anonymous memory of a fixed size; unmapped when dropped.
@@ -79,7 +79,7 @@ impl Mapping {
         }
     }
 
-    /// Makes the system provide the memory now, close to the calling thread, rather than in the middle of the run.
+    /// Makes the system provide the pages now, near the calling thread, rather than during the run.
     fn touch(&self) {
         #[cfg(target_os = "linux")]
         {
@@ -139,7 +139,7 @@ impl Memory {
         &self.mesh
     }
 
-    /// Where the place is on the device. The arena must exist and the offset lie within it.
+    /// The address of the place on the device. The arena must exist and the offset lie within it.
     pub fn address(&self, place: Place, device: usize) -> *mut u8 {
         let arena = &self.arenas[place.arena as usize];
         let instance = self.mesh.linear(device, arena.axes.iter());
@@ -148,7 +148,7 @@ impl Memory {
         arena.instances[instance].base.wrapping_add(place.offset as usize)
     }
 
-    /// The axes along which devices have their own copy of what lies in the arena.
+    /// The axes along which devices have their own instance of the arena.
     pub fn axes(&self, arena: u16) -> AxisSet {
         self.arenas[arena as usize].axes
     }
@@ -165,7 +165,7 @@ impl Memory {
     }
 }
 
-/// Refuses a program that needs more memory than `limit`, or than is free where no limit is given.
+/// Checks that a program needs no more bytes than `limit`, or than are free where there is no limit; an error (E0803) otherwise.
 pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> Result<(), RunError> {
     let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
     let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
@@ -222,7 +222,7 @@ impl std::fmt::Display for ByteSize {
     }
 }
 
-/// What this process may still allocate: the least of the machine's free memory and what its control groups leave it.
+/// Bytes that this process may still allocate: the minimum of the machine's free memory and the remainders of its control groups.
 /// None where the system does not say.
 pub fn available_memory() -> Option<u64> {
     let machine =
@@ -237,7 +237,7 @@ fn field(text: &str, label: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the control groups of a process leave it, given its `/proc/self/cgroup` and where the hierarchy is mounted.
+/// Bytes that the control groups of a process leave it, given its `/proc/self/cgroup` and the mount point of the hierarchy.
 fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {

@@ -1,4 +1,4 @@
-//! How a program is to be run, and what a run has to tell.
+//! The options and the report of a run.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use spmdc_abi::CollectiveKind;
 /// The limits of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// How long a device may wait for others before the program stops with E0804.
+    /// Maximum duration of a wait at a barrier, after which the program stops with E0804.
     pub timeout: Duration,
-    /// How many threads may be busy at once; all available cores when not given.
+    /// Maximum number of busy threads; None for the number of available cores.
     pub workers: Option<usize>,
-    /// How many bytes the program may occupy; what is free on the machine when not given.
+    /// Maximum number of bytes of the program's memory; None for the free memory of the machine.
     pub memory_limit: Option<u64>,
 }
 

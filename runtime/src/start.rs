@@ -29,7 +29,7 @@ use crate::stats::Stats;
 use crate::trap::RunError;
 use spmdc_abi::{Binding, Image, Kernels, Program};
 
-/// What went wrong, as the user is told.
+/// An error as it is reported to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The error.

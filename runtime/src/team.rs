@@ -1,8 +1,8 @@
-//! Spare cores that help a worker: the parts of a long kernel or product are dealt out to whoever is free.
+//! Teams: spare cores help a worker with a long kernel or product.
 //!
-//! A worker with a team offers a range; it and its helpers take chunks of it until nothing is left. The worker never waits for
-//! a helper to wake up, only for those that have begun a chunk. Which thread computes which chunk is left to chance, so what
-//! is dealt out must give the same result however it is cut.
+//! A worker with a team offers a range; the worker and its helpers take chunks of it until the range is done (dynamic
+//! self-scheduling with a fixed chunk). The worker never waits for a helper to wake up, only for helpers that have begun a chunk. The
+//! assignment of chunks to threads is not deterministic, so the result of the work must not depend on how the range is cut.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +14,13 @@ use crate::barrier::Parker;
 use crate::trap::RunError;
 use spmdc_abi::trap;
 
-/// Work below this many nanoseconds is not worth telling others about.
+/// Work below this many nanoseconds is not offered to helpers.
 pub(crate) const WORTH_SHARING: f64 = 20_000.0;
 
-/// What a chunk returns when it panicked; no trap code is negative.
+/// The code of a chunk that panicked; no trap code is negative.
 pub(crate) const PANICKED: i64 = -1;
 
-/// Which of two codes is reported: a panic, else the first of the places that failed.
+/// The one of two codes that is reported: a panic, else the first place in the source that failed.
 pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
     debug_assert!(known >= PANICKED && code >= PANICKED, "no trap code is negative");
     if known == trap::NONE || known != PANICKED && code != trap::NONE && code < known { code } else { known }
@@ -49,7 +49,7 @@ struct TeamShared {
     active: AtomicU32,
     /// Where the next chunk begins.
     next: AtomicI64,
-    /// What the failing chunk returned whose place comes first in the source; 0 if none failed.
+    /// The code of the failed chunk whose place comes first in the source; 0 if none failed.
     code: AtomicI64,
     quit: AtomicBool,
     parkers: Vec<Parker>,
@@ -57,7 +57,7 @@ struct TeamShared {
 
 // SAFETY: the job, with the raw pointer in it, is written only by the worker that owns the team, while `open` is false and
 // `active` is zero; helpers read it only between raising `active` and lowering it, and only if `open` was true after they
-// raised it (see `Shared::help`). What it points to is `Sync` and outlives the job (see `Team::run`).
+// raised it (see `TeamShared::help`). What it points to is `Sync` and outlives the job (see `Team::run`).
 unsafe impl Send for TeamShared {}
 // SAFETY: as above.
 unsafe impl Sync for TeamShared {}
@@ -122,7 +122,7 @@ impl Team {
         shared.open.store(false, Ordering::SeqCst);
         let mut looks = 0;
         while shared.active.load(Ordering::SeqCst) != 0 {
-            // A helper that takes longer than a moment may wait for this very processor.
+            // A helper that takes longer than the busy wait may need this very processor.
             looks += 1;
             if looks < 1000 { std::hint::spin_loop() } else { thread::yield_now() }
         }
@@ -185,7 +185,7 @@ impl TeamShared {
                 // It gives a number for every other one, so it cannot fail.
                 let _ = self.code.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first);
                 if code == PANICKED {
-                    // Nothing that is still to be dealt out matters any more.
+                    // The chunks that are left do not matter any more.
                     self.next.store(job.end, Ordering::Relaxed);
                 }
             }

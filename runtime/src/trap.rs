@@ -1,11 +1,11 @@
-//! Errors while running, as values: what a program stops with, and the place in the source that it names.
+//! Runtime errors as values, each with a code and a place in the source.
 //!
 //! | code | meaning |
 //! |---|---|
 //! | E0801 | an index is out of bounds |
 //! | E0802 | an integer division by zero |
 //! | E0803 | the memory does not suffice |
-//! | E0804 | devices did not come to a collective in time |
+//! | E0804 | devices did not arrive at a barrier in time |
 //! | E0805 | the processor lacks instructions that the program was built with |
 //! | E0806 | an assertion does not hold |
 //! | E0701, E0703 | an argument has the wrong type, or cannot be read |
@@ -78,7 +78,7 @@ impl std::error::Error for RunError {}
 pub(crate) struct Failures {
     /// The least clock at which a device failed.
     clock: AtomicU64,
-    /// Something went so wrong that all devices stop at once.
+    /// An error after which all devices stop at once.
     halted: AtomicBool,
     first: Mutex<Option<(u64, usize, RunError)>>,
 }
@@ -103,7 +103,7 @@ impl Failures {
         self.clock.fetch_min(clock, Ordering::Relaxed);
     }
 
-    /// Records the error and stops all devices where they are.
+    /// Records the error and stops all devices at their next operation that checks for failures.
     pub fn halt(&self, clock: u64, device: usize, error: RunError) {
         self.record(clock, device, error);
         self.clock.store(0, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Failures {
         self.halted.load(Ordering::Acquire)
     }
 
-    /// The first failure, if there was any; as new afterwards.
+    /// Takes the first failure, if there was any, and resets the record.
     pub fn take(&self) -> Option<RunError> {
         self.clock.store(u64::MAX, Ordering::Relaxed);
         self.halted.store(false, Ordering::Relaxed);

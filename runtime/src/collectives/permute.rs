@@ -1,6 +1,6 @@
-//! Whole local buffers handed on between the members of a group: ppermute and pshift.
+//! Permutations of whole local buffers between the members of a group: `ppermute` and `pshift`.
 //!
-//! Cost: one copy per device. A device that nobody sends to fills its buffer with zeros.
+//! Cost: one copy per device. A device without a source fills its buffer with zeros.
 
 use super::{BoxCopy, Rows};
 use crate::memory::Memory;
@@ -8,15 +8,15 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::share;
 use spmdc_abi::{AxisSet, PermuteStep};
 
-/// What one device does in a permutation.
+/// The part of one device in a permutation.
 #[derive(Clone, Debug)]
 pub(crate) enum Receive {
     Copy(BoxCopy),
     Zeros { to: *mut u8, bytes: usize },
 }
 
-/// What the device does, given all the devices that take part (`group`). The step's axes exist, and `source` has an entry for
-/// every position along them.
+/// The part of the device, given the axes of all devices that take part (`group`). The step's axes exist, and `source` has an entry
+/// for every position along them.
 pub(crate) fn plan(memory: &Memory, step: &PermuteStep, group: AxisSet, device: usize) -> Result<Receive, RunError> {
     let mesh = memory.mesh();
     let axes = || step.axes.iter().map(|&axis| axis as usize);

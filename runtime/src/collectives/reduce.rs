@@ -40,7 +40,7 @@ impl BoxReduction {
     }
 }
 
-/// What the device combines, given all the devices that take part (`group`).
+/// The boxes that the device combines, given the axes of all devices that take part (`group`).
 pub(crate) fn plan(
     memory: &Memory,
     step: &ReduceStep,
@@ -136,7 +136,7 @@ impl Element for Bf16 {
     }
 }
 
-/// One way to combine two values, the one of the device with the lower number first.
+/// An operation on two values; the first one is of the device with the lower number.
 trait Operation<T> {
     fn apply(a: T, b: T) -> T;
 }
