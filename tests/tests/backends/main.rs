@@ -171,7 +171,7 @@ pub const COMPARE: [CompareOp; 6] =
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -179,7 +179,7 @@ impl Random {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.bits() % n as u64) as usize
     }
 
     pub fn chance(&mut self, percent: usize) -> bool {
@@ -196,9 +196,9 @@ impl Random {
         match self.below(4) {
             0 => cast(DType::I64, self.below(9) as u64),
             1 => cast(DType::I64, (self.below(200) as i64 - 100) as u64),
-            2 => cast(DType::F64, (self.next() as i64 as f64 / 1e18).to_bits()),
-            _ if dtype == DType::Bool => self.next() & 1,
-            _ => self.next() & (u64::MAX >> (64 - 8 * dtype.size())),
+            2 => cast(DType::F64, (self.bits() as i64 as f64 / 1e18).to_bits()),
+            _ if dtype == DType::Bool => self.bits() & 1,
+            _ => self.bits() & (u64::MAX >> (64 - 8 * dtype.size())),
         }
     }
 }
