@@ -33,7 +33,6 @@ use spmdc_abi::{DType, Stored, trap};
 use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
-use spmdc_kernel::order::{LANES, Order};
 
 /// What a kernel's code depends on besides the kernel.
 #[derive(Clone, Copy)]
@@ -248,8 +247,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             }
             // Whole bundles only, and all lanes of a sum; the last size fits by construction.
             let is_last = kind + 1 == cut.lanes.len();
-            let by_lanes = kind == 0 && self.nest.sums == (Order::Lanes { dim: cut.dim });
-            let step = if by_lanes { LANES } else { lanes };
+            let all = self.nest.sums.lanes_along(cut.dim).filter(|_| kind == 0);
+            let step = all.unwrap_or(lanes);
             let until = if is_last { to } else { self.whole(from, to, step) };
             let nonempty = left.is_some_and(|left| left >= u64::from(step));
             self.lanes = lanes;
@@ -257,7 +256,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             self.count(from, until, lanes, nonempty, reduced, |e, index| {
                 e.indices[cut.dim] = index;
                 e.level(cut.dim + 1);
-                if by_lanes {
+                if all.is_some() {
                     e.take_turns();
                 }
             });

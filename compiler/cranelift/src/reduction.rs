@@ -14,7 +14,7 @@ use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, ReduceOp};
 use spmdc_kernel::loops::{Combine, Store};
-use spmdc_kernel::order::{LANES, Order, fold_lanes};
+use spmdc_kernel::order::fold_lanes;
 
 /// The partial results of one store.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ impl Emitter<'_, '_> {
         let nest = self.nest;
         let across = nest.cut.as_ref().filter(|cut| nest.dims[cut.dim].reduced);
         let lanes = across.map_or(self.current_lanes(), |cut| cut.lanes[0]);
-        let by_lanes = across.is_some_and(|cut| nest.sums == (Order::Lanes { dim: cut.dim }));
-        let turns = if by_lanes { (LANES / lanes) as usize } else { 1 };
+        let all = across.and_then(|cut| nest.sums.lanes_along(cut.dim));
+        let turns = all.map_or(1, |all| (all / lanes) as usize);
         let has_rest = across.is_some_and(|cut| cut.lanes.len() > 1);
         let stores: Vec<&Store> = nest.stores.iter().filter(|store| store.combine.is_some()).collect();
         self.accumulators = Vec::with_capacity(stores.len());

@@ -6,7 +6,7 @@
 
 use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest, SIDE};
-use super::order::{LANES, Order};
+use super::order::Order;
 use super::strips::Strips;
 use super::work::work;
 use crate::scalar::BinaryOp;
@@ -49,9 +49,9 @@ pub fn choices(nest: &Nest) -> Vec<Option<Cut>> {
 
 /// All cuts without strips.
 fn whole(nest: &Nest) -> Vec<Option<Cut>> {
-    if let Order::Lanes { dim } = nest.sums {
+    if let Order::Lanes { dim, lanes: all } = nest.sums {
         let cut = |lanes| Some(Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None });
-        return [LANES, 8, 4, 1].map(cut).to_vec();
+        return [16, 8, 4, 1].into_iter().filter(|&lanes| lanes <= all).map(cut).collect();
     }
     let mut cuts = vec![None];
     for dim in (0..nest.dims.len()).rev() {
@@ -121,7 +121,7 @@ fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
 
 /// Elements that the loop of the widest bundles takes or leaves: whole bundles, and all lanes of a sum.
 fn step(nest: &Nest, dim: usize, lanes: u32) -> u64 {
-    if nest.sums == (Order::Lanes { dim }) { u64::from(LANES) } else { u64::from(lanes) }
+    u64::from(nest.sums.lanes_along(dim).unwrap_or(lanes))
 }
 
 /// What the number of iterations is surely a multiple of.
@@ -216,13 +216,14 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
                     continue;
                 }
                 // Lanes of a reduced dimension must be put together for every result. The partial results of bundles take turns.
-                let finish = match dim {
-                    Some(dim) if nest.sums == (Order::Lanes { dim }) => {
-                        let bundles = f64::from(LANES / lanes);
+                let by_lanes = dim.and_then(|dim| Some((dim, nest.sums.lanes_along(dim)?)));
+                let finish = match (dim, by_lanes) {
+                    (_, Some((dim, all))) => {
+                        let bundles = f64::from(all / lanes);
                         total += trips[dim + 1] * (bundles - 1.0) / f64::from(lanes) / 4.0;
-                        8.0 + 2.0 * f64::from(LANES)
+                        8.0 + 2.0 * f64::from(all)
                     }
-                    Some(dim) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),
+                    (Some(dim), None) if nest.dims[dim].reduced => 8.0 + 2.0 * f64::from(lanes),
                     _ => share(1.0, access_cost(&store.access, store.dtype, cut)),
                 };
                 total += finish * trips[first_reduced];

@@ -20,7 +20,10 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
     let nest = Nest::uncut(kernel);
     let mut interpreter = Interpreter {
         kernel,
-        lanes: if let Order::Lanes { dim } = nest.sums { Some(nest.dims[dim].of.clone()) } else { None },
+        lanes: match nest.sums {
+            Order::Lanes { dim, lanes } => Some((nest.dims[dim].of.clone(), lanes as usize)),
+            Order::Any | Order::InTurn => None,
+        },
         buffers,
         scalars,
         index: vec![0; kernel.dims.len()],
@@ -34,8 +37,8 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
 
 struct Interpreter<'a> {
     kernel: &'a Kernel,
-    /// The dimensions along which sums run by lanes, as if they were one.
-    lanes: Option<Range<usize>>,
+    /// The dimensions along which sums run by lanes, as if they were one, and how many lanes there are.
+    lanes: Option<(Range<usize>, usize)>,
     buffers: &'a mut [Vec<u8>],
     scalars: &'a [i64],
     index: Vec<i64>,
@@ -89,10 +92,11 @@ impl Interpreter<'_> {
         let kernel = self.kernel;
         for (store, partials) in kernel.stores.iter().zip(partials) {
             if let Some(combine) = store.combine {
-                let partial = if self.runs_by_lanes(combine, store.dtype) {
-                    folded(store.dtype, combine, &partials)
-                } else {
-                    partials[0]
+                let partial = match &self.lanes {
+                    Some((_, lanes)) if depends_on_order(combine, store.dtype) => {
+                        folded(store.dtype, combine, &partials, *lanes)
+                    }
+                    Some(_) | None => partials[0],
                 };
                 let bits = finish(store.dtype, combine, partial);
                 match combine {
@@ -110,13 +114,13 @@ impl Interpreter<'_> {
 
     /// Which partial result the current point belongs to, where sums run by lanes.
     fn lane(&self) -> usize {
-        let Some(dims) = self.lanes.clone() else { return 0 };
+        let Some((dims, lanes)) = self.lanes.clone() else { return 0 };
         let (mut at, mut length) = (0, 1);
         for dim in dims {
             let extent = self.extent(&self.kernel.dims[dim].extent);
             (at, length) = (at * extent + self.index[dim], length * extent);
         }
-        let lanes = i64::from(LANES);
+        let lanes = lanes as i64;
         if at < length / lanes * lanes { (at % lanes) as usize } else { LEFT_OVER }
     }
 
@@ -273,12 +277,12 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
 }
 
 /// The sum of all lanes and of the terms left over.
-fn folded(dtype: DType, combine: Combine, partials: &Partials) -> Partial {
+fn folded(dtype: DType, combine: Combine, partials: &Partials, lanes: usize) -> Partial {
     let Combine::Reduce(op) = combine else { return partials[0] };
     let of = accumulator(dtype, op);
     let bits = |partial: &Partial| partial.map_or(number::neutral(op, of), |(bits, _)| bits);
     let add = |a, b| number::eval_binary(operation(op), of, a, b).expect("the type can be reduced so");
-    let lanes = fold_lanes(partials[..LEFT_OVER].iter().map(bits).collect(), add)?;
+    let lanes = fold_lanes(partials[..lanes].iter().map(bits).collect(), add)?;
     Some((add(lanes, bits(&partials[LEFT_OVER])), 0))
 }
 

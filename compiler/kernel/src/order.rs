@@ -9,15 +9,21 @@
 //!                     of 16 lanes make 8 by adding lane l + 8 to lane l, then 4, 2, 1; then add what the terms left over give in turn
 //! ```
 //!
+//! Where a term takes a math function there are 4 lanes: its own instructions overlap, and fill the registers.
 //! A kernel runs by lanes along one reduced dimension; for each of the other reduced dimensions the terms come in the order of their
 //! indices. Everything else that combines (integers, truths, extremes and their positions) gives the same bits in any order.
 
-use super::loops::Combine;
+use super::loops::{Combine, Inst};
 use super::nest::Nest;
-use spmdc_abi::ReduceOp;
+use super::number;
+use spmdc_abi::{DType, ReduceOp};
+use spmdc_math::MathFn;
 
-/// Lanes of a sum: four registers of 128 bits, as many as hide the latency of an addition.
+/// The most lanes of a sum: four registers of 128 bits, as many as hide the latency of an addition.
 pub const LANES: u32 = 16;
+
+/// Lanes of a sum whose terms take a math function.
+const FEW_LANES: u32 = 4;
 
 /// Shorter dimensions than this share no work between lanes.
 const SHORT: u64 = 4;
@@ -29,8 +35,8 @@ pub enum Order {
     Any,
     /// Row-major over the reduced dimensions.
     InTurn,
-    /// So many terms of this dimension of the nest side by side.
-    Lanes { dim: usize },
+    /// So many terms of this dimension of the nest side by side: [`LANES`] or fewer, a power of two.
+    Lanes { dim: usize, lanes: u32 },
 }
 
 impl Order {
@@ -57,14 +63,46 @@ impl Order {
         let best = dims.clone().rev().filter(along).filter(possible).min_by_key(|&dim| apart(dim));
         let least_beside = dims.filter(beside).map(apart).min();
         match best {
-            Some(dim) if least_beside.is_none_or(|least| apart(dim) < least) => Order::Lanes { dim },
+            Some(dim) if least_beside.is_none_or(|least| apart(dim) < least) => {
+                let is_long = nest.order.iter().any(|elem| is_math(&nest.insts[elem.0 as usize]));
+                Order::Lanes { dim, lanes: if is_long { FEW_LANES } else { LANES } }
+            }
             Some(_) | None => Order::InTurn,
         }
     }
 }
 
+impl Order {
+    /// The lanes of a sum along a dimension of the nest, if sums run by lanes there.
+    pub fn lanes_along(self, along: usize) -> Option<u32> {
+        match self {
+            Order::Lanes { dim, lanes } if dim == along => Some(lanes),
+            Order::Lanes { .. } | Order::Any | Order::InTurn => None,
+        }
+    }
+}
+
+/// Whether an instruction is a function of `spmdc_math` that is more than an instruction of most machines.
+fn is_math(inst: &Inst) -> bool {
+    match inst {
+        Inst::Unary { op, .. } => !matches!(
+            number::math_fn(*op),
+            None | Some(MathFn::Sqrt | MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc)
+        ),
+        Inst::Binary { op, .. } => number::math_fn2(*op).is_some(),
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Cast { .. }
+        | Inst::InRange { .. } => false,
+    }
+}
+
 /// Whether the bits of a result depend on the order of its terms.
-pub fn depends_on_order(combine: Combine, dtype: spmdc_abi::DType) -> bool {
+pub fn depends_on_order(combine: Combine, dtype: DType) -> bool {
     match combine {
         Combine::Reduce(op) | Combine::Scan { op, .. } => {
             dtype.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
