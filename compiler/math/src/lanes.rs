@@ -33,10 +33,15 @@ pub trait Lanes: Sized {
 
     /// The same constant in every lane.
     fn const_f32(&mut self, value: f32) -> Self::F32;
+    /// `a + b`, rounded to nearest even.
     fn add_f32(&mut self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a - b`, rounded to nearest even.
     fn sub_f32(&mut self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a * b`, rounded to nearest even.
     fn mul_f32(&mut self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a / b`, rounded to nearest even.
     fn div_f32(&mut self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// The square root; NaN of a negative number.
     fn sqrt_f32(&mut self, a: Self::F32) -> Self::F32;
     /// `a * b + c`, rounded once.
     fn fma_f32(&mut self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
@@ -46,8 +51,11 @@ pub trait Lanes: Sized {
     fn abs_f32(&mut self, a: Self::F32) -> Self::F32;
     /// To the nearest integer, ties to even; a zero result keeps the sign of `a`.
     fn nearest_f32(&mut self, a: Self::F32) -> Self::F32;
+    /// The largest integer that is at most `a`.
     fn floor_f32(&mut self, a: Self::F32) -> Self::F32;
+    /// The smallest integer that is at least `a`.
     fn ceil_f32(&mut self, a: Self::F32) -> Self::F32;
+    /// The integer part: towards zero.
     fn trunc_f32(&mut self, a: Self::F32) -> Self::F32;
     /// False where an operand is NaN.
     fn eq_f32(&mut self, a: Self::F32, b: Self::F32) -> Self::M32;
@@ -67,29 +75,44 @@ pub trait Lanes: Sized {
         let less = self.lt_f32(b, a);
         self.select_f32(less, a, b)
     }
+    /// The bits of each lane as an integer.
     fn to_bits_f32(&mut self, a: Self::F32) -> Self::I32;
+    /// The number with these bits.
     fn from_bits_f32(&mut self, a: Self::I32) -> Self::F32;
 
+    /// The same constant in every lane.
     fn const_i32(&mut self, value: i32) -> Self::I32;
+    /// `a + b`, wrapping.
     fn add_i32(&mut self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// `a - b`, wrapping.
     fn sub_i32(&mut self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise and.
     fn and_i32(&mut self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise or.
     fn or_i32(&mut self, a: Self::I32, b: Self::I32) -> Self::I32;
+    /// Bitwise exclusive or.
     fn xor_i32(&mut self, a: Self::I32, b: Self::I32) -> Self::I32;
     /// Left by a constant from 0 to 31.
     fn shl_i32(&mut self, a: Self::I32, by: u32) -> Self::I32;
     /// Right by a constant from 0 to 31, zeros coming in.
     fn shr_i32(&mut self, a: Self::I32, by: u32) -> Self::I32;
 
+    /// Where both masks are set.
     fn and_m32(&mut self, a: Self::M32, b: Self::M32) -> Self::M32;
+    /// Where either mask is set.
     fn or_m32(&mut self, a: Self::M32, b: Self::M32) -> Self::M32;
 
     /// The same constant in every lane.
     fn const_f64(&mut self, value: f64) -> Self::F64;
+    /// `a + b`, rounded to nearest even.
     fn add_f64(&mut self, a: Self::F64, b: Self::F64) -> Self::F64;
+    /// `a - b`, rounded to nearest even.
     fn sub_f64(&mut self, a: Self::F64, b: Self::F64) -> Self::F64;
+    /// `a * b`, rounded to nearest even.
     fn mul_f64(&mut self, a: Self::F64, b: Self::F64) -> Self::F64;
+    /// `a / b`, rounded to nearest even.
     fn div_f64(&mut self, a: Self::F64, b: Self::F64) -> Self::F64;
+    /// The square root; NaN of a negative number.
     fn sqrt_f64(&mut self, a: Self::F64) -> Self::F64;
     /// `a * b + c`, rounded once.
     fn fma_f64(&mut self, a: Self::F64, b: Self::F64, c: Self::F64) -> Self::F64;
@@ -99,8 +122,11 @@ pub trait Lanes: Sized {
     fn abs_f64(&mut self, a: Self::F64) -> Self::F64;
     /// To the nearest integer, ties to even; a zero result keeps the sign of `a`.
     fn nearest_f64(&mut self, a: Self::F64) -> Self::F64;
+    /// The largest integer that is at most `a`.
     fn floor_f64(&mut self, a: Self::F64) -> Self::F64;
+    /// The smallest integer that is at least `a`.
     fn ceil_f64(&mut self, a: Self::F64) -> Self::F64;
+    /// The integer part: towards zero.
     fn trunc_f64(&mut self, a: Self::F64) -> Self::F64;
     /// False where an operand is NaN.
     fn eq_f64(&mut self, a: Self::F64, b: Self::F64) -> Self::M64;
@@ -120,21 +146,31 @@ pub trait Lanes: Sized {
         let less = self.lt_f64(b, a);
         self.select_f64(less, a, b)
     }
+    /// The bits of each lane as an integer.
     fn to_bits_f64(&mut self, a: Self::F64) -> Self::I64;
+    /// The number with these bits.
     fn from_bits_f64(&mut self, a: Self::I64) -> Self::F64;
 
+    /// The same constant in every lane.
     fn const_i64(&mut self, value: i64) -> Self::I64;
+    /// `a + b`, wrapping.
     fn add_i64(&mut self, a: Self::I64, b: Self::I64) -> Self::I64;
+    /// `a - b`, wrapping.
     fn sub_i64(&mut self, a: Self::I64, b: Self::I64) -> Self::I64;
+    /// Bitwise and.
     fn and_i64(&mut self, a: Self::I64, b: Self::I64) -> Self::I64;
+    /// Bitwise or.
     fn or_i64(&mut self, a: Self::I64, b: Self::I64) -> Self::I64;
+    /// Bitwise exclusive or.
     fn xor_i64(&mut self, a: Self::I64, b: Self::I64) -> Self::I64;
     /// Left by a constant from 0 to 63.
     fn shl_i64(&mut self, a: Self::I64, by: u32) -> Self::I64;
     /// Right by a constant from 0 to 63, zeros coming in.
     fn shr_i64(&mut self, a: Self::I64, by: u32) -> Self::I64;
 
+    /// Where both masks are set.
     fn and_m64(&mut self, a: Self::M64, b: Self::M64) -> Self::M64;
+    /// Where either mask is set.
     fn or_m64(&mut self, a: Self::M64, b: Self::M64) -> Self::M64;
 
     /// Every `f32` is an `f64`: exact.

@@ -13,6 +13,8 @@
 //!
 //! A function that needs to know the widths is written against the traits of `value`; one family is one file.
 
+#![warn(missing_docs)]
+
 #[cfg(test)]
 mod accuracy;
 mod erf;
@@ -40,7 +42,9 @@ macro_rules! functions {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($variant),* }
+        pub enum $name {
+            $(#[doc = concat!("`", $text, "`")] $variant),*
+        }
 
         impl $name {
             /// Every function, in order.
