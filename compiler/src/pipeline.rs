@@ -395,7 +395,7 @@ mod tests {
     use super::*;
     use spmdc_check::sources::NoSources;
     use spmdc_ir::ops::Op;
-    use spmdc_ir::reshard::step::Step;
+    use spmdc_ir::reshard::step::ReshardStep;
 
     fn compiled(source: &str) -> Compilation {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
@@ -409,7 +409,7 @@ mod tests {
         let mut found = Vec::new();
         compilation.stage(Stage::Partitioned).unwrap().func.body.walk(&mut |stmt| {
             if let Some(Op::Reshard(op)) = stmt.op()
-                && let Step::Collective(kind) = op.step
+                && let ReshardStep::Collective(kind) = op.step
             {
                 found.push(kind.name());
             }

@@ -42,8 +42,8 @@ pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNod
     for (position, BlockItem { stmt, is_bare }) in items.into_iter().enumerate() {
         let may_be_last = is_bare && position == last && value.is_none();
         match stmt.kind {
-            StmtKind::Expr(expr) if may_be_last && may_have_value(&expr.kind) => value = Some(Box::new(expr)),
-            kind @ (StmtKind::Let { .. } | StmtKind::Assign { .. } | StmtKind::Expr(_)) => {
+            StmtNodeKind::Expr(expr) if may_be_last && may_have_value(&expr.kind) => value = Some(Box::new(expr)),
+            kind @ (StmtNodeKind::Let { .. } | StmtNodeKind::Assign { .. } | StmtNodeKind::Expr(_)) => {
                 stmts.push(StmtNode { kind, span: stmt.span });
             }
         }
@@ -65,13 +65,13 @@ pub fn may_have_value(kind: &ExprKind) -> bool {
     }
 }
 
-pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s, StmtKind> {
+pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s, StmtNodeKind> {
     match &target.kind {
         ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::TupleField { .. } => {
-            Ok(StmtKind::Assign { target, op, value })
+            Ok(StmtNodeKind::Assign { target, op, value })
         }
         ExprKind::Wildcard | ExprKind::Tuple(_) | ExprKind::Struct(_) => match op {
-            None => Ok(StmtKind::Assign { target, op, value }),
+            None => Ok(StmtNodeKind::Assign { target, op, value }),
             Some(op) => refuse(
                 target.span,
                 format!("`{}=` changes one value", op.symbol()),

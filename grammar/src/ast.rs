@@ -17,7 +17,7 @@ pub struct Ident {
 pub struct ProgramNode {
     /// `stage partitioned;` on the first line of a dump.
     pub stage: Option<Ident>,
-    pub items: Vec<Item>,
+    pub items: Vec<ItemNode>,
     /// Comments that document nothing (`// ...`), in order, so that tools can keep them.
     pub comments: Vec<Comment>,
 }
@@ -32,7 +32,7 @@ pub struct Comment {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct ItemNode {
     /// `///` lines above the item, without the slashes.
     pub doc: Vec<String>,
     pub kind: ItemKind,
@@ -104,7 +104,7 @@ pub struct FnItem {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamNode {
-    pub pattern: Pattern,
+    pub pattern: PatternNode,
     pub ty: Option<TypeExpr>,
     /// `lr = 0.1`: the value where a call gives none. Never in a lambda.
     pub default: Option<Expr>,
@@ -124,15 +124,15 @@ pub struct BlockNode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct StmtNode {
-    pub kind: StmtKind,
+    pub kind: StmtNodeKind,
     pub span: Span,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum StmtKind {
+pub enum StmtNodeKind {
     Let {
         mutable: bool,
-        pattern: Pattern,
+        pattern: PatternNode,
         ty: Option<TypeExpr>,
         value: Expr,
     },
@@ -147,7 +147,7 @@ pub enum StmtKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pattern {
+pub struct PatternNode {
     pub kind: PatternKind,
     pub span: Span,
 }
@@ -156,9 +156,9 @@ pub struct Pattern {
 pub enum PatternKind {
     Name(String),
     Wildcard,
-    Tuple(Vec<Pattern>),
+    Tuple(Vec<PatternNode>),
     /// `{ w, b: bias }`; a field without a pattern binds its own name.
-    Struct(Vec<(Ident, Option<Pattern>)>),
+    Struct(Vec<(Ident, Option<PatternNode>)>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -227,7 +227,7 @@ pub enum ExprKind {
         otherwise: Option<Box<Expr>>,
     },
     For {
-        pattern: Pattern,
+        pattern: PatternNode,
         start: Box<Expr>,
         end: Box<Expr>,
         /// `step 2`; 1 when not given.
@@ -350,7 +350,7 @@ pub struct DimAxes {
     /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
     /// In dumps.
-    pub frame: Option<AlignmentNode>,
+    pub alignment: Option<AlignmentNode>,
     pub span: Span,
 }
 

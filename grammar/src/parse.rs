@@ -9,11 +9,11 @@ use std::ops::Range;
 
 use lalrpop_util::ParseError;
 
-use crate::ast::{Comment, Ident, Item, ProgramNode};
+use crate::ast::{Comment, Ident, ItemNode, ProgramNode};
 use crate::brackets;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::grammar::ItemParser;
+use crate::grammar::ItemNodeParser;
 use crate::lexer::{Lexed, lex};
 use crate::span::{FileId, Span};
 use crate::syntax_error::{Expected, ParserStop, Repair};
@@ -36,7 +36,7 @@ pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
     }
     let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);
     let (stage, header) = stage_header(source, &lexemes, file);
-    let mut parser = Parser { source, file, grammar: ItemParser::new(), diagnostics: Vec::new(), is_whole: true };
+    let mut parser = Parser { source, file, grammar: ItemNodeParser::new(), diagnostics: Vec::new(), is_whole: true };
     let mut items = Vec::new();
     let mut docs = docs.into_iter().peekable();
     for range in split_items(source, &lexemes, header) {
@@ -51,7 +51,7 @@ pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
             comments.push(line);
         }
         if let Some(item) = parser.item(lexemes) {
-            items.push(Item { doc, ..item });
+            items.push(ItemNode { doc, ..item });
         }
     }
     comments.extend(docs);
@@ -120,7 +120,7 @@ fn is_manual_prefix(lexemes: &[Lexeme]) -> bool {
 struct Parser<'s> {
     source: &'s str,
     file: FileId,
-    grammar: ItemParser,
+    grammar: ItemNodeParser,
     diagnostics: Vec<Diagnostic>,
     /// Nothing was left out so far.
     is_whole: bool,
@@ -128,7 +128,7 @@ struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     /// Parses the tokens of one item; None if nothing of it can be used.
-    fn item(&mut self, lexemes: &[Lexeme<'s>]) -> Option<Item> {
+    fn item(&mut self, lexemes: &[Lexeme<'s>]) -> Option<ItemNode> {
         let (mut lexemes, unpaired) = brackets::pair_up(self.source, lexemes, self.file);
         if let Some(diagnostic) = brackets::too_deep(&lexemes, self.file) {
             self.diagnostics.push(diagnostic);

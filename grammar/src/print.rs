@@ -18,7 +18,7 @@ pub fn program(program: &ProgramNode) -> String {
     if let Some(stage) = &program.stage {
         printer.push(&format!("stage {};\n", stage.name));
     }
-    let mut previous: Option<&Item> = None;
+    let mut previous: Option<&ItemNode> = None;
     for (position, item) in program.items.iter().enumerate() {
         if previous.is_some_and(|previous| needs_gap(previous, item)) {
             printer.push("\n");
@@ -69,7 +69,7 @@ pub fn type_expr(ty: &TypeExpr) -> String {
     printer.out
 }
 
-pub fn pattern(pattern: &Pattern) -> String {
+pub fn pattern(pattern: &PatternNode) -> String {
     let mut printer = TreePrinter::default();
     printer.pattern(pattern);
     printer.out
@@ -83,8 +83,8 @@ pub fn sharding(sharding: &ShardingExpr) -> String {
 }
 
 /// Functions and documented items stand apart; short declarations of one kind stand together.
-fn needs_gap(previous: &Item, next: &Item) -> bool {
-    let is_large = |item: &Item| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
+fn needs_gap(previous: &ItemNode, next: &ItemNode) -> bool {
+    let is_large = |item: &ItemNode| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
     is_large(previous) || is_large(next) || std::mem::discriminant(&previous.kind) != std::mem::discriminant(&next.kind)
 }
 
@@ -165,7 +165,7 @@ impl<'a> TreePrinter<'a> {
 
     // --- Items ---
 
-    fn item(&mut self, item: &Item) {
+    fn item(&mut self, item: &ItemNode) {
         for line in &item.doc {
             self.push("///");
             if !line.is_empty() {
@@ -369,7 +369,7 @@ impl<'a> TreePrinter<'a> {
                 self.push(", ?)");
             }
         }
-        if let Some(AlignmentNode { size, start, step }) = dim.frame {
+        if let Some(AlignmentNode { size, start, step }) = dim.alignment {
             self.push(&format!("/{size}{start:+}"));
             if step != 1 {
                 self.push(&format!(":{step}"));
@@ -389,7 +389,7 @@ impl<'a> TreePrinter<'a> {
 
     // --- Statements ---
 
-    fn pattern(&mut self, pattern: &Pattern) {
+    fn pattern(&mut self, pattern: &PatternNode) {
         match &pattern.kind {
             PatternKind::Name(name) => self.push(name),
             PatternKind::Wildcard => self.push("_"),
@@ -487,7 +487,7 @@ impl<'a> TreePrinter<'a> {
 
     fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
-            StmtKind::Let { mutable, pattern, ty, value } => {
+            StmtNodeKind::Let { mutable, pattern, ty, value } => {
                 self.push(if *mutable { "let mut " } else { "let " });
                 self.pattern(pattern);
                 if let Some(ty) = ty {
@@ -498,7 +498,7 @@ impl<'a> TreePrinter<'a> {
                 self.expr(value, Level::Lambda);
                 self.push(";");
             }
-            StmtKind::Assign { target, op, value } => {
+            StmtNodeKind::Assign { target, op, value } => {
                 self.expr(target, Level::Postfix);
                 self.push(" ");
                 self.push(op.map_or("", BinaryOp::symbol));
@@ -506,7 +506,7 @@ impl<'a> TreePrinter<'a> {
                 self.expr(value, Level::Lambda);
                 self.push(";");
             }
-            StmtKind::Expr(expr) => {
+            StmtNodeKind::Expr(expr) => {
                 self.expr(expr, Level::Lambda);
                 if !ends_in_brace(expr) || is_last && crate::actions::may_have_value(&expr.kind) {
                     self.push(";");

@@ -80,18 +80,18 @@ structs! {
     Ident { name, span }
     ProgramNode { stage, items, comments }
     Comment { text, trailing, span }
-    Item { doc, kind, span }
+    ItemNode { doc, kind, span }
     MeshItem { name, kind }
     MeshAxisNode { name, kind, size }
     FnItem { manual, name, size_params, params, ret, body }
     ParamNode { pattern, ty, default, span }
     BlockNode { stmts, value, span }
     StmtNode { kind, span }
-    Pattern { kind, span }
+    PatternNode { kind, span }
     Expr { kind, span }
     ArgNode { name, value }
     ShardingExpr { dims, unreduced, span }
-    DimAxes { axes, open, frame, span }
+    DimAxes { axes, open, alignment, span }
     TypeExpr { kind, span }
     DimExpr { size, axes }
 }
@@ -120,7 +120,7 @@ enums! {
         Axes { axes, devices },
         Sub { of, fixed },
     }
-    StmtKind {
+    StmtNodeKind {
         Let { mutable, pattern, ty, value },
         Assign { target, op, value },
         Expr(expr),

@@ -68,7 +68,7 @@ impl Maker<'_> {
         ProgramNode { stage: self.maybe(Self::name), items: self.many(1, Self::item), comments: Vec::new() }
     }
 
-    fn item(&mut self) -> Item {
+    fn item(&mut self) -> ItemNode {
         let kind = match self.below(8) {
             0 => ItemKind::Const { name: self.name(), value: self.expr() },
             1 => ItemKind::Type { name: self.name(), size_params: self.many(0, Self::name), ty: self.type_expr() },
@@ -101,14 +101,14 @@ impl Maker<'_> {
             }),
         };
         let doc = self.many(0, |maker| ["", "Words.", " indented // twice"][maker.below(3)].to_string());
-        Item { doc, kind, span: Span::default() }
+        ItemNode { doc, kind, span: Span::default() }
     }
 
     fn param(&mut self) -> ParamNode {
         ParamNode { pattern: self.pattern(), ty: self.maybe(Self::type_expr), default: None, span: Span::default() }
     }
 
-    fn pattern(&mut self) -> Pattern {
+    fn pattern(&mut self) -> PatternNode {
         let kind = match self.nested(4) {
             0 => PatternKind::Name(self.text()),
             1 => PatternKind::Wildcard,
@@ -119,7 +119,7 @@ impl Maker<'_> {
             })),
         };
         self.depth -= 1;
-        Pattern { kind, span: Span::default() }
+        PatternNode { kind, span: Span::default() }
     }
 
     /// A choice that is the first where the tree is deep already. The caller goes up again.
@@ -171,7 +171,7 @@ impl Maker<'_> {
             step: 1 + maker.below(3) as u64,
         };
         let (axes, open) = (self.many(0, Self::name), self.flip());
-        DimAxes { axes, open, frame: self.maybe(frame), span: Span::default() }
+        DimAxes { axes, open, alignment: self.maybe(frame), span: Span::default() }
     }
 
     fn size(&mut self) -> Expr {
@@ -213,8 +213,8 @@ impl Maker<'_> {
 
     fn stmt(&mut self) -> StmtNode {
         let kind = match self.below(3) {
-            0 => StmtKind::Expr(self.expr()),
-            1 => StmtKind::Let {
+            0 => StmtNodeKind::Expr(self.expr()),
+            1 => StmtNodeKind::Let {
                 mutable: self.flip(),
                 pattern: self.pattern(),
                 ty: self.maybe(Self::type_expr),
@@ -234,7 +234,7 @@ impl Maker<'_> {
                         matches!(target, ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Field { .. });
                     is_single && !is_logical(*op)
                 });
-                StmtKind::Assign { target: Expr { kind: target, span: Span::default() }, op, value: self.expr() }
+                StmtNodeKind::Assign { target: Expr { kind: target, span: Span::default() }, op, value: self.expr() }
             }
         };
         StmtNode { kind, span: Span::default() }

@@ -7,7 +7,7 @@ use crate::collectives::{BoxCopy, Rows};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::mesh::split_axes;
-use spmdc_abi::{Constant, Layout, Place};
+use spmdc_abi::{ConstantData, Layout, Place};
 
 /// Rows read at a time when a block is not stored as it is read: about this many bytes.
 const SLAB: usize = 1 << 20;
@@ -50,8 +50,8 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
 }
 
 /// Puts the constants of a program into every instance of their places, which must have been checked.
-pub(crate) fn write_constants(memory: &Memory, constants: &[Constant], devices: usize) {
-    for Constant { place, bytes } in constants {
+pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData], devices: usize) {
+    for ConstantData { place, bytes } in constants {
         for device in 0..devices {
             let rows = Rows::contiguous(bytes.len());
             // SAFETY: the place was checked for as many bytes, and no device runs yet.

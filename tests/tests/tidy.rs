@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_grammar::codes::Code;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -239,21 +239,22 @@ fn every_operation_has_a_documented_rule() {
 const LINES_PER_ASSERTION: usize = 60;
 
 /// Who is about an op may name it. All others ask for the properties of ops (`ops/rules.rs`), so that a new op needs no change there.
-const NAMED_OPS: [(&str, &[&str]); 19] = [
+const NAMED_OPS: [(&str, &[&str]); 20] = [
     ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
     ("compiler/ir/src/eval.rs", &["Print"]),
     ("compiler/ir/src/print.rs", &["Reshard"]),
     ("compiler/ir/src/program/explicit.rs", &["Reshape"]),
-    ("compiler/ir/src/verify.rs", &["BlockTotals", "Combined", "Halo", "Margins", "Reshard", "Scan", "Window"]),
-    ("compiler/passes/src/align_frames.rs", &["Reshape"]),
+    ("compiler/ir/src/verify/mod.rs", &["BlockTotals", "Combined", "Halo", "Margins", "Reshard", "Scan", "Window"]),
+    ("compiler/ir/src/verify/windows.rs", &["Halo", "Margins", "Window"]),
+    ("compiler/passes/src/choose_alignments.rs", &["Reshape"]),
     ("compiler/passes/src/combine_collectives.rs", &["Reshard"]),
     ("compiler/passes/src/commute_reshapes.rs", &["Reshape", "Update"]),
     ("compiler/passes/src/cse.rs", &["Reduce"]),
+    ("compiler/passes/src/distribute_scans.rs", &["Scan"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
-    ("compiler/passes/src/exchange_totals.rs", &["Scan"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),
-    ("compiler/passes/src/local_winners.rs", &["ArgReduce"]),
+    ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/propagate/mod.rs", &["Reshard"]),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/simplify.rs", &["Binary", "Cast"]),
@@ -314,4 +315,29 @@ fn passes_schedule_and_runtime_assert_what_they_rely_on() {
         let needed = lines.div_ceil(LINES_PER_ASSERTION);
         assert!(assertions >= needed, "{places:?}: {assertions} assertions in {lines} lines, {needed} are needed");
     }
+}
+
+/// A name of a type stands for one thing: in the compiler, the runtime and the command no two types have the same name.
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in ["grammar/src", "compiler", "runtime", "cli"] {
+        for path in files(&root().join(folder), "rs") {
+            let is_test =
+                path.components().any(|part| ["tests", "benches"].iter().any(|name| part.as_os_str() == *name));
+            if is_test || path.ends_with("tests.rs") {
+                continue;
+            }
+            for line in fs::read_to_string(&path).unwrap().lines() {
+                let item = line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+                let item = item.trim_start_matches("pub ");
+                let kinds = ["struct ", "enum ", "trait "];
+                let Some(rest) = kinds.iter().find_map(|kind| item.strip_prefix(kind)) else { continue };
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                defined.entry(name).or_default().push(path.display().to_string());
+            }
+        }
+    }
+    defined.retain(|_, places| places.len() > 1);
+    assert_eq!(defined, BTreeMap::new(), "types of the same name");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use spmdc_compiler::backends;
-use spmdc_kernel::backend::{Destination, Entry, Form};
+use spmdc_kernel::backend::{Destination, Entry, TextForm};
 use spmdc_runtime::start::encode;
 use spmdc_runtime::trap::RunError;
 
@@ -46,11 +46,11 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
             link::write(header.to_string().as_bytes(), &output.with_extension("h"))?;
         }
         Emit::Asm => {
-            let text = super::dump::code(&compilation, Form::Assembly, Destination::Object(cpu))?;
+            let text = super::dump::code(&compilation, TextForm::Assembly, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
         Emit::Clif => {
-            let text = super::dump::code(&compilation, Form::Intermediate, Destination::Object(cpu))?;
+            let text = super::dump::code(&compilation, TextForm::Intermediate, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
     }

@@ -7,7 +7,7 @@ use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::json::module_json;
 use spmdc_ir::print::module_with_places;
 use spmdc_ir::program::Stage;
-use spmdc_kernel::backend::{Destination, Form};
+use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_runtime::trap::RunError;
 
 use crate::CommandError;
@@ -25,7 +25,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
         }
         DumpStage::Clif | DumpStage::Asm => {
-            let form = if command.stage == DumpStage::Asm { Form::Assembly } else { Form::Intermediate };
+            let form = if command.stage == DumpStage::Asm { TextForm::Assembly } else { TextForm::Intermediate };
             return code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory);
         }
         DumpStage::Typed => Stage::Typed,
@@ -52,7 +52,7 @@ fn no_summary(stage: DumpStage) -> RunError {
 }
 
 /// The code of the kernels as text.
-pub fn code(compilation: &Compilation, form: Form, destination: Destination) -> Result<String, CommandError> {
+pub fn code(compilation: &Compilation, form: TextForm, destination: Destination) -> Result<String, CommandError> {
     let names = compilation.program.iter().flat_map(|program| &program.kernels);
     let mut listing = String::new();
     for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {

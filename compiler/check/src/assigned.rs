@@ -1,7 +1,7 @@
 //! Which outer variables blocks assign to: a loop carries these.
 
 use super::names;
-use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, StmtKind, StmtNode};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, StmtNode, StmtNodeKind};
 
 /// Which variables of outer scopes some code assigns to, in order of their first assignment.
 pub(super) struct Assigned {
@@ -21,7 +21,7 @@ impl Assigned {
 
     pub(super) fn stmt(&mut self, stmt: &StmtNode) {
         match &stmt.kind {
-            StmtKind::Let { pattern, value, .. } => {
+            StmtNodeKind::Let { pattern, value, .. } => {
                 self.expr(value);
                 let mut bound = Vec::new();
                 names::pattern_names(pattern, &mut bound);
@@ -29,11 +29,11 @@ impl Assigned {
                     scope.append(&mut bound);
                 }
             }
-            StmtKind::Assign { target, value, .. } => {
+            StmtNodeKind::Assign { target, value, .. } => {
                 self.expr(value);
                 self.target(target);
             }
-            StmtKind::Expr(expr) => self.expr(expr),
+            StmtNodeKind::Expr(expr) => self.expr(expr),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
-use super::layouts::{Part, choose};
+use super::layouts::{FlowPart, choose};
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -151,7 +151,7 @@ impl Checker<'_> {
         }
         if !trees::same_form(left, right) {
             let (left, right) = (self.display_term(left), self.display_term(right));
-            let what = Part { variable, path: "" }.describe();
+            let what = FlowPart { variable, path: "" }.describe();
             return Joined::Same(self.report(errors::branch_types(&what, &left, &right, written.span)));
         }
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ impl Checker<'_> {
         let mut leaves = Vec::new();
         for ((path, left), (_, right)) in lefts.iter().zip(&rights) {
             let (first, second) = (&mut *branches.0, &mut *branches.1);
-            leaves.push(self.join_leaf(written, Part { variable, path }, (left, right), (first, second), types));
+            leaves.push(self.join_leaf(written, FlowPart { variable, path }, (left, right), (first, second), types));
         }
         Joined::Tree(left.clone(), leaves)
     }
@@ -168,7 +168,7 @@ impl Checker<'_> {
     fn join_leaf(
         &mut self,
         written: If<'_>,
-        part: Part<'_>,
+        part: FlowPart<'_>,
         (left, right): (&Term, &Term),
         (first, second): (&mut Expanded, &mut Expanded),
         types: &mut Vec<Type>,
@@ -219,7 +219,7 @@ impl Checker<'_> {
         &self,
         diagnostic: Diagnostic,
         written: If<'_>,
-        part: Part<'_>,
+        part: FlowPart<'_>,
         values: [Value; 2],
     ) -> Diagnostic {
         let [first, second] = values.map(|value| self.build.ty(value));

@@ -3,8 +3,8 @@
 use super::Checker;
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
-use super::operators::Written;
-use super::scopes::{Binding, Frame, Scope};
+use super::operators::WrittenOperator;
+use super::scopes::{Expansion, NamedTerm, Scope};
 use super::sizes::{Bindings, Size};
 use super::trees;
 use super::types::{SizeParams, Ty};
@@ -14,9 +14,9 @@ use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
-use spmdc_ir::ops::call::term::{Function, Term, TypeTerm};
+use spmdc_ir::ops::call::term::{FunctionTerm, Term, TypeTerm};
 use spmdc_ir::ops::prelude::Helper;
-use spmdc_ir::reshard::step::{Reshard, Step};
+use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::rc::Rc;
 
 /// Functions within functions within functions.
@@ -53,7 +53,7 @@ impl Callable {
     }
 }
 
-impl Function for Callable {
+impl FunctionTerm for Callable {
     fn name(&self) -> String {
         match self {
             Callable::Item(id) => format!("function {}", id.index),
@@ -75,10 +75,13 @@ impl Checker<'_> {
             .entry(span)
             .or_insert_with(|| Rc::new(LambdaSource { file, params: params.to_vec(), body: body.clone(), span }));
         let source = Rc::clone(source);
-        let scopes = self.frames.last().map(|frame| frame.scopes.as_slice()).unwrap_or_default();
+        let scopes = self.expansions.last().map(|expansion| expansion.scopes.as_slice()).unwrap_or_default();
         // What is hidden by a later binding of the same name is never seen.
-        let captures =
-            scopes.iter().flat_map(Scope::iter).map(|binding| Binding { mutable: false, ..binding.clone() }).collect();
+        let captures = scopes
+            .iter()
+            .flat_map(Scope::iter)
+            .map(|binding| NamedTerm { mutable: false, ..binding.clone() })
+            .collect();
         Callable::Lambda(Rc::new(Lambda { source, captures })).into_term()
     }
 
@@ -199,7 +202,8 @@ impl Checker<'_> {
                 ops::Body::Written(written) => self.call_written(written, &mut args, span),
             });
             self.build.called = None;
-            let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Call(name), &given));
+            let result =
+                result.map_err(|diagnostic| self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given));
             let term = self.or_report(result);
             if let Term::Poison = term {
                 return term;
@@ -218,7 +222,7 @@ impl Checker<'_> {
         match (term, asked) {
             (Term::Array(value), Some(to)) => {
                 self.build.span = span;
-                let result = self.build.emit1(Reshard { to, step: Step::Pin }, &[value]).map(Term::Array);
+                let result = self.build.emit1(Reshard { to, step: ReshardStep::Pin }, &[value]).map(Term::Array);
                 self.or_report(result)
             }
             (term, _) => term,
@@ -278,7 +282,7 @@ impl Checker<'_> {
     }
 
     fn call_lambda(&mut self, lambda: &Lambda, args: Vec<Arg>, span: Span) -> Term {
-        if self.frames.len() >= MAX_CALLS {
+        if self.expansions.len() >= MAX_CALLS {
             return self.report(items::too_many_calls(span));
         }
         let source = &lambda.source;
@@ -290,7 +294,7 @@ impl Checker<'_> {
             let error = unknown_keyword("this lambda", keyword, &[], *span);
             return self.report(error.help("a lambda's arguments are given by position"));
         }
-        self.frames.push(Frame {
+        self.expansions.push(Expansion {
             file: source.file,
             name: "a lambda".to_string(),
             item: None,
@@ -307,7 +311,7 @@ impl Checker<'_> {
             self.bind_pattern(&param.pattern, term, false);
         }
         let result = self.expr(&source.body);
-        self.frames.pop();
+        self.expansions.pop();
         result
     }
 
@@ -315,27 +319,28 @@ impl Checker<'_> {
         let set = self.set;
         let ItemKind::Fn(function) = &set.file(id.file).program.items[id.index].kind else { return Term::Poison };
         self.expanded.insert(id);
-        if let Some(from) = self.frames.iter().position(|frame| frame.item == Some(id)) {
-            let mut calls: Vec<String> = self.frames[from..].iter().map(|frame| format!("`{}`", frame.name)).collect();
+        if let Some(from) = self.expansions.iter().position(|expansion| expansion.item == Some(id)) {
+            let mut calls: Vec<String> =
+                self.expansions[from..].iter().map(|expansion| format!("`{}`", expansion.name)).collect();
             calls.push(format!("`{}`", function.name.name));
             return self.report(items::recursion(&function.name.name, span, &calls));
         }
-        if self.frames.len() >= MAX_CALLS {
+        if self.expansions.len() >= MAX_CALLS {
             return self.report(items::too_many_calls(span));
         }
         let Some(terms) = self.assign_arguments(id.file, function, args, span) else { return Term::Poison };
         if function.manual.is_some() {
             return self.call_manual(id, function, terms, span);
         }
-        self.frames.push(function_frame(id, function, Some(span)));
+        self.expansions.push(function_expansion(id, function, Some(span)));
         let result = self.expand(function, terms, span);
-        self.frames.pop();
+        self.expansions.pop();
         result
     }
 
     /// A parameter's value where a call gives none: of constants only, so that it is the same everywhere.
     fn default_value(&mut self, file: FileId, default: &Expr) -> Term {
-        self.frames.push(Frame {
+        self.expansions.push(Expansion {
             file,
             name: "a default value".to_string(),
             item: None,
@@ -344,7 +349,7 @@ impl Checker<'_> {
             scopes: vec![Scope::default()],
         });
         let term = self.expr(default);
-        self.frames.pop();
+        self.expansions.pop();
         term
     }
 
@@ -407,7 +412,7 @@ impl Checker<'_> {
         Some(terms.into_iter().flatten().collect())
     }
 
-    /// The body of a function whose frame has been pushed.
+    /// The body of a function whose expansion has been pushed.
     fn expand(&mut self, function: &FnItem, terms: Vec<(Term, Span)>, call: Span) -> Term {
         let params = size_params(function);
         self.bind_element_types(function, &terms);
@@ -525,8 +530,8 @@ impl Checker<'_> {
     /// From here on, what is found in the function is found for this call.
     pub(super) fn note_template(&mut self, function: &FnItem) {
         let is_template = !function.size_params.is_empty() || function.params.iter().any(|param| param.ty.is_none());
-        if let Some(frame) = self.frames.last_mut() {
-            frame.is_template = is_template;
+        if let Some(expansion) = self.expansions.last_mut() {
+            expansion.is_template = is_template;
         }
     }
 
@@ -553,8 +558,8 @@ fn number_dtype(term: &Term) -> Option<DType> {
     items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float())
 }
 
-pub fn function_frame(id: ItemId, function: &FnItem, call: Option<Span>) -> Frame {
-    Frame {
+pub fn function_expansion(id: ItemId, function: &FnItem, call: Option<Span>) -> Expansion {
+    Expansion {
         file: id.file,
         name: function.name.name.clone(),
         item: Some(id),

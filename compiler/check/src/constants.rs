@@ -3,7 +3,7 @@
 use super::Checker;
 use super::errors::{self, items};
 use super::names::ItemId;
-use super::scopes::{Frame, Scope};
+use super::scopes::{Expansion, Scope};
 use super::sizes;
 use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -11,7 +11,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
 
 #[derive(Clone, Debug)]
-pub enum Constant {
+pub enum ConstValue {
     /// Being computed: meeting it again is a cycle.
     Open,
     Known(Term),
@@ -42,12 +42,12 @@ impl Checker<'_> {
             return Term::Poison;
         };
         match self.constants.get(&id) {
-            Some(Constant::Known(term)) => return term.clone(),
-            Some(Constant::Open) => return self.report(items::constant_cycle(&name.name, name.span)),
+            Some(ConstValue::Known(term)) => return term.clone(),
+            Some(ConstValue::Open) => return self.report(items::constant_cycle(&name.name, name.span)),
             None => {}
         }
-        self.constants.insert(id, Constant::Open);
-        let frame = Frame {
+        self.constants.insert(id, ConstValue::Open);
+        let expansion = Expansion {
             file: id.file,
             name: name.name.clone(),
             item: None,
@@ -55,15 +55,15 @@ impl Checker<'_> {
             is_template: false,
             scopes: vec![Scope::default()],
         };
-        self.frames.push(frame);
+        self.expansions.push(expansion);
         let default = self.constant_expr(value);
-        self.frames.pop();
+        self.expansions.pop();
         let given = self.sets.get(&name.name).filter(|_| !self.set.file(id.file).is_shipped).cloned();
         let term = match given {
             Some(text) => self.given_constant(&name.name, &text, &default, name.span),
             None => default,
         };
-        self.constants.insert(id, Constant::Known(term.clone()));
+        self.constants.insert(id, ConstValue::Known(term.clone()));
         term
     }
 
@@ -160,7 +160,7 @@ impl Checker<'_> {
 
     /// The size of a mesh axis.
     pub(super) fn mesh_size(&mut self, size: &Expr) -> Option<i128> {
-        let frame = Frame {
+        let expansion = Expansion {
             file: super::SourceSet::ROOT,
             name: "mesh".to_string(),
             item: None,
@@ -168,9 +168,9 @@ impl Checker<'_> {
             is_template: false,
             scopes: vec![Scope::default()],
         };
-        self.frames.push(frame);
+        self.expansions.push(expansion);
         let term = self.constant_expr(size);
-        self.frames.pop();
+        self.expansions.pop();
         if let Term::Int(size) = term {
             return Some(size);
         }

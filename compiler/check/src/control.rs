@@ -2,7 +2,7 @@
 
 use super::assigned::Assigned;
 use super::errors::control as errors;
-use super::scopes::Binding;
+use super::scopes::NamedTerm;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
@@ -26,7 +26,7 @@ impl Checker<'_> {
         blocks.iter().for_each(|block| assigned.block(block));
         exprs.iter().for_each(|expr| assigned.expr(expr));
         let mutable = |name: &String| {
-            let Binding { term, mutable, declared, .. } = self.local(name)?;
+            let NamedTerm { term, mutable, declared, .. } = self.local(name)?;
             mutable.then(|| Carried { name: name.clone(), term: term.clone(), declared: declared.clone() })
         };
         assigned.names.iter().filter_map(mutable).collect()

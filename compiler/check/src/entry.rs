@@ -1,6 +1,6 @@
 //! The entry function: its parameters are the program's arguments, its result the program's results, both leaf by leaf.
 
-use super::calls::{function_frame, size_params, value_span};
+use super::calls::{function_expansion, size_params, value_span};
 use super::errors::{self, items};
 use super::names::ItemId;
 use super::sizes::Bindings;
@@ -9,7 +9,7 @@ use super::types::{SizeParams, Ty};
 use super::{Checker, trees};
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::build::Builder;
+use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
 
     /// Runs `body` on a function of its own; what it builds is dropped.
     pub(super) fn in_new_function(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
-        let fresh = Builder::new(self.build.mesh.clone(), Func::new(name));
+        let fresh = CallBuilder::new(self.build.mesh.clone(), Func::new(name));
         let outer = std::mem::replace(&mut self.build, fresh);
         body(self);
         self.build = outer;
@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
     /// Expands a function whose arguments come from outside; all its types are written.
     pub(super) fn entry_body(&mut self, id: ItemId, function: &FnItem) {
         self.expanded.insert(id);
-        self.frames.push(function_frame(id, function, None));
+        self.expansions.push(function_expansion(id, function, None));
         let tys = self.parameter_types(function, &SizeParams::new());
         let terms: Vec<(Term, Span)> = function
             .params
@@ -116,9 +116,9 @@ impl<'a> Checker<'a> {
             })
             .collect();
         let result = if function.manual.is_some() {
-            self.frames.pop();
+            self.expansions.pop();
             let result = self.call_manual(id, function, terms, function.name.span);
-            self.frames.push(function_frame(id, function, None));
+            self.expansions.push(function_expansion(id, function, None));
             result
         } else {
             for (param, (term, _)) in function.params.iter().zip(terms) {
@@ -137,7 +137,7 @@ impl<'a> Checker<'a> {
             }
         };
         self.entry_results(&result, value_span(function));
-        self.frames.pop();
+        self.expansions.pop();
     }
 
     /// A parameter of the program for each leaf.

@@ -4,10 +4,10 @@
 
 use super::Checker;
 use super::errors::{indices as errors, types as errors_of_types};
-use super::operators::Written;
+use super::operators::WrittenOperator;
 use super::sizes::Bindings;
 use super::types::SizeParams;
-use super::windows::Bound;
+use super::windows::SliceBound;
 use spmdc_grammar::ast::{BinaryOp, Expr, IndexNode};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{ArrayType, DType};
@@ -43,7 +43,8 @@ impl Checker<'_> {
         self.build.span = span;
         let result = index::get(&mut self.build, value, &items, span);
         let result = result.map(Term::Array);
-        let result = result.map_err(|diagnostic| self.with_choices(diagnostic, span, &Written::Index, &[(term, base)]));
+        let result =
+            result.map_err(|diagnostic| self.with_choices(diagnostic, span, &WrittenOperator::Index, &[(term, base)]));
         self.or_report(result)
     }
 
@@ -71,7 +72,7 @@ impl Checker<'_> {
     fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
         let Some(value) = self.value(list, base) else { return Term::Poison };
         self.build.span = span;
-        let items = [index::Item::Place(at, place)];
+        let items = [index::IndexItem::Place(at, place)];
         let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
@@ -79,7 +80,7 @@ impl Checker<'_> {
     /// One row of an array, for patterns.
     pub(super) fn element(&mut self, value: Value, at: usize, span: Span) -> Term {
         self.build.span = span;
-        let items = [index::Item::Place(Term::Int(at as i128), span)];
+        let items = [index::IndexItem::Place(Term::Int(at as i128), span)];
         let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
@@ -112,17 +113,17 @@ impl Checker<'_> {
             if op.is_none() {
                 given.push(new);
             }
-            self.with_choices(diagnostic, span, &Written::Assignment(old), &given)
+            self.with_choices(diagnostic, span, &WrittenOperator::Assignment(old), &given)
         });
         self.or_report(result)
     }
 
-    fn index_items(&mut self, indices: &[IndexNode]) -> Option<Vec<index::Item>> {
+    fn index_items(&mut self, indices: &[IndexNode]) -> Option<Vec<index::IndexItem>> {
         let mut items = Vec::new();
         let mut is_whole = true;
         for entry in indices {
             let item = match entry {
-                IndexNode::Ellipsis(span) => Some(index::Item::Ellipsis(*span)),
+                IndexNode::Ellipsis(span) => Some(index::IndexItem::Ellipsis(*span)),
                 IndexNode::Slice { start, stop, step, span } => {
                     let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
                     match bounds {
@@ -140,21 +141,21 @@ impl Checker<'_> {
         is_whole.then_some(items)
     }
 
-    fn index_place(&mut self, expr: &Expr) -> Option<index::Item> {
+    fn index_place(&mut self, expr: &Expr) -> Option<index::IndexItem> {
         let term = self.expr(expr);
         match (whole_number(&term), term) {
             (_, Term::Poison) => None,
-            (_, Term::Nothing) => Some(index::Item::NewAxis(expr.span)),
-            (Some(place), _) => Some(index::Item::Place(Term::Int(place), expr.span)),
+            (_, Term::Nothing) => Some(index::IndexItem::NewAxis(expr.span)),
+            (Some(place), _) => Some(index::IndexItem::Place(Term::Int(place), expr.span)),
             (None, Term::Float(value)) => {
                 self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
                 None
             }
             (None, Term::List(items)) => {
                 let value = self.value(&Term::List(items), expr.span)?;
-                Some(index::Item::Place(Term::Array(value), expr.span))
+                Some(index::IndexItem::Place(Term::Array(value), expr.span))
             }
-            (None, Term::Array(value)) => Some(index::Item::Place(Term::Array(value), expr.span)),
+            (None, Term::Array(value)) => Some(index::IndexItem::Place(Term::Array(value), expr.span)),
             (None, other) => {
                 self.report(errors::not_an_index(other.describe(), expr.span));
                 None
@@ -162,23 +163,23 @@ impl Checker<'_> {
         }
     }
 
-    fn slice_item(&mut self, [start, stop, step]: [Bound; 3], span: Span) -> Option<index::Item> {
-        let known = |bound: Bound| match bound {
-            Bound::Absent => Some(None),
-            Bound::Number(number) => Some(Some(number)),
-            Bound::Dynamic(_) => None,
+    fn slice_item(&mut self, [start, stop, step]: [SliceBound; 3], span: Span) -> Option<index::IndexItem> {
+        let known = |bound: SliceBound| match bound {
+            SliceBound::Absent => Some(None),
+            SliceBound::Number(number) => Some(Some(number)),
+            SliceBound::Dynamic(_) => None,
         };
         if let (Some(start), Some(stop), Some(step)) = (known(start), known(stop), known(step)) {
-            return Some(index::Item::Range { start, stop, step, span });
+            return Some(index::IndexItem::Range { start, stop, step, span });
         }
         match (self.slice_length(start, stop), start, step) {
-            (_, _, Bound::Dynamic(_)) => self.report(errors::unknown_step(span)),
-            (Some(_), _, Bound::Number(step)) if step != 1 => self.report(errors::dynamic_step(span)),
-            (Some(len), Bound::Dynamic(start), _) => {
+            (_, _, SliceBound::Dynamic(_)) => self.report(errors::unknown_step(span)),
+            (Some(_), _, SliceBound::Number(step)) if step != 1 => self.report(errors::dynamic_step(span)),
+            (Some(len), SliceBound::Dynamic(start), _) => {
                 let len = usize::try_from(len.max(0)).unwrap_or(usize::MAX);
-                return Some(index::Item::Window { start, len, span });
+                return Some(index::IndexItem::Window { start, len, span });
             }
-            (Some(_), Bound::Number(_) | Bound::Absent, _) | (None, ..) => {
+            (Some(_), SliceBound::Number(_) | SliceBound::Absent, _) | (None, ..) => {
                 self.report(errors::dynamic_slice_length(span))
             }
         };
@@ -186,13 +187,15 @@ impl Checker<'_> {
     }
 
     /// A bound of a slice; None where it is a mistake.
-    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<Bound> {
-        let Some(expr) = bound else { return Some(Bound::Absent) };
+    fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<SliceBound> {
+        let Some(expr) = bound else { return Some(SliceBound::Absent) };
         let term = self.expr(expr);
         match (whole_number(&term), term) {
             (_, Term::Poison) => None,
-            (_, Term::Nothing) => Some(Bound::Absent),
-            (Some(place), _) => Some(Bound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)),
+            (_, Term::Nothing) => Some(SliceBound::Absent),
+            (Some(place), _) => {
+                Some(SliceBound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
+            }
             (None, Term::Float(value)) => {
                 self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
                 None
@@ -200,7 +203,7 @@ impl Checker<'_> {
             (None, Term::Array(value)) => {
                 let ty = &self.build.ty(value).array;
                 if ty.rank() == 0 && ty.dtype.is_integer() {
-                    return Some(Bound::Dynamic(value));
+                    return Some(SliceBound::Dynamic(value));
                 }
                 let found = format!("of type {ty}");
                 self.report(errors::not_an_index(&found, expr.span));

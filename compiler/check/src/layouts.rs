@@ -4,7 +4,7 @@
 
 use super::Checker;
 use super::assigned::Assigned;
-use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtKind, StmtNode};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtNode, StmtNodeKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::sharding::Sharding;
@@ -43,14 +43,14 @@ pub(super) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnost
 
 /// An array that several ways through the program give: a part of a block's value, or of a variable.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'n> {
+pub(super) struct FlowPart<'n> {
     /// None for the value of the block.
     pub variable: Option<&'n str>,
     /// `.w.0`; empty for the whole.
     pub path: &'n str,
 }
 
-impl Part<'_> {
+impl FlowPart<'_> {
     /// For messages.
     pub fn describe(&self) -> String {
         match self.variable {
@@ -100,7 +100,7 @@ impl Checker<'_> {
         &self,
         then: &BlockNode,
         otherwise: Option<&Expr>,
-        part: Part<'_>,
+        part: FlowPart<'_>,
         to: &str,
     ) -> Option<(Span, String)> {
         let Some(otherwise) = otherwise else {
@@ -121,7 +121,7 @@ impl Checker<'_> {
     }
 
     /// The edit that gives a part another layout at the end of a block.
-    pub(super) fn at_end(&self, block: &BlockNode, part: Part<'_>, to: &str) -> Option<(Span, String)> {
+    pub(super) fn at_end(&self, block: &BlockNode, part: FlowPart<'_>, to: &str) -> Option<(Span, String)> {
         let Some(name) = part.variable else {
             let (place, field) = literal_part(block.value.as_deref()?, part.path)?;
             return Some((place, format!("{field}reshard({}, {to})", self.source(place))));
@@ -138,14 +138,14 @@ impl Checker<'_> {
         // Statements that assign to other fields leave this part as it is.
         let text = part.text()?;
         let is_other = |stmt: &StmtNode| match &stmt.kind {
-            StmtKind::Assign { target, .. } => {
+            StmtNodeKind::Assign { target, .. } => {
                 let target = self.source(target.span);
                 target.starts_with(&format!("{name}.")) && !target.starts_with(&text) && !text.starts_with(target)
             }
-            StmtKind::Let { .. } | StmtKind::Expr(_) => false,
+            StmtNodeKind::Let { .. } | StmtNodeKind::Expr(_) => false,
         };
         let last = block.stmts.iter().rev().find(|stmt| assigns(&|found| found.stmt(stmt)) && !is_other(stmt));
-        if let Some(StmtKind::Assign { target, op: None, value }) = last.map(|stmt| &stmt.kind)
+        if let Some(StmtNodeKind::Assign { target, op: None, value }) = last.map(|stmt| &stmt.kind)
             && text == self.source(target.span)
         {
             return Some((value.span, format!("reshard({}, {to})", self.source(value.span))));
@@ -158,7 +158,7 @@ impl Checker<'_> {
     }
 
     /// The edit that gives a part of a variable another layout in front of the statement that is being checked.
-    pub(super) fn in_front(&self, part: Part<'_>, to: &str) -> Option<(Span, String)> {
+    pub(super) fn in_front(&self, part: FlowPart<'_>, to: &str) -> Option<(Span, String)> {
         let place = Span { end: self.statement.start, ..self.statement };
         Some((place, format!("{} ", part.assignment(to)?)))
     }

@@ -38,13 +38,13 @@ mod windows;
 pub use meshes::MeshOverride;
 
 use names::{ItemId, Names};
-use scopes::Frame;
+use scopes::Expansion;
 use sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::ops::call::build::Builder;
+use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
 use spmdc_kernel::machine::Machine;
@@ -90,9 +90,9 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
     let mut checker = Checker {
         set,
         names,
-        build: Builder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
+        build: CallBuilder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
         diagnostics,
-        frames: Vec::new(),
+        expansions: Vec::new(),
         constants: BTreeMap::new(),
         sets: options.sets.iter().cloned().collect(),
         expanded: BTreeSet::new(),
@@ -129,11 +129,11 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
 struct Checker<'a> {
     set: &'a SourceSet,
     names: Names,
-    build: Builder,
+    build: CallBuilder,
     diagnostics: Vec<Diagnostic>,
     /// The functions that are being expanded, outermost first.
-    frames: Vec<Frame>,
-    constants: BTreeMap<ItemId, constants::Constant>,
+    expansions: Vec<Expansion>,
+    constants: BTreeMap<ItemId, constants::ConstValue>,
     sets: BTreeMap<String, String>,
     /// Functions that have been expanded at least once.
     expanded: BTreeSet<ItemId>,

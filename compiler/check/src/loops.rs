@@ -6,9 +6,9 @@
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
-use super::layouts::{Part, choose};
+use super::layouts::{FlowPart, choose};
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, Pattern};
+use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost;
@@ -23,20 +23,20 @@ use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
 /// A loop on its way into the IR.
 struct Loop<'e> {
-    kind: Kind<'e>,
+    kind: CarriedKind<'e>,
     body: &'e BlockNode,
     span: Span,
     carried: Vec<Carried>,
     /// The leaves of all carried variables, in order.
-    leaves: Vec<Leaf>,
+    leaves: Vec<CarriedLeaf>,
     /// The axes along which its condition is known to vary.
     varies: AxisSet,
     /// The leaves that a trip leaves in another layout.
     differing: Vec<Differing>,
 }
 
-enum Kind<'e> {
-    For { pattern: &'e Pattern, range: Option<(i64, i64)>, bounds: Vec<Value>, stride: Stride, collect: bool },
+enum CarriedKind<'e> {
+    For { pattern: &'e PatternNode, range: Option<(i64, i64)>, bounds: Vec<Value>, stride: Stride, collect: bool },
     While { cond: &'e Expr },
 }
 
@@ -49,7 +49,7 @@ enum Stride {
 }
 
 /// One leaf of a carried variable.
-struct Leaf {
+struct CarriedLeaf {
     /// The variable, and where in it.
     variable: String,
     path: String,
@@ -104,7 +104,7 @@ enum Next {
     Failed,
 }
 
-impl Leaf {
+impl CarriedLeaf {
     fn name(&self) -> String {
         format!("{}{}", self.variable, self.path)
     }
@@ -113,7 +113,7 @@ impl Leaf {
 impl Checker<'_> {
     pub(super) fn for_loop(
         &mut self,
-        pattern: &Pattern,
+        pattern: &PatternNode,
         bounds: (&Expr, &Expr, Option<&Expr>),
         collect: bool,
         body: &BlockNode,
@@ -139,7 +139,7 @@ impl Checker<'_> {
                         ((0, trips as i64), Stride::By { start: Term::Int(start), step })
                     }
                 };
-                Kind::For { pattern, range: Some(range), bounds: Vec::new(), stride, collect }
+                CarriedKind::For { pattern, range: Some(range), bounds: Vec::new(), stride, collect }
             }
             _ => {
                 if collect {
@@ -154,7 +154,7 @@ impl Checker<'_> {
                     step => self.counted(start, end, step, span),
                 };
                 match counted {
-                    Ok((bounds, stride)) => Kind::For { pattern, range: None, bounds, stride, collect },
+                    Ok((bounds, stride)) => CarriedKind::For { pattern, range: None, bounds, stride, collect },
                     Err(diagnostic) => {
                         self.report(diagnostic);
                         return self.poison_assigned(body);
@@ -195,7 +195,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn while_loop(&mut self, cond: &Expr, body: &BlockNode, span: Span) -> Term {
-        self.carried_loop(Kind::While { cond }, body, span)
+        self.carried_loop(CarriedKind::While { cond }, body, span)
     }
 
     /// A dynamic bound: an i32 scalar.
@@ -238,13 +238,13 @@ impl Checker<'_> {
         Term::Poison
     }
 
-    fn carried_loop(&mut self, kind: Kind, body: &BlockNode, span: Span) -> Term {
+    fn carried_loop(&mut self, kind: CarriedKind, body: &BlockNode, span: Span) -> Term {
         let carried = self.carried_variables(&[body], &[]);
         let mut leaves = Vec::new();
         for variable in &carried {
             let mut found = Vec::new();
             trees::leaves(&variable.term, "", &mut found);
-            leaves.extend(found.into_iter().map(|(path, leaf)| Leaf {
+            leaves.extend(found.into_iter().map(|(path, leaf)| CarriedLeaf {
                 variable: variable.name.clone(),
                 path,
                 initial: leaf.clone(),
@@ -306,10 +306,12 @@ impl Checker<'_> {
                 .all(|other| other.leaf != differing.leaf && all.iter().any(|known| known.leaf == other.leaf));
         let leaf = &mut state.leaves[differing.leaf];
         leaf.layout = None;
-        let part = Part { variable: Some(&leaf.variable), path: &leaf.path };
+        let part = FlowPart { variable: Some(&leaf.variable), path: &leaf.path };
         let trips = match &state.kind {
-            Kind::For { range, .. } => cost::repeated_trips(range.map(|(start, end)| (end - start).max(0) as u64)),
-            Kind::While { .. } => cost::repeated_trips(None),
+            CarriedKind::For { range, .. } => {
+                cost::repeated_trips(range.map(|(start, end)| (end - start).max(0) as u64))
+            }
+            CarriedKind::While { .. } => cost::repeated_trips(None),
         };
         let back = self.at_end(state.body, part, &self.written(&layouts[0]));
         let mut ways = vec![self.way(back, "at the end of the body", after, &layouts[0], Some(trips as f64))];
@@ -360,14 +362,14 @@ impl Checker<'_> {
                 ty.sharding.clone_from(layout);
             }
         }
-        let place = if let Kind::While { cond } = &state.kind { cond.span } else { state.span };
+        let place = if let CarriedKind::While { cond } = &state.kind { cond.span } else { state.span };
         self.build.conditions.push((state.varies, place));
         let (cond, varies) = match &state.kind {
-            Kind::While { cond } => {
+            CarriedKind::While { cond } => {
                 let (block, flag) = self.condition_block(cond, state, &types)?;
                 (block, self.build.ty(flag).varying)
             }
-            Kind::For { bounds, .. } => {
+            CarriedKind::For { bounds, .. } => {
                 let varying = bounds.iter().map(|&bound| self.build.ty(bound).varying);
                 (IrBlock::default(), varying.fold(AxisSet::EMPTY, AxisSet::union))
             }
@@ -380,7 +382,7 @@ impl Checker<'_> {
             return Err(Stop::Again);
         }
 
-        let counters = usize::from(matches!(state.kind, Kind::For { .. }));
+        let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         let mut param_types = types.clone();
         if counters == 1 {
             let counter = self.build.replicated(ArrayType::scalar(DType::I32));
@@ -389,13 +391,13 @@ impl Checker<'_> {
         let params = self.open_block(&param_types, state.span);
         self.set_leaves(state, &params[counters..]);
         self.push_scope();
-        if let Kind::For { pattern, stride, .. } = &state.kind {
+        if let CarriedKind::For { pattern, stride, .. } = &state.kind {
             let counter = self.counter(params[0], stride, state.span);
             self.bind_pattern(pattern, counter, false);
         }
         let value = self.block(state.body);
         self.pop_scope();
-        let collects = matches!(state.kind, Kind::For { collect: true, .. });
+        let collects = matches!(state.kind, CarriedKind::For { collect: true, .. });
         if let Some(last) = &state.body.value
             && !collects
             && trees::is_something(&value)
@@ -407,7 +409,7 @@ impl Checker<'_> {
         let trip = self.trip(state, &types, &params[counters..])?;
         let mut results = trip.next;
         let mut collected = None;
-        if let Kind::For { collect: true, .. } = &state.kind {
+        if let CarriedKind::For { collect: true, .. } = &state.kind {
             collected = self.collected(&value, state.body, &mut results);
         }
         let body = self.close_block(params, results);
@@ -525,8 +527,8 @@ impl Checker<'_> {
         let mut results: Vec<Value> =
             types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
         let (control, args) = match &state.kind {
-            Kind::While { .. } => (Control::While(WhileLoop { cond, body }), inits),
-            Kind::For { range, bounds, .. } => {
+            CarriedKind::While { .. } => (Control::While(WhileLoop { cond, body }), inits),
+            CarriedKind::For { range, bounds, .. } => {
                 let extra = body.results[types.len()..].to_vec();
                 let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
                 for value in &extra {
@@ -547,11 +549,11 @@ impl Checker<'_> {
             }
         }
         match (&state.kind, collected) {
-            (Kind::For { collect: true, .. }, Some(form)) => {
+            (CarriedKind::For { collect: true, .. }, Some(form)) => {
                 trees::rebuild(&form, &mut results[types.len()..].iter().map(|&value| Term::Array(value)))
             }
-            (Kind::For { collect: true, .. }, None) => Term::Poison,
-            (Kind::For { collect: false, .. } | Kind::While { .. }, _) => Term::Tuple(Vec::new()),
+            (CarriedKind::For { collect: true, .. }, None) => Term::Poison,
+            (CarriedKind::For { collect: false, .. } | CarriedKind::While { .. }, _) => Term::Tuple(Vec::new()),
         }
     }
 
@@ -573,7 +575,7 @@ impl Checker<'_> {
     }
 
     /// What goes into the next trip for one leaf.
-    fn next_value(&mut self, leaf: &mut Leaf, next: &Term, wanted: &Type, span: Span) -> Next {
+    fn next_value(&mut self, leaf: &mut CarriedLeaf, next: &Term, wanted: &Type, span: Span) -> Next {
         if matches!(next, Term::Poison) {
             return Next::Failed;
         }

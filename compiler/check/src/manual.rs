@@ -5,7 +5,7 @@
 //! which of these axes a value varies: what the operands vary along, operands' axes together, and conditions' axes for what is computed under
 //! them. A result that is declared the same on all devices must not vary, and a collective needs all its devices to reach it.
 
-use super::calls::{function_frame, parameter_place, size_params, value_span};
+use super::calls::{function_expansion, parameter_place, size_params, value_span};
 use super::errors::{self, manual as errors_of_manual};
 use super::names::ItemId;
 use super::sizes::Bindings;
@@ -26,7 +26,7 @@ use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
 
 /// A leaf of an argument or result, with its declared type if there is one.
-struct Leaf<'t> {
+struct BorderLeaf<'t> {
     term: Term,
     ty: Option<&'t ArrayTy>,
 }
@@ -52,10 +52,10 @@ impl Checker<'_> {
             true => self.build.mesh.all(),
             false => known.into_iter().map(usize::from).collect(),
         };
-        self.frames.push(function_frame(id, function, Some(span)));
+        self.expansions.push(function_expansion(id, function, Some(span)));
         let result = self.manual_region(function, axes, terms, span);
         self.build.manual = AxisSet::EMPTY;
-        self.frames.pop();
+        self.expansions.pop();
         result.unwrap_or(Term::Poison)
     }
 
@@ -112,7 +112,14 @@ impl Checker<'_> {
     }
 
     /// Brings a leaf of an argument to the region; gives the term that the body sees.
-    fn enter(&mut self, region: &mut Region, leaf: Leaf, function: &str, place: &str, span: Span) -> Option<Term> {
+    fn enter(
+        &mut self,
+        region: &mut Region,
+        leaf: BorderLeaf,
+        function: &str,
+        place: &str,
+        span: Span,
+    ) -> Option<Term> {
         if !trees::is_number(&leaf.term) {
             // Functions and strings are no data: the body sees them as they are.
             return Some(leaf.term);
@@ -136,7 +143,7 @@ impl Checker<'_> {
                     .sharding
                     .dims
                     .iter()
-                    .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true, frame: None })
+                    .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true, alignment: None })
                     .collect(),
                 unreduced: AxisSet::EMPTY,
                 combine: ReduceOp::Sum,
@@ -281,7 +288,7 @@ impl Checker<'_> {
         &mut self,
         function: &FnItem,
         manual: AxisSet,
-        leaf: &Leaf,
+        leaf: &BorderLeaf,
         bindings: &Bindings,
         span: Span,
     ) -> Option<(Value, Type, Sharding)> {
@@ -431,7 +438,7 @@ fn bare(ty: &Ty) -> Ty {
 }
 
 /// The leaves of a term in order, each with its declared type.
-fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<Leaf<'t>>) {
+fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<BorderLeaf<'t>>) {
     match (term, ty) {
         (Term::Tuple(terms), Some(Ty::Tuple(tys))) => {
             terms.iter().zip(tys).for_each(|(term, ty)| pair(term, Some(ty), leaves));
@@ -444,8 +451,8 @@ fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<Leaf<'t>>) {
         }
         (Term::Tuple(terms), _) => terms.iter().for_each(|term| pair(term, None, leaves)),
         (Term::Struct(fields), _) => fields.iter().for_each(|(_, term)| pair(term, None, leaves)),
-        (term, Some(Ty::Array(array))) => leaves.push(Leaf { term: term.clone(), ty: Some(array) }),
-        (term, _) => leaves.push(Leaf { term: term.clone(), ty: None }),
+        (term, Some(Ty::Array(array))) => leaves.push(BorderLeaf { term: term.clone(), ty: Some(array) }),
+        (term, _) => leaves.push(BorderLeaf { term: term.clone(), ty: None }),
     }
 }
 

@@ -151,7 +151,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn item(&mut self, item: &Item) {
+    fn item(&mut self, item: &ItemNode) {
         match &item.kind {
             ItemKind::Const { value, .. } => self.expr(value),
             ItemKind::Type { size_params, ty, .. } => {
@@ -254,18 +254,18 @@ impl Resolver<'_> {
         self.push(Vec::new());
         for stmt in &block.stmts {
             match &stmt.kind {
-                StmtKind::Let { pattern, ty, value, .. } => {
+                StmtNodeKind::Let { pattern, ty, value, .. } => {
                     self.expr(value);
                     if let Some(ty) = ty {
                         self.ty(ty);
                     }
                     self.bind(pattern);
                 }
-                StmtKind::Assign { target, value, .. } => {
+                StmtNodeKind::Assign { target, value, .. } => {
                     self.expr(value);
                     self.expr(target);
                 }
-                StmtKind::Expr(expr) => self.expr(expr),
+                StmtNodeKind::Expr(expr) => self.expr(expr),
             }
         }
         if let Some(value) = &block.value {
@@ -287,7 +287,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn bind(&mut self, pattern: &Pattern) {
+    fn bind(&mut self, pattern: &PatternNode) {
         let mut names = Vec::new();
         pattern_names(pattern, &mut names);
         names.iter().for_each(|name| *self.locals.entry(name.clone()).or_default() += 1);
@@ -451,7 +451,7 @@ impl Resolver<'_> {
     }
 }
 
-pub fn pattern_names(pattern: &Pattern, names: &mut Vec<String>) {
+pub fn pattern_names(pattern: &PatternNode, names: &mut Vec<String>) {
     match &pattern.kind {
         PatternKind::Name(name) => names.push(name.clone()),
         PatternKind::Wildcard => {}
@@ -468,7 +468,7 @@ pub fn pattern_names(pattern: &Pattern, names: &mut Vec<String>) {
 }
 
 /// Adds the names of a parameter to `scope`; gives one that is there already.
-fn repeated_name(pattern: &Pattern, scope: &mut Vec<String>) -> Option<Ident> {
+fn repeated_name(pattern: &PatternNode, scope: &mut Vec<String>) -> Option<Ident> {
     let mut names = Vec::new();
     pattern_names(pattern, &mut names);
     let twice = names.iter().find(|name| scope.contains(name)).cloned();

@@ -10,10 +10,10 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::promote;
 use spmdc_ir::program::Value;
-use spmdc_ir::program::explicit::{Edit, cost_of_move, spaced};
+use spmdc_ir::program::explicit::{ChoiceEdit, cost_of_move, spaced};
 
 /// What a layout is ambiguous of, as the program writes it.
-pub(super) enum Written<'a> {
+pub(super) enum WrittenOperator<'a> {
     /// An operator, and the function that does the same, if that takes `out=`.
     Operator(Option<&'a str>),
     Call(&'a str),
@@ -51,9 +51,9 @@ impl Checker<'_> {
             }
             // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
             let written = if let (Term::Array(target), true) = (&lhs.0, lhs.1 == span) {
-                Written::Assignment(*target)
+                WrittenOperator::Assignment(*target)
             } else {
-                Written::Operator((op == BinaryOp::MatMul).then_some("matmul"))
+                WrittenOperator::Operator((op == BinaryOp::MatMul).then_some("matmul"))
             };
             let is_part = lhs.1 != span && self.source(span).ends_with(';');
             let given = if is_part { vec![rhs] } else { vec![lhs, rhs] };
@@ -67,7 +67,7 @@ impl Checker<'_> {
         &mut self,
         diagnostic: Diagnostic,
         span: Span,
-        written: &Written<'_>,
+        written: &WrittenOperator<'_>,
         given: &[(Term, Span)],
     ) -> Diagnostic {
         // The call of a function of the prelude looks for ways out itself.
@@ -76,7 +76,7 @@ impl Checker<'_> {
         }
         let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
         let arrays = self.arrays_in(given);
-        let is_index = matches!(written, Written::Index);
+        let is_index = matches!(written, WrittenOperator::Index);
         let place = |operand: usize| {
             let value = operands.get(operand)?;
             let in_place = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
@@ -88,15 +88,15 @@ impl Checker<'_> {
         let mut ways = Vec::new();
         for mut choice in choices {
             let edit = match choice.edit.clone() {
-                Edit::Reshard { operand, to } => place(operand).and_then(|(array, place)| {
+                ChoiceEdit::Reshard { operand, to } => place(operand).and_then(|(array, place)| {
                     let to = self.of_given(operands[operand], &to, array)?;
                     if self.build.ty(operands[operand]).array.len() != self.build.ty(array).array.len() {
                         choice.note = cost_of_move(self.build.ty(array), &to, &self.build.mesh).0;
                     }
-                    choice.edit = Edit::Reshard { operand, to };
+                    choice.edit = ChoiceEdit::Reshard { operand, to };
                     let text = self.source(place);
                     let replacement = match written {
-                        Written::Assignment(target) if *target == array => {
+                        WrittenOperator::Assignment(target) if *target == array => {
                             let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
                             let (name, rest) = text.split_at(end);
                             if rest.starts_with('.') {
@@ -104,23 +104,24 @@ impl Checker<'_> {
                             }
                             format!("{name} = {}; {text}", choice.text(Some(name), &self.build.mesh))
                         }
-                        Written::Operator(_) | Written::Call(_) | Written::Index | Written::Assignment(_) => {
-                            choice.text(Some(text), &self.build.mesh)
-                        }
+                        WrittenOperator::Operator(_)
+                        | WrittenOperator::Call(_)
+                        | WrittenOperator::Index
+                        | WrittenOperator::Assignment(_) => choice.text(Some(text), &self.build.mesh),
                     };
                     Some((place, replacement))
                 }),
-                Edit::Reshards(moves) => self.moved(span, &moves, &operands, place),
-                Edit::Out(_) => {
+                ChoiceEdit::Reshards(moves) => self.moved(span, &moves, &operands, place),
+                ChoiceEdit::Out(_) => {
                     let out = choice.text(None, &self.build.mesh);
                     match (written, given) {
-                        (Written::Operator(Some(function)), [lhs, rhs]) => {
+                        (WrittenOperator::Operator(Some(function)), [lhs, rhs]) => {
                             Some((span, format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1))))
                         }
-                        (Written::Call(function), _) if TAKE_OUT.contains(function) => {
+                        (WrittenOperator::Call(function), _) if TAKE_OUT.contains(function) => {
                             self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
                         }
-                        (Written::Call(function), _) if FLATTEN.contains(function) => {
+                        (WrittenOperator::Call(function), _) if FLATTEN.contains(function) => {
                             place(0).map(|(_, place)| (place, format!("ravel({}, {out})", self.source(place))))
                         }
                         _ => None,

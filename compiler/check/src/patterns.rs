@@ -4,13 +4,13 @@ use super::Checker;
 use super::errors::types as errors;
 use super::trees;
 use super::types::Ty;
-use spmdc_grammar::ast::{Pattern, PatternKind};
+use spmdc_grammar::ast::{PatternKind, PatternNode};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::print::is_number_name;
 
 impl Checker<'_> {
-    pub(super) fn bind_pattern(&mut self, pattern: &Pattern, term: Term, mutable: bool) {
+    pub(super) fn bind_pattern(&mut self, pattern: &PatternNode, term: Term, mutable: bool) {
         match &pattern.kind {
             PatternKind::Wildcard => {}
             PatternKind::Name(name) => {
@@ -73,7 +73,7 @@ impl Checker<'_> {
 
     /// The variables of a dump: a name is given to what has just been defined, those values from `first` on, and what a loop carries
     /// has the type that its variable says.
-    pub(super) fn bind_declared(&mut self, pattern: &Pattern, term: Term, mutable: bool, ty: Ty, first: usize) {
+    pub(super) fn bind_declared(&mut self, pattern: &PatternNode, term: Term, mutable: bool, ty: Ty, first: usize) {
         match (&pattern.kind, term) {
             (PatternKind::Name(name), Term::Array(value)) => {
                 if value.0 as usize >= first {

@@ -2,12 +2,12 @@
 //! what is wrong in them is wrong with the call.
 
 use super::Checker;
-use super::scopes::{Binding, Frame, Scope};
+use super::scopes::{Expansion, NamedTerm, Scope};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::strip_spans::move_spans;
 use spmdc_ir::ops::call::args::Args;
-use spmdc_ir::ops::call::signature::Kind;
+use spmdc_ir::ops::call::signature::ParamKind;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::prelude::{FILE, Written};
 use spmdc_ir::program::Value;
@@ -19,7 +19,7 @@ pub(super) type Refusal = (Diagnostic, Option<(Vec<Value>, Vec<Choice>)>);
 impl Checker<'_> {
     /// Whether a function of the prelude is being expanded.
     pub(super) fn in_prelude(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.file == FILE)
+        self.expansions.last().is_some_and(|expansion| expansion.file == FILE)
     }
 
     pub(super) fn call_written(
@@ -34,7 +34,7 @@ impl Checker<'_> {
         let mut defaults = Vec::new();
         for (param, known) in function.params.iter().zip(written.signature.params) {
             let (term, place) = match (args.take(known.name), &param.default) {
-                (Some(arg), _) if known.kind == Kind::Array => {
+                (Some(arg), _) if known.kind == ParamKind::Array => {
                     (Term::Array(self.build.materialize(&arg.term, None, arg.span)?), arg.span)
                 }
                 (Some(arg), _) => (arg.term, arg.span),
@@ -43,9 +43,15 @@ impl Checker<'_> {
                     continue;
                 }
             };
-            arguments.push(Binding { name: known.name.to_string(), term, mutable: false, span: place, declared: None });
+            arguments.push(NamedTerm {
+                name: known.name.to_string(),
+                term,
+                mutable: false,
+                span: place,
+                declared: None,
+            });
         }
-        self.frames.push(Frame {
+        self.expansions.push(Expansion {
             file: FILE,
             name: written.signature.name.to_string(),
             item: None,
@@ -59,7 +65,7 @@ impl Checker<'_> {
             self.bind(name, term, false, span);
         }
         let term = self.block(&function.body);
-        self.frames.pop();
+        self.expansions.pop();
         self.build.span = span;
         self.value_acts = acts;
         match std::mem::replace(&mut self.refused, refused) {

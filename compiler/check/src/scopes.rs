@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 /// A name and what it stands for.
 #[derive(Clone, Debug)]
-pub struct Binding {
+pub struct NamedTerm {
     pub name: String,
     pub term: Term,
     pub mutable: bool,
@@ -25,7 +25,7 @@ pub struct Binding {
 
 /// A function that is being expanded.
 #[derive(Debug)]
-pub struct Frame {
+pub struct Expansion {
     pub file: FileId,
     pub name: String,
     /// None for a lambda.
@@ -41,31 +41,31 @@ pub struct Frame {
 /// The names of one block, in the order of their bindings; a later one hides an earlier one of its name.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    bindings: Vec<Binding>,
+    bindings: Vec<NamedTerm>,
     last: HashMap<String, usize>,
 }
 
 impl Scope {
-    pub fn push(&mut self, binding: Binding) {
+    pub fn push(&mut self, binding: NamedTerm) {
         self.last.insert(binding.name.clone(), self.bindings.len());
         self.bindings.push(binding);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Binding> {
+    pub fn iter(&self) -> impl Iterator<Item = &NamedTerm> {
         self.bindings.iter()
     }
 
-    fn find(&self, name: &str) -> Option<&Binding> {
+    fn find(&self, name: &str) -> Option<&NamedTerm> {
         self.bindings.get(*self.last.get(name)?)
     }
 
-    fn find_mut(&mut self, name: &str) -> Option<&mut Binding> {
+    fn find_mut(&mut self, name: &str) -> Option<&mut NamedTerm> {
         self.bindings.get_mut(*self.last.get(name)?)
     }
 }
 
-impl FromIterator<Binding> for Scope {
-    fn from_iter<I: IntoIterator<Item = Binding>>(bindings: I) -> Scope {
+impl FromIterator<NamedTerm> for Scope {
+    fn from_iter<I: IntoIterator<Item = NamedTerm>>(bindings: I) -> Scope {
         let mut scope = Scope::default();
         bindings.into_iter().for_each(|binding| scope.push(binding));
         scope
@@ -74,34 +74,34 @@ impl FromIterator<Binding> for Scope {
 
 impl Checker<'_> {
     pub(super) fn file(&self) -> FileId {
-        self.frames.last().map_or(super::SourceSet::ROOT, |frame| frame.file)
+        self.expansions.last().map_or(super::SourceSet::ROOT, |expansion| expansion.file)
     }
 
     pub(super) fn push_scope(&mut self) {
-        if let Some(frame) = self.frames.last_mut() {
-            frame.scopes.push(Scope::default());
+        if let Some(expansion) = self.expansions.last_mut() {
+            expansion.scopes.push(Scope::default());
         }
     }
 
     pub(super) fn pop_scope(&mut self) {
-        if let Some(frame) = self.frames.last_mut() {
-            frame.scopes.pop();
+        if let Some(expansion) = self.expansions.last_mut() {
+            expansion.scopes.pop();
         }
     }
 
     pub(super) fn bind(&mut self, name: &str, term: Term, mutable: bool, span: Span) {
-        if let Some(scope) = self.frames.last_mut().and_then(|frame| frame.scopes.last_mut()) {
-            scope.push(Binding { name: name.to_string(), term, mutable, span, declared: None });
+        if let Some(scope) = self.expansions.last_mut().and_then(|expansion| expansion.scopes.last_mut()) {
+            scope.push(NamedTerm { name: name.to_string(), term, mutable, span, declared: None });
         }
     }
 
-    pub(super) fn local(&self, name: &str) -> Option<&Binding> {
-        let scopes = &self.frames.last()?.scopes;
+    pub(super) fn local(&self, name: &str) -> Option<&NamedTerm> {
+        let scopes = &self.expansions.last()?.scopes;
         scopes.iter().rev().find_map(|scope| scope.find(name))
     }
 
-    pub(super) fn local_mut(&mut self, name: &str) -> Option<&mut Binding> {
-        let scopes = &mut self.frames.last_mut()?.scopes;
+    pub(super) fn local_mut(&mut self, name: &str) -> Option<&mut NamedTerm> {
+        let scopes = &mut self.expansions.last_mut()?.scopes;
         scopes.iter_mut().rev().find_map(|scope| scope.find_mut(name))
     }
 
@@ -172,10 +172,12 @@ impl Checker<'_> {
 
     /// Says for which call a function was being expanded when something was found in it.
     pub(super) fn with_call_site(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let Some(frame) = self.frames.iter().rev().find(|frame| frame.item.is_some()) else { return diagnostic };
-        match frame.call {
-            Some(call) if frame.is_template && call != diagnostic.span => {
-                diagnostic.label(call, format!("`{}` is expanded for this call", frame.name))
+        let Some(expansion) = self.expansions.iter().rev().find(|expansion| expansion.item.is_some()) else {
+            return diagnostic;
+        };
+        match expansion.call {
+            Some(call) if expansion.is_template && call != diagnostic.span => {
+                diagnostic.label(call, format!("`{}` is expanded for this call", expansion.name))
             }
             Some(_) | None => diagnostic,
         }

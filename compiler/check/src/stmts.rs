@@ -4,14 +4,14 @@ use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, ExprKind, Ident, IndexNode, StmtKind, StmtNode};
+use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, ExprKind, Ident, IndexNode, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::Stmt;
 
 /// One step from a variable to the part of it that is assigned to.
-enum Place<'e> {
+enum PathStep<'e> {
     Field(&'e Ident),
     TupleField(usize, Span),
     Index(&'e [IndexNode], Span),
@@ -61,7 +61,7 @@ impl Checker<'_> {
     /// `is_last`: nothing follows in its block.
     fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
-            StmtKind::Let { mutable, pattern, ty, value } => {
+            StmtNodeKind::Let { mutable, pattern, ty, value } => {
                 let (first, found) = (self.build.func.values.len(), self.diagnostics.len());
                 let mut term = self.expr(value);
                 let is_loop = matches!(value.kind, ExprKind::For { collect: false, .. } | ExprKind::While { .. });
@@ -79,11 +79,11 @@ impl Checker<'_> {
                 }
                 self.bind_pattern(pattern, term, *mutable);
             }
-            StmtKind::Assign { target, op, value } => {
+            StmtNodeKind::Assign { target, op, value } => {
                 let value_term = self.expr(value);
                 self.assign(target, *op, value_term, value.span, stmt.span);
             }
-            StmtKind::Expr(expr) => {
+            StmtNodeKind::Expr(expr) => {
                 let (term, acts) = self.watched(expr);
                 if trees::is_something(&term) && !acts {
                     self.report(errors::control::unused_value(expr.span, is_last));
@@ -105,13 +105,13 @@ impl Checker<'_> {
             if let ExprKind::Name(name) = &root.kind {
                 break name;
             } else if let ExprKind::Field { base, name } = &root.kind {
-                places.push(Place::Field(name));
+                places.push(PathStep::Field(name));
                 root = base;
             } else if let ExprKind::TupleField { base, index, index_span } = &root.kind {
-                places.push(Place::TupleField(*index, *index_span));
+                places.push(PathStep::TupleField(*index, *index_span));
                 root = base;
             } else if let ExprKind::Index { base, indices } = &root.kind {
-                places.push(Place::Index(indices, root.span));
+                places.push(PathStep::Index(indices, root.span));
                 root = base;
             } else {
                 self.report(errors::control::not_assignable(root.span));
@@ -129,8 +129,11 @@ impl Checker<'_> {
         if !binding.mutable {
             let declared = binding.span;
             let mut error = errors::control::not_mutable(name, root.span, Some(declared));
-            let parameters =
-                self.frames.last().filter(|frame| frame.item.is_some()).and_then(|frame| frame.scopes.first());
+            let parameters = self
+                .expansions
+                .last()
+                .filter(|expansion| expansion.item.is_some())
+                .and_then(|expansion| expansion.scopes.first());
             if parameters.is_some_and(|scope| scope.iter().any(|binding| binding.span == declared)) {
                 error = error.help(format!("parameters are immutable; write `let mut {name} = {name};` in front"));
             }
@@ -172,7 +175,7 @@ impl Checker<'_> {
     fn stored(
         &mut self,
         old: Term,
-        places: &[Place],
+        places: &[PathStep],
         op: Option<BinaryOp>,
         value: Term,
         value_span: Span,
@@ -186,7 +189,7 @@ impl Checker<'_> {
         };
         match (first, old) {
             (_, Term::Poison) => Term::Poison,
-            (Place::Field(name), Term::Struct(mut fields)) => {
+            (PathStep::Field(name), Term::Struct(mut fields)) => {
                 let Some(at) = fields.iter().position(|(field, _)| *field == name.name) else {
                     return self.field_of(Term::Struct(fields), name, name.span);
                 };
@@ -194,26 +197,26 @@ impl Checker<'_> {
                 fields[at].1 = self.stored(part, rest, op, value, value_span, span);
                 Term::Struct(fields)
             }
-            (Place::TupleField(index, index_span), Term::Tuple(mut parts)) => {
+            (PathStep::TupleField(index, index_span), Term::Tuple(mut parts)) => {
                 let Some(part) = parts.get(*index).cloned() else {
                     return self.tuple_field(Term::Tuple(parts), *index, *index_span);
                 };
                 parts[*index] = self.stored(part, rest, op, value, value_span, span);
                 Term::Tuple(parts)
             }
-            (Place::Index(indices, place), Term::Array(old)) if rest.is_empty() => {
+            (PathStep::Index(indices, place), Term::Array(old)) if rest.is_empty() => {
                 self.index_assign(old, indices, op, (value, value_span), *place, span)
             }
-            (Place::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
-            (Place::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
+            (PathStep::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
+            (PathStep::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
                 match self.value(&other, *place) {
                     Some(array) => self.stored(Term::Array(array), places, op, value, value_span, span),
                     None => Term::Poison,
                 }
             }
-            (Place::Field(name), other) => self.field_of(other, name, name.span),
-            (Place::TupleField(index, index_span), other) => self.tuple_field(other, *index, *index_span),
-            (Place::Index(_, place), other) => {
+            (PathStep::Field(name), other) => self.field_of(other, name, name.span),
+            (PathStep::TupleField(index, index_span), other) => self.tuple_field(other, *index, *index_span),
+            (PathStep::Index(_, place), other) => {
                 self.report(errors_of_types::wrong_kind("an array", other.describe(), *place))
             }
         }

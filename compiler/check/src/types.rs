@@ -5,7 +5,7 @@
 
 use super::errors::{self, shardings, types as errors_of_types};
 use super::names::{Entity, ItemId};
-use super::scopes::{Frame, Scope};
+use super::scopes::{Expansion, Scope};
 use super::sizes::{Bindings, Size};
 use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
@@ -25,7 +25,7 @@ use spmdc_ir::ops::call::term::{ShardingTerm, Term, TypeTerm};
 use spmdc_ir::ops::shape;
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
-use spmdc_ir::reshard::step::{Reshard, Step};
+use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::collections::BTreeMap;
 
 /// A type whose names are resolved; its sizes may mention size parameters.
@@ -62,7 +62,7 @@ impl ArrayTy {
         if !is_annotated && self.unreduced.is_empty() {
             return None;
         }
-        let bare = DimSharding { axes: Vec::new(), open: !is_annotated, frame: None };
+        let bare = DimSharding { axes: Vec::new(), open: !is_annotated, alignment: None };
         let dims = self.dims.iter().map(|dim| dim.axes.clone().unwrap_or_else(|| bare.clone())).collect();
         Some(Sharding { dims, unreduced: self.unreduced, combine: ReduceOp::Sum })
     }
@@ -207,7 +207,7 @@ impl Checker<'_> {
             self.report(errors_of_types::type_arguments(&name.name, size_params.len(), args.len(), span));
             return Ty::Poison;
         }
-        if self.frames.iter().any(|frame| frame.item == Some(id)) {
+        if self.expansions.iter().any(|expansion| expansion.item == Some(id)) {
             self.report(errors_of_types::contains_itself(&name.name, span));
             return Ty::Poison;
         }
@@ -216,9 +216,9 @@ impl Checker<'_> {
             .zip(args)
             .map(|(param, arg)| (param.name.clone(), self.size(arg, params)))
             .collect::<SizeParams>();
-        self.frames.push(item_frame(id, &name.name));
+        self.expansions.push(item_expansion(id, &name.name));
         let resolved = self.resolve(ty, &inner);
-        self.frames.pop();
+        self.expansions.pop();
         resolved
     }
 
@@ -312,19 +312,19 @@ impl Checker<'_> {
     /// Axes that the mesh does not have were reported when names were resolved.
     fn dim_axes(&mut self, axes: &DimAxes) -> Option<DimSharding> {
         let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
-        if axes.frame.is_some() && self.exact.is_none() {
-            self.report(shardings::frame(axes.span));
+        if axes.alignment.is_some() && self.exact.is_none() {
+            self.report(shardings::alignment(axes.span));
             return None;
         }
         // More than any dimension has; so the places of blocks are numbers, too.
         const MOST: u64 = 1 << 40;
         let number = |number: u64| number.min(MOST) as usize;
-        let frame = axes.frame.map(|ast::AlignmentNode { size, start, step }| sharding::Frame {
+        let alignment = axes.alignment.map(|ast::AlignmentNode { size, start, step }| sharding::Alignment {
             size: number(size),
             start: start.clamp(-(MOST as i64), MOST as i64),
             step: number(step).max(1),
         });
-        Some(DimSharding { axes: known?, open: axes.open, frame })
+        Some(DimSharding { axes: known?, open: axes.open, alignment })
     }
 
     fn axis_set(&mut self, axes: &[Ident]) -> AxisSet {
@@ -548,7 +548,7 @@ impl Checker<'_> {
             return Term::Array(value);
         }
         self.build.span = span;
-        let pinned = self.build.emit1(Reshard { to, step: Step::Pin }, &[value]).map(Term::Array);
+        let pinned = self.build.emit1(Reshard { to, step: ReshardStep::Pin }, &[value]).map(Term::Array);
         self.or_report(pinned)
     }
 
@@ -643,8 +643,8 @@ impl Checker<'_> {
     }
 }
 
-fn item_frame(id: ItemId, name: &str) -> Frame {
-    Frame {
+fn item_expansion(id: ItemId, name: &str) -> Expansion {
+    Expansion {
         file: id.file,
         name: name.to_string(),
         item: Some(id),

@@ -17,7 +17,7 @@ const MOST_STEPS: usize = 200;
 
 /// A bound of a slice.
 #[derive(Clone, Copy)]
-pub(super) enum Bound {
+pub(super) enum SliceBound {
     Absent,
     Number(i64),
     /// An integer scalar.
@@ -26,13 +26,13 @@ pub(super) enum Bound {
 
 /// Multiples of values that are not traced further, and a number.
 #[derive(Default)]
-struct Linear {
+struct LinearIndex {
     parts: Vec<(Value, i128)>,
     number: i128,
 }
 
-impl Linear {
-    fn add(&mut self, value: Value, factor: i128, search: &Search<'_>) -> Option<()> {
+impl LinearIndex {
+    fn add(&mut self, value: Value, factor: i128, search: &RowSearch<'_>) -> Option<()> {
         match self.parts.iter_mut().find(|(other, _)| search.are_equal(*other, value, 0)) {
             Some((_, sum)) => *sum = sum.checked_add(factor)?,
             None => self.parts.push((value, factor)),
@@ -43,24 +43,24 @@ impl Linear {
 
 impl Checker<'_> {
     /// `stop - start`, if that is a number.
-    pub(super) fn slice_length(&self, start: Bound, stop: Bound) -> Option<i128> {
-        let search = Search(self);
-        let mut difference = Linear::default();
+    pub(super) fn slice_length(&self, start: SliceBound, stop: SliceBound) -> Option<i128> {
+        let search = RowSearch(self);
+        let mut difference = LinearIndex::default();
         let mut steps = 0;
         for (bound, factor) in [(stop, 1), (start, -1)] {
             match bound {
-                Bound::Absent => return None,
-                Bound::Number(number) => difference.number += i128::from(number) * factor,
-                Bound::Dynamic(value) => search.trace(value, factor, &mut difference, &mut steps)?,
+                SliceBound::Absent => return None,
+                SliceBound::Number(number) => difference.number += i128::from(number) * factor,
+                SliceBound::Dynamic(value) => search.trace(value, factor, &mut difference, &mut steps)?,
             }
         }
         difference.parts.iter().all(|&(_, factor)| factor == 0).then_some(difference.number)
     }
 }
 
-struct Search<'a>(&'a Checker<'a>);
+struct RowSearch<'a>(&'a Checker<'a>);
 
-impl Search<'_> {
+impl RowSearch<'_> {
     /// The statement that makes a value, if it is near.
     fn made_by(&self, value: Value) -> Option<&Stmt> {
         let near = self.0.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
@@ -68,7 +68,7 @@ impl Search<'_> {
     }
 
     /// Adds a multiple of a value. Integers wrap, but a slice whose bounds do so lies in no array.
-    fn trace(&self, value: Value, factor: i128, sum: &mut Linear, steps: &mut usize) -> Option<()> {
+    fn trace(&self, value: Value, factor: i128, sum: &mut LinearIndex, steps: &mut usize) -> Option<()> {
         *steps += 1;
         let made_by = self.made_by(value).filter(|_| *steps < MOST_STEPS);
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };

@@ -11,7 +11,7 @@ use spmdc_kernel::nest::{Cut, Nest, SIDE};
 
 /// How the elements of the lanes lie in memory.
 #[derive(PartialEq)]
-enum Pattern {
+enum LanePattern {
     /// One after the other.
     Forward,
     Backward,
@@ -22,26 +22,26 @@ enum Pattern {
     Scattered,
 }
 
-impl Pattern {
+impl LanePattern {
     /// From each lane's distance to the first, in elements.
-    fn of(steps: &[i64]) -> Pattern {
+    fn of(steps: &[i64]) -> LanePattern {
         let all = |f: &dyn Fn(i64) -> i64| steps.iter().enumerate().all(|(i, &step)| step == f(i as i64));
         if all(&|i| i) {
-            return Pattern::Forward;
+            return LanePattern::Forward;
         }
         if all(&|i| -i) {
-            return Pattern::Backward;
+            return LanePattern::Backward;
         }
         if steps.len() == 16 {
             let (row, column) = (steps[4], steps[1]);
             if all(&|i| i % SIDE + i / SIDE * row) {
-                return Pattern::Rows(row);
+                return LanePattern::Rows(row);
             }
             if all(&|i| i % SIDE * column + i / SIDE) {
-                return Pattern::Columns(column);
+                return LanePattern::Columns(column);
             }
         }
-        Pattern::Scattered
+        LanePattern::Scattered
     }
 }
 
@@ -98,7 +98,7 @@ impl Emitter<'_, '_> {
         let steps = self.lane_offsets(&access.address, lanes);
         let raw = match guard {
             None => self.load_lanes(pointer, offset, &steps, dtype),
-            Some((false, condition)) if Pattern::of(&steps) == Pattern::Forward => {
+            Some((false, condition)) if LanePattern::of(&steps) == LanePattern::Forward => {
                 let pointer = self.guarded(condition.single(), pointer, offset);
                 self.load_lanes(pointer, 0, &steps, dtype)
             }
@@ -116,23 +116,23 @@ impl Emitter<'_, '_> {
     fn load_lanes(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType) -> Bundle {
         let (ty, size) = (memory_type(dtype), dtype.size() as i64);
         let lanes = steps.len() as u32;
-        match Pattern::of(steps) {
-            Pattern::Forward => self.vector(lanes).load(ty, pointer, offset),
-            Pattern::Backward => {
+        match LanePattern::of(steps) {
+            LanePattern::Forward => self.vector(lanes).load(ty, pointer, offset),
+            LanePattern::Backward => {
                 let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);
                 let mut v = self.vector(lanes);
                 let forward = v.load(ty, pointer, offset);
                 v.reverse(forward)
             }
-            Pattern::Rows(stride) => {
+            LanePattern::Rows(stride) => {
                 let rows = self.load_fours(pointer, offset, stride * size, ty);
                 self.vector(lanes).join_rows(rows)
             }
-            Pattern::Columns(stride) => {
+            LanePattern::Columns(stride) => {
                 let columns = self.load_fours(pointer, offset, stride * size, ty);
                 self.vector(lanes).transpose(columns)
             }
-            Pattern::Scattered => {
+            LanePattern::Scattered => {
                 let values: Vec<Value> = steps
                     .iter()
                     .map(|&step| {
@@ -247,26 +247,26 @@ impl Emitter<'_, '_> {
         let raw = self.vector(lanes).encode_memory(dtype, value);
         let (pointer, offset) = self.address(access, dtype);
         let (steps, size) = (self.lane_offsets(&access.address, lanes), dtype.size() as i64);
-        match Pattern::of(&steps) {
-            Pattern::Forward => self.vector(lanes).store(raw, pointer, offset),
-            Pattern::Backward => {
+        match LanePattern::of(&steps) {
+            LanePattern::Forward => self.vector(lanes).store(raw, pointer, offset),
+            LanePattern::Backward => {
                 let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);
                 let mut v = self.vector(lanes);
                 let reversed = v.reverse(raw);
                 v.store(reversed, pointer, offset);
             }
-            Pattern::Rows(stride) => {
+            LanePattern::Rows(stride) => {
                 let rows = self.vector(lanes).split_rows(raw);
                 self.store_fours(rows, pointer, offset, stride * size);
             }
-            Pattern::Columns(stride) => {
+            LanePattern::Columns(stride) => {
                 let mut v = self.vector(lanes);
                 let rows = v.split_rows(raw);
                 let transposed = v.transpose(rows);
                 let columns = v.split_rows(transposed);
                 self.store_fours(columns, pointer, offset, stride * size);
             }
-            Pattern::Scattered => {
+            LanePattern::Scattered => {
                 for (i, step) in (0..lanes).zip(steps) {
                     let value = self.vector(lanes).extract(raw, i);
                     let (pointer, offset) = self.lane_address(pointer, offset, step * size);

@@ -8,7 +8,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, ModuleRelocTarget};
 use spmdc_abi::{KernelFn, Kernels};
-use spmdc_kernel::backend::{CodegenError, Cpu, Loaded};
+use spmdc_kernel::backend::{CodegenError, Cpu, LoadedCode};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
 use spmdc_math::{MathFn, MathFn2, Rare, SingleLane};
@@ -112,7 +112,7 @@ fn missing_shuffle() -> [(&'static str, *const u8); 0] {
     []
 }
 
-impl Loaded for Jit {
+impl LoadedCode for Jit {
     fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
         let pointers: Vec<*mut u8> = buffers.iter_mut().map(|buffer| buffer.as_mut_ptr()).collect();
         // SAFETY: whoever runs a kernel gives it buffers with room for all of its accesses.

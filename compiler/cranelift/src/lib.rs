@@ -22,7 +22,7 @@ mod throughput;
 mod tile;
 mod vector;
 
-use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, Form, Loaded};
+use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, LoadedCode, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
 
@@ -38,7 +38,7 @@ impl Backend for Cranelift {
         "cranelift"
     }
 
-    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn Loaded>, CodegenError> {
+    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError> {
         Ok(Box::new(jit::compile(self.cpu, kernels, nest)?))
     }
 
@@ -46,7 +46,7 @@ impl Backend for Cranelift {
         object::emit(program, kernels, cpu, entry)
     }
 
-    fn text(&self, kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError> {
+    fn text(&self, kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError> {
         machine::text(kernel, form, destination)
     }
 }

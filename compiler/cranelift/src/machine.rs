@@ -19,7 +19,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, FinalizedRelocTarget};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::CPU_FEATURES;
-use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Form};
+use spmdc_kernel::backend::{CodegenError, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::{Nest, NestOf};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -181,12 +181,12 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result
 }
 
 /// A kernel's function as text: in Cranelift's form, or as instructions.
-pub fn text(kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError> {
+pub fn text(kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
     let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
     match form {
-        Form::Intermediate => Ok(function.display().to_string()),
-        Form::Assembly => {
+        TextForm::Intermediate => Ok(function.display().to_string()),
+        TextForm::Assembly => {
             let code = guarded(|| finish(&*isa, function, true, &mut ControlPlane::default()))?;
             code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
         }

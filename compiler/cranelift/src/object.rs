@@ -152,7 +152,7 @@ mod tests {
     use super::super::tests::{bytes, elements, elementwise};
     use super::*;
     use spmdc_abi::DType;
-    use spmdc_kernel::backend::Form;
+    use spmdc_kernel::backend::TextForm;
     use spmdc_kernel::interpret;
     use spmdc_kernel::loops::{Elem, Inst};
     use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -256,7 +256,7 @@ mod tests {
                 Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(x[0].0 + 1), rhs: x[0], site: None },
             ]
         });
-        let asm = |cpu| machine::text(&multiply_add, Form::Assembly, Destination::Object(cpu)).unwrap();
+        let asm = |cpu| machine::text(&multiply_add, TextForm::Assembly, Destination::Object(cpu)).unwrap();
         assert!(asm(Cpu::X86_64V3).contains("vmulps") && !asm(Cpu::X86_64V3).contains("vfm"));
         assert!(asm(Cpu::X86_64).contains("mulps") && !asm(Cpu::X86_64).contains("vmulps"));
         assert!(matches!(machine::isa(Destination::Object(Cpu::Armv8A)), Err(CodegenError::Machine(_))));

@@ -4,7 +4,7 @@
 
 use super::Cranelift;
 use spmdc_abi::{DType, trap};
-use spmdc_kernel::backend::{Backend, Cpu, Destination, Form};
+use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -84,7 +84,7 @@ fn texts_show_vector_instructions() {
     let kernel = elementwise(64, &[DType::F32], DType::F32, |x| {
         vec![Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: x[0], rhs: x[0], site: None }]
     });
-    assert!(CRANELIFT.text(&kernel, Form::Intermediate, Destination::Memory).unwrap().contains("fadd"));
-    let asm = CRANELIFT.text(&kernel, Form::Assembly, Destination::Memory).unwrap();
+    assert!(CRANELIFT.text(&kernel, TextForm::Intermediate, Destination::Memory).unwrap().contains("fadd"));
+    let asm = CRANELIFT.text(&kernel, TextForm::Assembly, Destination::Memory).unwrap();
     assert!(asm.contains(if cfg!(target_arch = "x86_64") { "vaddps" } else { "fadd" }), "{asm}");
 }

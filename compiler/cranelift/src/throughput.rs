@@ -3,7 +3,7 @@
 
 use super::Cranelift;
 use spmdc_abi::{DType, ReduceOp};
-use spmdc_kernel::backend::{Backend, Cpu, Destination, Form};
+use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -207,6 +207,9 @@ fn throughput() {
 fn listing() {
     let wanted = std::env::var("KERNEL").unwrap_or_default();
     for case in cases().iter().filter(|case| case.name == wanted) {
-        println!("{}", Cranelift { cpu: Cpu::Native }.text(&case.kernel, Form::Assembly, Destination::Memory).unwrap());
+        println!(
+            "{}",
+            Cranelift { cpu: Cpu::Native }.text(&case.kernel, TextForm::Assembly, Destination::Memory).unwrap()
+        );
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | quantity | unit | compared by |
 //! |---|---|---|
-//! | communication | bytes received by a device, [`collective`] | reshards, the layout of each op, frames, whole programs, edits of `why` |
+//! | communication | bytes received by a device, [`collective`] | reshards, the layout of each op, alignments, whole programs, edits of `why` |
 //! | computation | operations of a device, as bytes by [`operations`] | the layout of each op, partial sums, whole programs |
 //! | repetition | trips, [`trips`] | all of these |
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | what devices divide among them, and in which pieces |

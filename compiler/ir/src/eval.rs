@@ -10,7 +10,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::ops::Op;
-use crate::ops::collective::Collective;
+use crate::ops::collective::GroupCollective;
 use crate::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_grammar::codes::Code;
@@ -37,26 +37,26 @@ pub struct Printed {
 
 /// A trap and the place of the statement that it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct EvalStopped {
     pub trap: Trap,
     pub span: Span,
 }
 
 /// Runs a module on whole arguments, one for each parameter.
-pub fn evaluate(module: &Module, args: &[Array]) -> Result<EvalOutput, Stopped> {
+pub fn evaluate(module: &Module, args: &[Array]) -> Result<EvalOutput, EvalStopped> {
     let func = &module.func;
     let fits = args.len() == func.body.params.len()
         && args.iter().zip(&func.body.params).all(|(arg, &param)| arg.ty == func.ty(param).array);
     if !fits {
         let types: Vec<String> = func.body.params.iter().map(|&param| func.ty(param).array.to_string()).collect();
         let message = format!("the arguments must be ({})", types.join(", "));
-        return Err(Stopped { trap: Trap { code: Code::E0701, message }, span: Span::default() });
+        return Err(EvalStopped { trap: Trap { code: Code::E0701, message }, span: Span::default() });
     }
     let mut evaluator = Evaluator {
         func,
         mesh: &module.mesh,
         values: vec![Vec::new(); func.values.len()],
-        lanes: Lanes { axes: AxisSet::EMPTY, count: 1 },
+        lanes: RegionLanes { axes: AxisSet::EMPTY, count: 1 },
         printed: Vec::new(),
     };
     for (arg, &param) in args.iter().zip(&func.body.params) {
@@ -69,12 +69,12 @@ pub fn evaluate(module: &Module, args: &[Array]) -> Result<EvalOutput, Stopped> 
 
 /// The coordinates along a region's axes, numbered row-major in mesh order.
 #[derive(Clone, Copy)]
-struct Lanes {
+struct RegionLanes {
     axes: AxisSet,
     count: usize,
 }
 
-impl Lanes {
+impl RegionLanes {
     /// The coordinate of a lane along an axis of the region.
     fn coordinate(self, mesh: &Mesh, lane: usize, axis: usize) -> usize {
         let minor: usize = self.axes.iter().filter(|&other| other > axis).map(|other| mesh.axes[other].size).product();
@@ -99,7 +99,7 @@ struct Evaluator<'m> {
     mesh: &'m Mesh,
     /// By value and lane; None where a value is not defined yet, or not for this lane.
     values: Vec<Vec<Option<Rc<Array>>>>,
-    lanes: Lanes,
+    lanes: RegionLanes,
     printed: Vec<Printed>,
 }
 
@@ -128,11 +128,11 @@ impl Evaluator<'_> {
         self.get(value, lane).bits[0] != 0
     }
 
-    fn block(&mut self, block: &Block, active: &[usize]) -> Result<(), Stopped> {
+    fn block(&mut self, block: &Block, active: &[usize]) -> Result<(), EvalStopped> {
         block.stmts.iter().try_for_each(|stmt| self.stmt(stmt, active))
     }
 
-    fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         match &stmt.kind {
             StmtKind::Op(op) => self.op(op, stmt, active),
             StmtKind::Control(Control::For(op)) => self.for_loop(op, stmt, active),
@@ -152,7 +152,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn op(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn op(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         if let Op::Print(op) = op {
             let values = stmt.args.iter().map(|&arg| self.shown(arg, active)).collect();
             self.printed.push(Printed { text: op.text.clone(), values });
@@ -168,7 +168,7 @@ impl Evaluator<'_> {
     }
 
     /// Each lane on its own; lanes that share their operands share the work.
-    fn local(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn local(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         type Known = (Vec<Rc<Array>>, Vec<Rc<Array>>);
         let mut last: Option<Known> = None;
         for &lane in active {
@@ -179,7 +179,7 @@ impl Evaluator<'_> {
                 _ => {
                     let refs: Vec<&Array> = args.iter().map(Rc::as_ref).collect();
                     let results = op.rules().eval(&refs);
-                    let results = results.map_err(|trap| Stopped { trap, span: stmt.origin.span })?;
+                    let results = results.map_err(|trap| EvalStopped { trap, span: stmt.origin.span })?;
                     results.into_iter().map(Rc::new).collect()
                 }
             };
@@ -191,7 +191,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn group(&mut self, group: &dyn Collective, stmt: &Stmt, active: &[usize]) {
+    fn group(&mut self, group: &dyn GroupCollective, stmt: &Stmt, active: &[usize]) {
         let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
         let leaders = active.iter().copied().filter(|&lane| self.lanes.is_first(self.mesh, lane, axes));
         for leader in leaders.collect::<Vec<usize>>() {
@@ -213,7 +213,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn for_loop(&mut self, op: &ForLoop, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn for_loop(&mut self, op: &ForLoop, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         let (bounds, inits) = stmt.args.split_at(op.bounds());
         let body = &op.body;
         let bound = |at: usize, lane: usize| number::to_int(DType::I32, self.get(bounds[at], lane).bits[0]) as i64;
@@ -262,7 +262,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn while_loop(&mut self, op: &WhileLoop, stmt: &Stmt, active: &[usize]) -> Result<(), Stopped> {
+    fn while_loop(&mut self, op: &WhileLoop, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         let (cond, body) = (&op.cond, &op.body);
         self.assign(&stmt.results, &stmt.args, active);
         let mut running = active.to_vec();
@@ -279,10 +279,10 @@ impl Evaluator<'_> {
         }
     }
 
-    fn manual(&mut self, op: &ManualRegion, stmt: &Stmt) -> Result<(), Stopped> {
+    fn manual(&mut self, op: &ManualRegion, stmt: &Stmt) -> Result<(), EvalStopped> {
         let outer = self.lanes;
         let operands: Vec<Rc<Array>> = stmt.args.iter().map(|&arg| self.get(arg, 0)).collect();
-        self.lanes = Lanes { axes: op.axes, count: self.mesh.size_of_set(op.axes) };
+        self.lanes = RegionLanes { axes: op.axes, count: self.mesh.size_of_set(op.axes) };
         let active: Vec<usize> = (0..self.lanes.count).collect();
         let block = &op.body;
         for ((operand, layout), &param) in operands.iter().zip(&op.inputs).zip(&block.params) {
@@ -300,7 +300,7 @@ impl Evaluator<'_> {
         for ((&local, layout), &result) in block.results.iter().zip(&op.outputs).zip(&stmt.results) {
             let parts: Vec<Rc<Array>> = active.iter().map(|&lane| self.get(local, lane)).collect();
             let whole = self.join(&parts, layout, self.func.ty(result).array.clone());
-            joined.push(whole.map_err(|trap| Stopped { trap, span: stmt.origin.span })?);
+            joined.push(whole.map_err(|trap| EvalStopped { trap, span: stmt.origin.span })?);
         }
         self.lanes = outer;
         for (&result, array) in stmt.results.iter().zip(joined) {

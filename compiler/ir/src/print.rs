@@ -334,7 +334,7 @@ impl<'a> Printer<'a> {
         let dims = local.sharding.dims.iter().zip(&split.dims).map(|(inner, outer)| DimSharding {
             axes: outer.axes.iter().chain(&inner.axes).copied().collect(),
             open: inner.open,
-            frame: None,
+            alignment: None,
         });
         let sharding = Sharding {
             dims: dims.collect(),

@@ -4,7 +4,7 @@
 use spmdc_abi::AxisSet;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, check};
-use spmdc_ir::layout::sharding::{Frame, Sharding};
+use spmdc_ir::layout::sharding::{Alignment, Sharding};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::verify::{Violation, verify, verify_layouts};
 
@@ -52,12 +52,12 @@ fn violations_are_found() {
         module.func.info_mut(value).ty.sharding.unreduced = AxisSet::of(0);
     });
     assert!(partial.contains("enters or leaves the program as partial sums"), "{partial}");
-    let framed = broken(|module| {
+    let aligned = broken(|module| {
         module.stage = Stage::Partitioned;
         let value = module.func.body.params[0];
-        module.func.info_mut(value).ty.sharding.dims[0].frame = Some(Frame { size: 9, start: 1, step: 1 });
+        module.func.info_mut(value).ty.sharding.dims[0].alignment = Some(Alignment { size: 9, start: 1, step: 1 });
     });
-    assert!(framed.contains("enters or leaves the program in blocks of another dimension"), "{framed}");
+    assert!(aligned.contains("enters or leaves the program in blocks of another dimension"), "{aligned}");
 }
 
 #[test]

@@ -13,10 +13,10 @@ pub trait Backend: Sync {
     fn name(&self) -> &'static str;
 
     /// Kernels in this process, each run as `nest` says.
-    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn Loaded>, CodegenError>;
+    fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError>;
 
     /// Kernels in this process.
-    fn load(&self, kernels: &[Kernel]) -> Result<Box<dyn Loaded>, CodegenError> {
+    fn load(&self, kernels: &[Kernel]) -> Result<Box<dyn LoadedCode>, CodegenError> {
         self.load_as(kernels, &Nest::new)
     }
 
@@ -24,11 +24,11 @@ pub trait Backend: Sync {
     fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError>;
 
     /// The code of a kernel as text.
-    fn text(&self, kernel: &Kernel, form: Form, destination: Destination) -> Result<String, CodegenError>;
+    fn text(&self, kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError>;
 }
 
 /// Kernels in this process. Their code is freed with this value.
-pub trait Loaded {
+pub trait LoadedCode {
     /// Runs a part of a kernel's range over whole buffers, each of which has room for every access of the kernel. Returns 0 or a code of
     /// [`spmdc_abi::trap`].
     fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64;
@@ -101,7 +101,7 @@ pub enum Entry<'a> {
 
 /// The forms in which code can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// The back end's own form, before instructions are selected.
     Intermediate,
     /// Instructions of the machine.
@@ -123,7 +123,7 @@ impl Backend for Interpreter {
         "interpreter"
     }
 
-    fn load_as(&self, kernels: &[Kernel], _: &NestOf) -> Result<Box<dyn Loaded>, CodegenError> {
+    fn load_as(&self, kernels: &[Kernel], _: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError> {
         Ok(Box::new(Interpreted(kernels.to_vec())))
     }
 
@@ -131,14 +131,14 @@ impl Backend for Interpreter {
         self.none("object files")
     }
 
-    fn text(&self, _: &Kernel, _: Form, _: Destination) -> Result<String, CodegenError> {
+    fn text(&self, _: &Kernel, _: TextForm, _: Destination) -> Result<String, CodegenError> {
         self.none("text of code")
     }
 }
 
 struct Interpreted(Vec<Kernel>);
 
-impl Loaded for Interpreted {
+impl LoadedCode for Interpreted {
     fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
         crate::interpret::run(&self.0[kernel], buffers, scalars, begin, end)
     }
@@ -161,7 +161,7 @@ mod tests {
         let error = |error: Option<CodegenError>| error.map(|error| error.to_string()).unwrap_or_default();
         let object = Interpreter.object(&[], &[], Cpu::FLOOR, Entry::Main).err();
         assert_eq!(error(object), "the back end `interpreter` makes no object files");
-        let functions = Interpreter.load(&[]).and_then(Loaded::into_kernels).err();
+        let functions = Interpreter.load(&[]).and_then(LoadedCode::into_kernels).err();
         assert_eq!(error(functions), "the back end `interpreter` makes no functions of this process");
     }
 }

@@ -18,7 +18,7 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
         return trap::NONE;
     }
     let nest = Nest::uncut(kernel);
-    let mut interpreter = Interpreter {
+    let mut interpreter = NestInterpreter {
         kernel,
         lanes: match nest.sums {
             Order::Lanes { dim, lanes } => Some((nest.dims[dim].of.clone(), lanes as usize)),
@@ -35,7 +35,7 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
     interpreter.trap.unwrap_or(trap::NONE)
 }
 
-struct Interpreter<'a> {
+struct NestInterpreter<'a> {
     kernel: &'a Kernel,
     /// The dimensions along which sums run by lanes, as if they were one, and how many lanes there are.
     lanes: Option<(Range<usize>, usize)>,
@@ -57,7 +57,7 @@ type Partials = [Partial; LANES as usize + 1];
 
 const LEFT_OVER: usize = LANES as usize;
 
-impl Interpreter<'_> {
+impl NestInterpreter<'_> {
     fn parallel(&mut self, dim: usize, begin: i64, end: i64) {
         let Some(of) = self.kernel.dims.get(dim).filter(|of| !of.reduced) else {
             return self.results();

@@ -64,7 +64,7 @@ impl Cut {
 
 /// The loop that runs over the kernel's range.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Range {
+pub struct KernelRange {
     pub dim: usize,
     /// Iterations per unit of the range.
     pub scale: i64,
@@ -73,7 +73,7 @@ pub struct Range {
 #[derive(Clone, Debug)]
 pub struct Nest {
     pub dims: Vec<NestDim>,
-    pub range: Option<Range>,
+    pub range: Option<KernelRange>,
     pub insts: Vec<Inst>,
     /// For each instruction the condition under which it is needed; None: always.
     pub guards: Vec<Option<Elem>>,
@@ -115,7 +115,7 @@ impl Nest {
         };
         let mut nest = Nest {
             dims: kernel.dims.iter().enumerate().map(dim).collect(),
-            range: kernel.range_dim.then_some(Range { dim: 0, scale: 1 }),
+            range: kernel.range_dim.then_some(KernelRange { dim: 0, scale: 1 }),
             insts: kernel.insts.clone(),
             guards: Vec::new(),
             stores: kernel.stores.clone(),

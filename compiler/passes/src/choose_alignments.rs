@@ -209,7 +209,7 @@ impl<'a> AlignmentGraph<'a> {
             let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);
             return others.for_each(|(dim, _)| self.fix_dim(stmt.results[0], dim));
         }
-        if !op.rules().properties().knows_frames {
+        if !op.rules().properties().keeps_alignment {
             return stmt.args.iter().chain(&stmt.results).for_each(|&value| self.fix(value));
         }
         let projection = Projection::new(self.func.factors(op, stmt));

@@ -19,7 +19,7 @@ use spmdc_ir::ops::combined::{Combined, Common};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::step::Step;
+use spmdc_ir::reshard::step::ReshardStep;
 use std::collections::BTreeMap;
 
 /// Combines them, block by block. The module stays at its stage.
@@ -117,7 +117,7 @@ impl Combiner<'_> {
     /// What a collective that may be combined has in common with others, and the bytes of its operand or its result.
     fn part(&self, stmt: &Stmt) -> Option<(Common, usize)> {
         let Some(Op::Reshard(op)) = stmt.op() else { return None };
-        let Step::Collective(kind) = op.step else { return None };
+        let ReshardStep::Collective(kind) = op.step else { return None };
         let from = self.func.ty(stmt.args[0]);
         let bytes = from.block_bytes(self.mesh).max(self.func.ty(stmt.results[0]).block_bytes(self.mesh));
         if bytes > self.mesh.machine.combined_bytes {

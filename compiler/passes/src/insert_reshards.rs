@@ -39,7 +39,7 @@ use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::local::window_of;
-use spmdc_ir::program::local::{Frames, frames_of, kept_sums, natural, needed};
+use spmdc_ir::program::local::{Alignments, alignments_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
@@ -199,7 +199,7 @@ impl Inserter<'_> {
     fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
         let (op, small) = self.stretched.get(&value)?.clone();
         let ty = self.func.ty(value).clone();
-        if to.has_frames() || !to.unreduced.is_empty() || self.func.ty(small).array.len() >= ty.array.len() {
+        if to.is_aligned() || !to.unreduced.is_empty() || self.func.ty(small).array.len() >= ty.array.len() {
             return None;
         }
         let rule = op.rules().factors(&[&self.func.ty(small).array], &[&ty.array]);
@@ -220,14 +220,14 @@ impl Inserter<'_> {
         let (here, there) = (self.sharding(from), self.sharding(to));
         let maps: Vec<DimMap> = self.func.ty(from).shape().iter().map(|&size| DimMap::identity(size)).collect();
         let mut ways = Vec::new();
-        if here.has_frames() || there.has_frames() {
-            // What is partial has no frames; a window needs whole values.
+        if here.is_aligned() || there.is_aligned() {
+            // What is partial has no alignments; a window needs whole values.
             let whole = here.clone().with_unreduced(there.unreduced, there.combine);
             if whole != here {
                 ways.push(whole.clone());
             }
             if Reaches::new(&maps, &whole, &there, self.mesh).is_none() {
-                ways.extend([whole.without_frames(), there.without_frames()]);
+                ways.extend([whole.without_alignment(), there.without_alignment()]);
             }
         }
         ways.push(there);
@@ -240,8 +240,8 @@ impl Inserter<'_> {
                 true => to,
                 false => self.new_value(Type { sharding: way.clone(), ..self.func.ty(from).clone() }, origin, depth),
             };
-            let has_frames = self.func.ty(at).sharding.has_frames() || way.has_frames();
-            let op: Op = if has_frames {
+            let is_aligned = self.func.ty(at).sharding.is_aligned() || way.is_aligned();
+            let op: Op = if is_aligned {
                 Slice::identity(&self.func.ty(from).array).into()
             } else {
                 Reshard::request(way.clone()).into()
@@ -379,7 +379,7 @@ impl Inserter<'_> {
         let ty = self.func.ty(value);
         let from = &ty.sharding;
         let layouts = || windows.iter().map(|(_, result)| &self.func.ty(*result).sharding).chain([from]);
-        if layouts().any(|layout| layout.has_frames() || !layout.unreduced.is_empty()) {
+        if layouts().any(|layout| layout.is_aligned() || !layout.unreduced.is_empty()) {
             return None;
         }
         let mut to = from.clone();
@@ -448,11 +448,11 @@ impl Inserter<'_> {
         let assignment = self.choose(&projection, &stmt);
         let sums = kept_sums(&self.func, &stmt);
         let name = called(stmt.name());
-        let frames = self.frames_of(&projection, &stmt, &assignment);
+        let alignments = self.alignments_of(&projection, &stmt, &assignment);
         for i in 0..projection.rule.operands.len() {
             let ty = self.func.ty(stmt.args[i]);
             let kept = ty.sharding.unreduced.intersect(sums);
-            let wanted = needed(&projection, (i, ty.shape()), &assignment, &frames, self.mesh);
+            let wanted = needed(&projection, (i, ty.shape()), &assignment, &alignments, self.mesh);
             let wanted = wanted.with_unreduced(kept, ReduceOp::Sum);
             if ty.sharding == wanted {
                 continue;
@@ -462,7 +462,7 @@ impl Inserter<'_> {
         }
         let mut after = Vec::new();
         for (i, dims) in projection.rule.results.iter().enumerate() {
-            let natural = natural(&projection, dims, &assignment, &frames, sums);
+            let natural = natural(&projection, dims, &assignment, &alignments, sums);
             let wanted = stmt.results[i];
             if self.func.ty(wanted).sharding == natural {
                 continue;
@@ -541,8 +541,8 @@ impl Inserter<'_> {
     }
 
     /// Per factor the blocks that it is cut into: those of a result or operand that is split as chosen.
-    fn frames_of(&self, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
-        frames_of(&self.func, projection, stmt, assignment)
+    fn alignments_of(&self, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Alignments {
+        alignments_of(&self.func, projection, stmt, assignment)
     }
 
     /// Per tensor, operands first: the axes of each factor now, or as wanted.

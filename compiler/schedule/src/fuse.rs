@@ -23,7 +23,7 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::{Lowered, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
-use spmdc_ir::reshard::step::Step;
+use spmdc_ir::reshard::step::ReshardStep;
 
 /// For each value whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
@@ -209,7 +209,7 @@ impl<'a> Fuser<'a> {
 
 /// Blocks of an array are put together.
 fn is_gather(stmt: &Stmt) -> bool {
-    matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == Step::Collective(CollectiveKind::AllGather))
+    matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == ReshardStep::Collective(CollectiveKind::AllGather))
 }
 
 /// Whether element `i` of the result needs element `i` of the operand: each dimension of both is the same factor.

@@ -312,7 +312,7 @@ impl<'a> Scheduler<'a> {
     fn copy_all(&mut self, from: &[Value], to: &[Value], origin: &Origin, tasks: &mut Vec<Task>) {
         // Values may be other names of what a loop carries.
         debug_assert_eq!(from.len(), to.len(), "each copy has a source and a target");
-        let names = Names::of(tasks);
+        let names = AliasNames::of(tasks);
         let mut waiting: Vec<(Value, Value)> =
             from.iter().zip(to).map(|(&from, &to)| (names.find(from), to)).filter(|(from, to)| from != to).collect();
         while !waiting.is_empty() {
@@ -382,15 +382,15 @@ fn copy(from: Value, to: Value, origin: &Origin, tasks: &mut Vec<Task>) {
 }
 
 /// Values that are the same bytes as others.
-struct Names(Vec<(Value, Value)>);
+struct AliasNames(Vec<(Value, Value)>);
 
-impl Names {
-    fn of(tasks: &[Task]) -> Names {
+impl AliasNames {
+    fn of(tasks: &[Task]) -> AliasNames {
         let aliases = tasks.iter().filter_map(|task| match task {
             Task::Work(Work::Alias { from, to }) => Some((*to, *from)),
             Task::Work(_) | Task::For { .. } | Task::While { .. } | Task::If { .. } => None,
         });
-        Names(aliases.collect())
+        AliasNames(aliases.collect())
     }
 
     fn find(&self, value: Value) -> Value {

@@ -116,7 +116,7 @@ pub fn module_json(
 
 /// A type as programs write it: alignments are the compiler's own.
 fn plain(ty: &Type) -> Type {
-    Type { sharding: ty.sharding.without_frames(), ..ty.clone() }
+    Type { sharding: ty.sharding.without_alignment(), ..ty.clone() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::pipeline::{Compilation, Options, compile};
 use crate::totals::{Collective, collectives, flops_per_device};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{
-    BlockNode, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, ProgramNode, StmtKind, StmtNode, TypeExpr,
+    BlockNode, DimAxes, Expr, ExprKind, Ident, ItemKind, PatternKind, ProgramNode, StmtNode, StmtNodeKind, TypeExpr,
     TypeExprKind,
 };
 use spmdc_grammar::print;
@@ -421,7 +421,7 @@ fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes
                 if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
                     let span = dims[candidate.dim].size.span;
                     let axes = candidate.axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
-                    dims[candidate.dim].axes = Some(DimAxes { axes, open: false, frame: None, span });
+                    dims[candidate.dim].axes = Some(DimAxes { axes, open: false, alignment: None, span });
                 }
                 let after = print::type_expr(ty);
                 changed = match (before, named) {
@@ -453,14 +453,14 @@ fn each_type(program: &mut ProgramNode, visit: Visit<'_>) {
 fn each_in_block(block: &mut BlockNode, visit: Visit<'_>) {
     for StmtNode { kind, .. } in &mut block.stmts {
         match kind {
-            StmtKind::Let { ty, value, pattern, mutable } => {
+            StmtNodeKind::Let { ty, value, pattern, mutable } => {
                 let name = if let PatternKind::Name(name) = &pattern.kind { Some(name.as_str()) } else { None };
                 let named = name.filter(|_| !*mutable).map(|name| (name, pattern.span));
                 visit(ty, named);
                 each_in_expr(value, visit);
             }
-            StmtKind::Assign { value, .. } => each_in_expr(value, visit),
-            StmtKind::Expr(value) => each_in_expr(value, visit),
+            StmtNodeKind::Assign { value, .. } => each_in_expr(value, visit),
+            StmtNodeKind::Expr(value) => each_in_expr(value, visit),
         }
     }
     if let Some(value) = &mut block.value {

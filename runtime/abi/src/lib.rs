@@ -189,7 +189,7 @@ pub struct Program {
     pub params: Vec<Binding>,
     pub results: Vec<Binding>,
     /// Written once, before the first run.
-    pub constants: Vec<Constant>,
+    pub constants: Vec<ConstantData>,
     pub body: Vec<Step>,
     /// Names of the kernels, in the order of their function table.
     pub kernels: Vec<String>,
@@ -233,7 +233,7 @@ pub struct Binding {
 
 /// A list of numbers that the program contains: a place that no step writes, in every instance of its arena.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Constant {
+pub struct ConstantData {
     pub place: Place,
     pub bytes: Vec<u8>,
 }

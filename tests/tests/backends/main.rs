@@ -8,7 +8,7 @@ mod strips;
 
 use spmdc_abi::{DType, trap};
 use spmdc_compiler::backends::IN_MEMORY;
-use spmdc_kernel::backend::Loaded;
+use spmdc_kernel::backend::LoadedCode;
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::nest::{Nest, NestOf};
@@ -23,7 +23,7 @@ pub struct Code {
 
 /// One of them.
 pub struct Function {
-    everywhere: Rc<Vec<Box<dyn Loaded>>>,
+    everywhere: Rc<Vec<Box<dyn LoadedCode>>>,
     at: usize,
 }
 

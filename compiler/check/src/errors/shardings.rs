@@ -11,7 +11,7 @@ pub fn axis_twice(axis: &str, span: Span) -> Diagnostic {
 }
 
 /// E0108
-pub fn frame(span: Span) -> Diagnostic {
+pub fn alignment(span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0108, span, "only dumps say in which blocks of another dimension a dimension lies")
         .help("name the axes alone: the compiler decides where parts of arrays lie")
 }

@@ -133,7 +133,7 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
             .map(|&column| if rank >= 1 { show(&range(rank - 1, column)) } else { String::new() })
             .collect();
         let pen = if style == Style::Unicode { &UNICODE } else { &ASCII };
-        folded(&mut text, &Labelled { side, above, cells }, pen, width);
+        folded(&mut text, &LabelledTable { side, above, cells }, pen, width);
     }
 
     let idle: Vec<usize> = devices
@@ -168,15 +168,15 @@ fn list(devices: &[usize]) -> String {
 }
 
 /// A table of blocks: what is written beside its rows, above its columns and into its cells.
-struct Labelled {
+struct LabelledTable {
     side: Vec<String>,
     above: Vec<String>,
     cells: Vec<Vec<String>>,
 }
 
 /// The table, in pieces of columns that are no wider than this.
-fn folded(text: &mut String, whole: &Labelled, pen: &Pen, width: usize) {
-    let Labelled { side, above, cells } = whole;
+fn folded(text: &mut String, whole: &LabelledTable, pen: &Pen, width: usize) {
+    let LabelledTable { side, above, cells } = whole;
     let margin = side.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let width_of = |column: usize| {
         let cells = cells.iter().map(|row| row[column].chars().count());

@@ -38,12 +38,12 @@ pub struct Factors {
     /// Per result, per dimension.
     pub results: Vec<Vec<DimFactors>>,
     /// Dimensions of operands that are only a part of their factor, and are needed where that part of it lies.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FactorPart>,
 }
 
 /// Element `i` of an operand's dimension stands at `start + i * step` of its factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct FactorPart {
     pub operand: usize,
     pub dim: usize,
     pub start: usize,
@@ -75,7 +75,7 @@ impl Factors {
     }
 
     /// What part of its factor a dimension of an operand is.
-    pub fn part(&self, operand: usize, dim: usize) -> Option<Part> {
+    pub fn part(&self, operand: usize, dim: usize) -> Option<FactorPart> {
         self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
     }
 

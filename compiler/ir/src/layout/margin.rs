@@ -174,7 +174,7 @@ pub struct Stretch {
 
 /// A part of what a window reads along a dimension.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum SpanPart {
     Before,
     Own,
     Behind,
@@ -199,10 +199,10 @@ impl Spread {
     fn margin(&self, dim: usize, behind: bool) -> Option<Margin> {
         let spans = self.dims.iter().enumerate().map(|(other, spread)| {
             let part = match other.cmp(&dim) {
-                std::cmp::Ordering::Less => Part::Own,
-                std::cmp::Ordering::Equal if behind => Part::Behind,
-                std::cmp::Ordering::Equal => Part::Before,
-                std::cmp::Ordering::Greater => Part::All,
+                std::cmp::Ordering::Less => SpanPart::Own,
+                std::cmp::Ordering::Equal if behind => SpanPart::Behind,
+                std::cmp::Ordering::Equal => SpanPart::Before,
+                std::cmp::Ordering::Greater => SpanPart::All,
             };
             let spans: Vec<Range<i64>> = spread.positions.iter().map(|at| spread.span(at, part)).collect();
             spans.iter().any(|span| !span.is_empty()).then_some(spans)
@@ -233,12 +233,12 @@ impl DimSpread {
         self.positions.len() == 1
     }
 
-    fn span(&self, at: &Stretch, part: Part) -> Range<i64> {
+    fn span(&self, at: &Stretch, part: SpanPart) -> Range<i64> {
         let places = match part {
-            Part::Before => at.body.start..at.held.start,
-            Part::Own => at.held.clone(),
-            Part::Behind => at.held.end..at.body.end,
-            Part::All => at.body.clone(),
+            SpanPart::Before => at.body.start..at.held.start,
+            SpanPart::Own => at.held.clone(),
+            SpanPart::Behind => at.held.end..at.body.end,
+            SpanPart::All => at.body.clone(),
         };
         if places.is_empty() {
             return 0..0;

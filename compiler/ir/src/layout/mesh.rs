@@ -14,12 +14,12 @@ pub struct Axis {
     pub size: usize,
     pub kind: AxisKind,
     /// Where the program's axis is another one, which the compiler has cut.
-    pub part: Option<Part>,
+    pub part: Option<AxisPart>,
 }
 
 /// One of the axes that stand for an axis of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct AxisPart {
     /// The program's name of the whole.
     pub of: String,
     /// Which one it is of how many, major to minor. They stand side by side in the mesh.

@@ -4,9 +4,9 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::AxisSet;
 
 /// For each axis of a mesh, its parts in another one, major to minor; itself where it is not cut.
-pub struct Parts(pub Vec<Vec<u8>>);
+pub struct AxisParts(pub Vec<Vec<u8>>);
 
-impl Parts {
+impl AxisParts {
     pub fn axes(&self, axes: &[u8]) -> Vec<u8> {
         axes.iter().flat_map(|&axis| &self.0[axis as usize]).copied().collect()
     }

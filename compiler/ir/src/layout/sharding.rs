@@ -14,8 +14,8 @@ pub struct DimSharding {
     /// Major to minor.
     pub axes: Vec<u8>,
     pub open: bool,
-    /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have frames.
-    pub frame: Option<Frame>,
+    /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have alignments.
+    pub alignment: Option<Alignment>,
 }
 
 /// Blocks of another dimension, that of an array which this one is a part of, or which is a part of this one: element `i` stands at
@@ -26,14 +26,14 @@ pub struct DimSharding {
 /// f32[30@Y/32+1], Y = 4      what u[1:-1] of u: f32[32@Y] has in u's blocks: 7, 8, 8 and 7 elements
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Frame {
+pub struct Alignment {
     pub size: usize,
     pub start: i64,
     pub step: usize,
 }
 
-impl Frame {
-    /// The first element of a dimension of `size` that does not stand before this block of the frame.
+impl Alignment {
+    /// The first element of a dimension of `size` that does not stand before this block of the alignment.
     fn cut(&self, size: usize, blocks: usize, block: usize) -> usize {
         if block == 0 || block >= blocks {
             return if block == 0 { 0 } else { size };
@@ -46,34 +46,35 @@ impl Frame {
 
 impl DimSharding {
     pub fn closed(axes: Vec<u8>) -> DimSharding {
-        DimSharding { axes, open: false, frame: None }
+        DimSharding { axes, open: false, alignment: None }
     }
 
     /// The layout of a dimension of `size` whose element `i` lies where element `start + i * step` of a dimension lies that is
     /// laid out as this one.
     pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
-        let outer = self.frame.unwrap_or(Frame { size: whole, start: 0, step: 1 });
-        let frame = Frame {
+        let outer = self.alignment.unwrap_or(Alignment { size: whole, start: 0, step: 1 });
+        let alignment = Alignment {
             size: outer.size,
             start: outer.start.saturating_add(start.saturating_mul(outer.step as i64)),
             step: outer.step.saturating_mul(step),
         };
         let plain = DimSharding::closed(self.axes.clone());
-        let framed = DimSharding { frame: Some(frame), ..plain.clone() };
-        if framed.has_blocks_of(&plain, size, mesh) { plain } else { framed }
+        let aligned = DimSharding { alignment: Some(alignment), ..plain.clone() };
+        if aligned.has_blocks_of(&plain, size, mesh) { plain } else { aligned }
     }
 
     /// Whether both cut a dimension of this size into the same blocks.
     pub fn has_blocks_of(&self, other: &DimSharding, size: usize, mesh: &Mesh) -> bool {
-        self.axes == other.axes && (self.frame == other.frame || self.blocks(size, mesh) == other.blocks(size, mesh))
+        self.axes == other.axes
+            && (self.alignment == other.alignment || self.blocks(size, mesh) == other.blocks(size, mesh))
     }
 
     /// The part of a dimension that the device at this position along the axes holds.
     pub fn range(&self, size: usize, position: usize, mesh: &Mesh) -> Range<usize> {
         let blocks = mesh.size_of(&self.axes);
-        match &self.frame {
+        match &self.alignment {
             None => block_range(size, blocks, position),
-            Some(frame) => frame.cut(size, blocks, position)..frame.cut(size, blocks, position + 1),
+            Some(alignment) => alignment.cut(size, blocks, position)..alignment.cut(size, blocks, position + 1),
         }
     }
 
@@ -84,13 +85,13 @@ impl DimSharding {
 
     /// The length of the largest block.
     pub fn block(&self, size: usize, mesh: &Mesh) -> usize {
-        match self.frame {
+        match self.alignment {
             None => size.div_ceil(mesh.size_of(&self.axes).max(1)),
             Some(_) => self.blocks(size, mesh).iter().map(Range::len).max().unwrap_or(0),
         }
     }
 
-    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a frame `X/32+1`, or `X/32+1:2` for every second place.
+    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a alignment `X/32+1`, or `X/32+1:2` for every second place.
     pub fn display(&self, mesh: &Mesh) -> String {
         let mut names = mesh.names(&self.axes);
         if self.open {
@@ -101,10 +102,10 @@ impl DimSharding {
             [name] => name.to_string(),
             _ => format!("({})", names.join(",")),
         };
-        match self.frame {
+        match self.alignment {
             None => axes,
-            Some(Frame { size, start, step: 1 }) => format!("{axes}/{size}{start:+}"),
-            Some(Frame { size, start, step }) => format!("{axes}/{size}{start:+}:{step}"),
+            Some(Alignment { size, start, step: 1 }) => format!("{axes}/{size}{start:+}"),
+            Some(Alignment { size, start, step }) => format!("{axes}/{size}{start:+}:{step}"),
         }
     }
 }
@@ -163,14 +164,14 @@ impl Sharding {
         closed
     }
 
-    pub fn has_frames(&self) -> bool {
-        self.dims.iter().any(|dim| dim.frame.is_some())
+    pub fn is_aligned(&self) -> bool {
+        self.dims.iter().any(|dim| dim.alignment.is_some())
     }
 
     /// The same axes, each dimension cut into blocks of its own.
-    pub fn without_frames(&self) -> Sharding {
+    pub fn without_alignment(&self) -> Sharding {
         let mut plain = self.clone();
-        plain.dims.iter_mut().for_each(|dim| dim.frame = None);
+        plain.dims.iter_mut().for_each(|dim| dim.alignment = None);
         plain
     }
 

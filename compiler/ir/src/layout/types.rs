@@ -92,7 +92,7 @@ impl Type {
         self.array.rank() == 0
     }
 
-    /// The shape of the largest block: `ceil(size / n)` per dimension that has no frame. It is the shape in which every device stores its block.
+    /// The shape of the largest block: `ceil(size / n)` per dimension that has no alignment. It is the shape in which every device stores its block.
     pub fn block_shape(&self, mesh: &Mesh) -> Vec<usize> {
         let dims = self.array.shape.iter().zip(&self.sharding.dims);
         dims.map(|(&size, dim)| dim.block(size, mesh)).collect()

@@ -330,11 +330,11 @@ impl DimReach {
         self.positions.iter().any(|reach| reach.held.end < reach.body.end)
     }
 
-    fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: Part) -> FetchDim {
+    fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: FetchedPart) -> FetchDim {
         // Where all is here it may be here in two runs.
-        let is_held = part == Part::Held && self.owners == self.to && !self.is_whole();
+        let is_held = part == FetchedPart::Held && self.owners == self.to && !self.is_whole();
         let (axes, runs) = match part {
-            Part::Lacking => {
+            FetchedPart::Lacking => {
                 let lacking = |reach: &Reach| {
                     let [before, behind] = reach.lacks();
                     let mut runs = self.map.fetched(&before, &self.blocks, 0);
@@ -343,7 +343,7 @@ impl DimReach {
                 };
                 (self.axes.clone(), self.positions.iter().map(lacking).collect())
             }
-            Part::Held | Part::All => {
+            FetchedPart::Held | FetchedPart::All => {
                 // The positions of operand and result are the same where only what is held is copied.
                 let runs = self.to_blocks.iter().enumerate().map(|(position, block)| {
                     let body = overlap(block, &self.map.body());
@@ -361,7 +361,7 @@ impl DimReach {
 
 /// Which elements of a dimension are fetched.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum FetchedPart {
     Held,
     Lacking,
     All,
@@ -409,9 +409,9 @@ impl Reaches {
         let dims = dims.map(|(dim, (reach, to))| {
             let stored = to.block(reach.map.result(), mesh);
             match dim.cmp(&halo) {
-                std::cmp::Ordering::Less => reach.fetch_dim(stored, mesh, Part::Held),
-                std::cmp::Ordering::Equal => reach.fetch_dim(reach.capacity(), mesh, Part::Lacking),
-                std::cmp::Ordering::Greater => reach.fetch_dim(stored, mesh, Part::All),
+                std::cmp::Ordering::Less => reach.fetch_dim(stored, mesh, FetchedPart::Held),
+                std::cmp::Ordering::Equal => reach.fetch_dim(reach.capacity(), mesh, FetchedPart::Lacking),
+                std::cmp::Ordering::Greater => reach.fetch_dim(stored, mesh, FetchedPart::All),
             }
         });
         dims.collect()
@@ -434,7 +434,7 @@ impl Reaches {
 
 /// What the fetches of some halos take, in elements.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flow {
+pub struct HaloFlow {
     /// The axes along which devices fetch from each other.
     pub group: AxisSet,
     /// Of the device that provides, or receives, most.
@@ -447,14 +447,14 @@ pub struct Flow {
 }
 
 /// The flow of halos, each given as how it is fetched.
-pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> Flow {
+pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> HaloFlow {
     use std::collections::BTreeMap;
     let axes: Vec<u8> = {
         let dims = fetches.iter().flatten();
         let all: AxisSet = dims.flat_map(|dim| dim.axes.iter().chain(&dim.owners)).map(|&axis| axis as usize).collect();
         all.iter().map(|axis| axis as u8).collect()
     };
-    let mut flow = Flow::default();
+    let mut flow = HaloFlow::default();
     // For each device the boxes that others take from it: what several take counts once.
     let mut provided: BTreeMap<usize, Vec<(usize, Vec<FetchRun>)>> = BTreeMap::new();
     for device in 0..mesh.size_of(&axes) {
@@ -566,7 +566,7 @@ mod tests {
         let mesh = mesh();
         let (from, to) = (DimSharding::closed(from.to_vec()), DimSharding::closed(to.to_vec()));
         let reach = DimReach::new(map, &from, &to, &mesh);
-        let lacking = reach.fetch_dim(reach.capacity(), &mesh, Part::Lacking);
+        let lacking = reach.fetch_dim(reach.capacity(), &mesh, FetchedPart::Lacking);
         for (position, own) in reach.positions.iter().enumerate() {
             let at = mesh.positions(&reach.axes, position);
             let block = &reach.blocks[mesh.position(&reach.owners, &at)];

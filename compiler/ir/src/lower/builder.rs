@@ -35,7 +35,7 @@ impl<'a> KernelContext<'a> {
     /// The length of this device's block along a dimension, as the loader resolves it.
     pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
-        if ty.sharding.dims[dim].frame.is_some() {
+        if ty.sharding.dims[dim].alignment.is_some() {
             self.of_block(ty, dim, |block| block.len())
         } else if ty.shape()[dim].is_multiple_of(self.mesh.size_of(&layout.axes)) {
             Scalar::Const((ty.shape()[dim] / self.mesh.size_of(&layout.axes)) as i64)
@@ -47,7 +47,7 @@ impl<'a> KernelContext<'a> {
     /// The global index of the first element of this device's block along a dimension.
     pub fn block_start(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
-        if ty.sharding.dims[dim].frame.is_some() {
+        if ty.sharding.dims[dim].alignment.is_some() {
             self.of_block(ty, dim, |block| block.start)
         } else if self.mesh.size_of(&layout.axes) == 1 {
             // Of axes of one device, too: a number that is read at run time keeps loops from being vectorized.

@@ -29,7 +29,7 @@ pub fn split_reduction(
     origin: Origin,
 ) -> Vec<Work> {
     let whole = |kernel, buffers| vec![Work::Kernel { kernel, buffers, cutout: None, origin: origin.clone() }];
-    let Some(cut) = Cut::choose(&kernel, &lowering.mesh.machine) else { return whole(kernel, buffers) };
+    let Some(cut) = ReductionCut::choose(&kernel, &lowering.mesh.machine) else { return whole(kernel, buffers) };
     let store = kernel.stores[0].clone();
     let result = buffers[store.access.buffer];
     let ty = lowering.ty(result).clone();
@@ -94,15 +94,15 @@ pub fn split_reduction(
 }
 
 /// Which reduced dimension is cut, and into what.
-struct Cut {
+struct ReductionCut {
     dim: usize,
     part: u64,
     full: u64,
     rest: u64,
 }
 
-impl Cut {
-    fn choose(kernel: &Kernel, machine: &Machine) -> Option<Cut> {
+impl ReductionCut {
+    fn choose(kernel: &Kernel, machine: &Machine) -> Option<ReductionCut> {
         let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
         // Narrow floats accumulate in f32, which a buffer of theirs cannot hold.
         if dtype.is_narrow() {
@@ -126,7 +126,7 @@ impl Cut {
         let (extent, dim) = dims().find(|&(extent, _)| extent >= ENOUGH_PARTS).or_else(longest)?;
         let part = machine.reduction_part.div_ceil(elements / extent).min(extent);
         let (full, rest) = (extent / part, extent % part);
-        (full > 1).then_some(Cut { dim, part, full, rest })
+        (full > 1).then_some(ReductionCut { dim, part, full, rest })
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
         let matrix = |rows, columns| {
             let mut kernel = total(rows);
             kernel.dims.push(LoopDim { extent: Extent::Static(columns), reduced: true });
-            Cut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
+            ReductionCut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
         };
         assert_eq!(matrix(2048, 4096), Some((0, 4)));
         assert_eq!(matrix(4096, 2048), Some((0, 8)));
@@ -177,16 +177,16 @@ mod tests {
             let Inst::Load { access, .. } = &mut kernel.insts[0] else { unreachable!() };
             access.address = Affine::dim(0).plus(&Affine::dim(1).times(columns as i64));
             kernel.stores[0].access.address = Affine::dim(0);
-            Cut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
+            ReductionCut::choose(&kernel, &Machine::REAL).map(|cut| (cut.dim, cut.part))
         };
         assert_eq!((columns(64), columns(512), columns(513)), (Some((1, 16384)), Some((1, 16384)), None));
     }
 
     #[test]
     fn parts_cover_the_whole() {
-        assert!(Cut::choose(&total(65536), &Machine::REAL).is_none());
+        assert!(ReductionCut::choose(&total(65536), &Machine::REAL).is_none());
         for extent in [65537, 100_003, 1 << 20] {
-            let cut = Cut::choose(&total(extent), &Machine::REAL).expect("it is long");
+            let cut = ReductionCut::choose(&total(extent), &Machine::REAL).expect("it is long");
             assert_eq!(cut.full * cut.part + cut.rest, extent);
             assert!(cut.rest < cut.part && cut.part >= Machine::REAL.reduction_part);
         }

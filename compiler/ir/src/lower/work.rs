@@ -206,7 +206,7 @@ impl Work {
 
 /// The layout of a value as the runtime knows it. Inside `manual` it is that of the local array.
 pub fn layout_of(ty: &Type) -> Layout {
-    debug_assert!(!ty.sharding.has_frames(), "only windows and local ops work on blocks of another dimension");
+    debug_assert!(!ty.sharding.is_aligned(), "only windows and local ops work on blocks of another dimension");
     let dims = ty.shape().iter().zip(&ty.sharding.dims);
     let dims = dims.map(|(&size, dim)| LayoutDim { size, axes: dim.axes.clone() }).collect();
     Layout { dtype: ty.dtype(), dims }

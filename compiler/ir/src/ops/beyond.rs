@@ -18,7 +18,7 @@ pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index
     let Some(spread) = Spread::new(&window.map.dims, &from.sharding, &to.sharding, kernel.context.mesh) else {
         unreachable!("a window with margins between layouts that have none: {stmt:?}")
     };
-    let reader = Reader { x: stmt.args[0], margins: &stmt.args[1..], window, to: &to, spread: &spread, index };
+    let reader = MarginReader { x: stmt.args[0], margins: &stmt.args[1..], window, to: &to, spread: &spread, index };
     let mut elem = reader.element(kernel, None, &mut Vec::new());
     for (dim, spread) in spread.dims.iter().enumerate() {
         if spread.map.before + spread.map.after > 0 {
@@ -30,7 +30,7 @@ pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index
     elem
 }
 
-struct Reader<'a> {
+struct MarginReader<'a> {
     x: Value,
     /// As the window lists them.
     margins: &'a [Value],
@@ -40,7 +40,7 @@ struct Reader<'a> {
     index: &'a [Affine],
 }
 
-impl Reader<'_> {
+impl MarginReader<'_> {
     /// `known` are the places along the first dimensions, from where the own block begins; `margin` is the one that has the element,
     /// if one of these places is beyond the block.
     fn element(&self, kernel: &mut KernelBuilder<'_>, margin: Option<usize>, known: &mut Vec<Affine>) -> Elem {

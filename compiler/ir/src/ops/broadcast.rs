@@ -11,7 +11,7 @@ use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
@@ -90,7 +90,7 @@ impl Rules for Broadcast {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Repeated,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -120,7 +120,7 @@ impl Point for Broadcast {
 }
 
 /// A value stretched to a shape; itself where it has that shape.
-pub fn broadcast(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
+pub fn broadcast(build: &mut CallBuilder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
     if build.ty(value).shape() == to {
         return Ok(value);
     }
@@ -128,7 +128,7 @@ pub fn broadcast(build: &mut Builder, value: Value, to: &[usize]) -> Result<Valu
 }
 
 /// An array of one number.
-pub fn filled(build: &mut Builder, dtype: DType, bits: u64, to: &[usize]) -> Result<Value, Diagnostic> {
+pub fn filled(build: &mut CallBuilder, dtype: DType, bits: u64, to: &[usize]) -> Result<Value, Diagnostic> {
     let number = build.emit1(Constant::scalar(dtype, bits), &[])?;
     broadcast(build, number, to)
 }
@@ -149,7 +149,7 @@ impl Call for Broadcast {
         broadcast_to(x: Array, shape: Ints, [named] out: Sharding = None), Any, "(x: f32[6]) { broadcast_to(x, (4, 6)) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let given = args.ints("shape")?;
         let to = sizes(&given, args)?;

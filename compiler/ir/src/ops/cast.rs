@@ -12,7 +12,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -86,7 +86,7 @@ impl Rules for Cast {
             linear: Linear::Conversion(self.to),
             combines: Combines::Nothing,
             elements: Elements::Elementwise,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -108,7 +108,7 @@ impl Point for Cast {
 }
 
 /// `f32(x)` and its like, of an array or a literal. A conversion is always a statement; a literal becomes a constant.
-pub fn convert(build: &mut Builder, to: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+pub fn convert(build: &mut CallBuilder, to: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
     match term {
         Term::Array(value) if build.ty(*value).dtype() == to => Ok(*value),
         Term::Array(value) => build.emit1(Cast { to }, &[*value]),
@@ -148,7 +148,7 @@ impl Call for Cast {
         cast(x: Array, dtype: Type), NumbersAndBools, "(x: f32[4, 6]) { cast(x / 4, i32) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.required("x")?;
         let to = args.ty("dtype")?;
         if to.array.rank() != 0 {

@@ -11,11 +11,11 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
+    Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
 use crate::reshard::{self, Traffic};
@@ -89,7 +89,7 @@ impl Semantics for Combined {
     }
 }
 
-impl Place for Combined {
+impl PlacesResults for Combined {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         let fits = args.len() == self.to.len() && args.iter().zip(&self.to).all(|(arg, to)| arg.rank() == to.rank());
         if !fits || args.is_empty() {
@@ -118,7 +118,7 @@ impl Rules for Combined {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -150,7 +150,7 @@ impl Exchange for Combined {
 }
 
 /// Reads `all_reduce(x, y, to=[P(_), P(_,_)])` in a dump.
-pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let given = args.required("to")?;
     let layouts = match given.term {
         Term::List(layouts) | Term::Tuple(layouts) => layouts,

@@ -5,18 +5,18 @@
 use super::{Call, Mismatch, reshape, shape};
 use crate::array::{Array, Trap};
 use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, Factors, Part};
+use crate::layout::factors::{FactorKind, FactorPart, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::promote;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -44,7 +44,7 @@ impl Semantics for Concatenate {
         let mut start = 0;
         for (operand, arg) in args.iter().enumerate() {
             rule.operands.push(dims.clone());
-            rule.parts.push(Part { operand, dim: self.axis, start, step: 1 });
+            rule.parts.push(FactorPart { operand, dim: self.axis, start, step: 1 });
             start += arg.shape[self.axis];
         }
         rule.results.push(dims);
@@ -107,7 +107,7 @@ impl Rules for Concatenate {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -116,7 +116,7 @@ impl Rules for Concatenate {
     }
 }
 
-impl Nest for Concatenate {
+impl NestLowering for Concatenate {
     /// A copy for each operand: what a device has of it is a part of its block of the result.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let result = stmt.results[0];
@@ -150,7 +150,7 @@ impl Nest for Concatenate {
 }
 
 /// The arrays of a list or tuple, brought to one element type.
-fn operands(args: &mut Args<'_>, build: &mut Builder) -> Result<Vec<Value>, Diagnostic> {
+fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, Diagnostic> {
     let arg = args.required("arrays")?;
     let (Term::List(items) | Term::Tuple(items)) = &arg.term else {
         let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
@@ -164,7 +164,7 @@ fn operands(args: &mut Args<'_>, build: &mut Builder) -> Result<Vec<Value>, Diag
 }
 
 /// Arrays one after another; those that add nothing are left out.
-pub fn concatenate(build: &mut Builder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
+pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
     if values.len() == 1 {
         return Ok(values[0]);
     }
@@ -185,7 +185,7 @@ impl Call for Concatenate {
         stack(arrays: Of("list of arrays"), axis: Int = 0), Any, "(x: f32[4, 6], y: f32[4, 6]) { stack([x, y], axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let mut values = operands(args, build)?;
         if name == "concatenate" && args.peek("axis").is_some_and(|arg| matches!(arg.term, Term::Nothing)) {
             // `axis=None` joins the flattened arrays.

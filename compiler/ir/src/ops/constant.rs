@@ -9,8 +9,8 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
-    Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
+    Reads, Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
 use spmdc_grammar::codes::Code;
@@ -250,7 +250,7 @@ impl Rules for Constant {
             combines: Combines::Nothing,
             elements: Elements::Literal(&self.array),
             // A list lies whole anyway.
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -269,7 +269,7 @@ impl Point for Constant {
     }
 }
 
-impl Nest for Constant {
+impl NestLowering for Constant {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let size = self.array.dtype().size();
         let bytes = self.array.bits.iter().flat_map(|bits| bits.to_le_bytes().into_iter().take(size)).collect();

@@ -8,7 +8,7 @@
 use super::elementwise::binary;
 use super::index::{are_checked, beginnings, checked};
 use super::promote::cast;
-use super::slice::{Range, slice};
+use super::slice::{SliceRange, slice};
 use super::update::{Places, Update, assigned};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
@@ -17,7 +17,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -120,7 +120,7 @@ impl Rules for DynamicSlice {
             linear: Linear::No,
             combines: Combines::Places(self.dims.iter().map(|&(dim, _)| dim).collect()),
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -158,7 +158,7 @@ enum Start {
 }
 
 /// The starts of a region, moved so that it lies inside.
-fn starts(build: &mut Builder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
+fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
     let span = given.span;
     let items = match given.term {
         Term::Tuple(items) | Term::List(items) => items,
@@ -175,7 +175,7 @@ fn starts(build: &mut Builder, given: Arg, sizes: &[usize], lens: &[usize]) -> R
     dims.map(|(item, (&size, &len))| start(build, item, (size, len), span)).collect()
 }
 
-fn start(build: &mut Builder, item: &Term, (size, len): (usize, usize), span: Span) -> Result<Start, Diagnostic> {
+fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span: Span) -> Result<Start, Diagnostic> {
     let room = (size - len) as i128;
     match item {
         Term::Int(at) => {
@@ -192,7 +192,7 @@ fn start(build: &mut Builder, item: &Term, (size, len): (usize, usize), span: Sp
                 return Ok(Start::Static(0));
             }
             let mut at = *value;
-            let step = |build: &mut Builder, op: BinaryOp, at: Value, by: i128| {
+            let step = |build: &mut CallBuilder, op: BinaryOp, at: Value, by: i128| {
                 binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
             };
             if ty.dtype == DType::U64 {
@@ -237,7 +237,7 @@ impl Call for DynamicSlice {
         in_dumps "with `dims=`" "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         if !args.signature().is_for_programs() {
             let (dims, lens) = (args.ints("dims")?, args.ints("sizes")?);
             let value = args.array(build, "operand")?;
@@ -263,11 +263,11 @@ impl Call for DynamicSlice {
         let (mut dims, mut operands) = (Vec::new(), vec![value]);
         for (dim, (start, &len)) in starts.into_iter().zip(&lens).enumerate() {
             ranges.push(match start {
-                Start::Static(at) => Range::between(at, at + len),
+                Start::Static(at) => SliceRange::between(at, at + len),
                 Start::Dynamic(at) => {
                     dims.push((dim, len));
                     operands.push(at);
-                    Range::all(sizes[dim])
+                    SliceRange::all(sizes[dim])
                 }
             });
         }
@@ -289,7 +289,7 @@ impl Call for DynamicUpdate {
             Any, "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "operand")?;
         let ty = build.ty(value).array.clone();
         let new = args.required("update")?;
@@ -301,7 +301,7 @@ impl Call for DynamicUpdate {
         let mut at = Vec::new();
         for (start, &len) in self::starts(build, starts, &ty.shape, &lens)?.into_iter().zip(&lens) {
             at.push(match start {
-                Start::Static(at) => Places::Range(Range::between(at, at + len)),
+                Start::Static(at) => Places::Range(SliceRange::between(at, at + len)),
                 Start::Dynamic(at) => {
                     operands.push(at);
                     Places::Dynamic(len)

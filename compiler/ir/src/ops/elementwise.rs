@@ -13,7 +13,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -142,7 +142,7 @@ impl Rules for Unary {
             linear,
             combines: Combines::Nothing,
             elements,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -241,7 +241,7 @@ impl Rules for Binary {
             linear,
             combines: Combines::Nothing,
             elements: Elements::Elementwise,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -318,7 +318,7 @@ impl Rules for Compare {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Elementwise,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -397,7 +397,7 @@ impl Rules for Select {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Elementwise,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -422,7 +422,7 @@ impl Point for Select {
 }
 
 /// A function of one operand; integers become floats where the function needs them.
-pub fn unary(build: &mut Builder, op: UnaryOp, value: Value) -> Result<Value, Diagnostic> {
+pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value, Diagnostic> {
     let dtype = build.ty(value).dtype();
     if dtype.is_float() || dtype == DType::Key {
         return build.emit1(Unary(op), &[value]);
@@ -445,7 +445,7 @@ pub fn unary(build: &mut Builder, op: UnaryOp, value: Value) -> Result<Value, Di
 }
 
 /// `round(x, decimals=2)`: scaled, rounded to the even neighbour, and scaled back.
-fn rounded(build: &mut Builder, value: Value, decimals: i64, args: &Args<'_>) -> Result<Value, Diagnostic> {
+fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>) -> Result<Value, Diagnostic> {
     let dtype = build.ty(value).dtype();
     if dtype.is_integer() && decimals >= 0 {
         return Ok(value);
@@ -472,7 +472,7 @@ fn rounded(build: &mut Builder, value: Value, decimals: i64, args: &Args<'_>) ->
 }
 
 /// A function of two operands, converted to their common type.
-pub fn binary(build: &mut Builder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+pub fn binary(build: &mut CallBuilder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let mut dtype = promote::common_dtype(build, &[lhs, rhs])?;
     match op {
         BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp if dtype != DType::Key => {
@@ -488,13 +488,18 @@ pub fn binary(build: &mut Builder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<
     build.emit1(Binary(op), &[lhs, rhs])
 }
 
-pub fn compare(build: &mut Builder, op: CompareOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+pub fn compare(
+    build: &mut CallBuilder,
+    op: CompareOp,
+    lhs: Operand<'_>,
+    rhs: Operand<'_>,
+) -> Result<Value, Diagnostic> {
     let values = promote::promoted(build, &[lhs, rhs])?;
     build.emit1(Compare(op), &values)
 }
 
 /// A bool as it is, a number as "not zero".
-pub fn truth(build: &mut Builder, value: Value) -> Result<Value, Diagnostic> {
+pub fn truth(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
     promote::cast(build, value, DType::Bool)
 }
 
@@ -574,7 +579,7 @@ impl Call for Unary {
         isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = UnaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let arg = args.required("x")?;
         let wanted = (op.is_inexact() && matches!(arg.term, Term::Int(_))).then_some(DType::F32);
@@ -605,7 +610,7 @@ impl Call for Binary {
         pow(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = BinaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let (lhs, rhs) = (args.required("x1")?, args.required("x2")?);
         Ok(Term::Array(binary(build, op, (&lhs.term, lhs.span), (&rhs.term, rhs.span))?))
@@ -622,7 +627,7 @@ impl Call for Select {
         where(condition: Array, x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { where(x > y, x, y) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let condition = args.array(build, "condition")?;
         let (then, otherwise) = (args.required("x")?, args.required("y")?);
         let condition = truth(build, condition)?;

@@ -8,7 +8,7 @@ use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -75,7 +75,7 @@ impl Rules for Flip {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Window(self),
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -117,7 +117,7 @@ impl Call for Flip {
         flip(x: Array, axis: Ints = None), Any, "(x: f32[4, 6]) { flip(x, axis=1) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
         let axes = match args.optional_ints("axis")? {

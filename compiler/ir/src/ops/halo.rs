@@ -15,15 +15,15 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::{DimMap, Flow, Reaches, flow};
+use crate::layout::window::{DimMap, HaloFlow, Reaches, flow};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
+    Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
@@ -84,12 +84,12 @@ impl Halo {
     }
 
     /// What the fetches take.
-    pub fn flow(&self, mesh: &Mesh) -> Flow {
+    pub fn flow(&self, mesh: &Mesh) -> HaloFlow {
         flow(&self.fetches(mesh), mesh)
     }
 
     /// Blocks that all devices of the group get in full are gathered; else devices hand parts on.
-    fn kind(&self, flow: &Flow) -> CollectiveKind {
+    fn kind(&self, flow: &HaloFlow) -> CollectiveKind {
         let split = self.parts.iter().fold(AxisSet::EMPTY, |set, part| set.union(part.to.used_axes()));
         let is_shared = split.intersect(flow.group).is_empty();
         if is_shared && flow.received > flow.provided {
@@ -139,7 +139,7 @@ impl Semantics for Halo {
     }
 }
 
-impl Place for Halo {
+impl PlacesResults for Halo {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         self.check(args)?;
         Ok(self.types(args, mesh))
@@ -170,7 +170,7 @@ impl Rules for Halo {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -220,7 +220,7 @@ impl Call for Halo {
         in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = args.span;
         let malformed = || Diagnostic::error(Code::E0210, span, "`halo` needs `dims=` and `to=` for each operand");
         let (dims, to) = (args.take("dims"), args.take("to"));

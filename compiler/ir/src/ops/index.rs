@@ -6,7 +6,7 @@
 
 use super::dynamic_slice::DynamicSlice;
 use super::reshape::reshape;
-use super::slice::{Range, slice};
+use super::slice::{SliceRange, slice};
 use super::{Call, Mismatch, later, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
@@ -15,12 +15,12 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
-    Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
+    Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_abi::{counted_index, out_of_bounds};
@@ -32,7 +32,7 @@ use spmdc_kernel::number;
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum IndexItem {
     /// `1:-1`, `::2`
     Range { start: Option<i64>, stop: Option<i64>, step: Option<i64>, span: Span },
     /// `k : k + 4` with a dynamic scalar: so many places from it on.
@@ -48,9 +48,9 @@ pub enum Item {
 /// What an index takes of a dimension.
 #[derive(Clone, Debug)]
 pub(super) enum Taken {
-    Range(Range),
+    Range(SliceRange),
     /// One place; the dimension vanishes.
-    Fixed(Range),
+    Fixed(SliceRange),
     /// A checked i64 scalar; the dimension vanishes.
     Dynamic(Value),
     /// So many places from a checked i64 scalar on.
@@ -58,14 +58,14 @@ pub(super) enum Taken {
 }
 
 /// An index against a shape.
-pub(super) struct Plan {
+pub(super) struct IndexPlan {
     /// For each dimension of the array.
     pub taken: Vec<Taken>,
     /// The shape of the result: a dimension of the array by its number, or a new one.
     pub result: Vec<Option<usize>>,
 }
 
-impl Plan {
+impl IndexPlan {
     pub(super) fn result_shape(&self) -> Vec<usize> {
         let len = |dim: usize| match &self.taken[dim] {
             Taken::Range(range) => range.len,
@@ -77,10 +77,15 @@ impl Plan {
 }
 
 /// Reads an index; dynamic places are checked by statements.
-pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: Span) -> Result<Plan, Diagnostic> {
-    let given = items.iter().filter(|item| !matches!(item, Item::NewAxis(_) | Item::Ellipsis(_))).count();
+pub(super) fn plan(
+    build: &mut CallBuilder,
+    shape: &[usize],
+    items: &[IndexItem],
+    span: Span,
+) -> Result<IndexPlan, Diagnostic> {
+    let given = items.iter().filter(|item| !matches!(item, IndexItem::NewAxis(_) | IndexItem::Ellipsis(_))).count();
     let dots: Vec<Span> =
-        items.iter().filter_map(|item| if let Item::Ellipsis(span) = item { Some(*span) } else { None }).collect();
+        items.iter().filter_map(|item| if let IndexItem::Ellipsis(span) = item { Some(*span) } else { None }).collect();
     if let [_, second, ..] = dots.as_slice() {
         return Err(Diagnostic::error(Code::E0205, *second, "an index can have `...` only once"));
     }
@@ -88,11 +93,11 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
         let message = format!("{given} indices for an array of shape {}", shape::display(shape));
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
-    let mut plan = Plan { taken: Vec::new(), result: Vec::new() };
-    let whole = |plan: &mut Plan, count: usize| {
+    let mut plan = IndexPlan { taken: Vec::new(), result: Vec::new() };
+    let whole = |plan: &mut IndexPlan, count: usize| {
         for _ in 0..count {
             let dim = plan.taken.len();
-            plan.taken.push(Taken::Range(Range::all(shape[dim])));
+            plan.taken.push(Taken::Range(SliceRange::all(shape[dim])));
             plan.result.push(Some(dim));
         }
     };
@@ -104,18 +109,18 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
             error
         };
         match item {
-            Item::Ellipsis(_) => whole(&mut plan, shape.len() - given),
-            Item::NewAxis(_) => plan.result.push(None),
-            Item::Range { start, stop, step, span } => {
-                let range = Range::of(*start, *stop, *step, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+            IndexItem::Ellipsis(_) => whole(&mut plan, shape.len() - given),
+            IndexItem::NewAxis(_) => plan.result.push(None),
+            IndexItem::Range { start, stop, step, span } => {
+                let range = SliceRange::of(*start, *stop, *step, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
                 plan.taken.push(Taken::Range(range));
                 plan.result.push(Some(dim));
             }
-            Item::Window { len: 0, .. } => {
-                plan.taken.push(Taken::Range(Range::between(0, 0)));
+            IndexItem::Window { len: 0, .. } => {
+                plan.taken.push(Taken::Range(SliceRange::between(0, 0)));
                 plan.result.push(Some(dim));
             }
-            Item::Window { start, len, span } => {
+            IndexItem::Window { start, len, span } => {
                 if *len > shape[dim] {
                     let message =
                         format!("a slice of {len} places does not lie within a dimension of size {}", shape[dim]);
@@ -124,19 +129,19 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
                 plan.taken.push(Taken::Window(checked_place(build, *start, (shape[dim], *len), *span)?, *len));
                 plan.result.push(Some(dim));
             }
-            Item::Place(Term::Int(place), span) => {
+            IndexItem::Place(Term::Int(place), span) => {
                 let place = (*place).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
-                let range = Range::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
+                let range = SliceRange::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
                 plan.taken.push(Taken::Fixed(range));
             }
-            Item::Place(Term::Array(place), span) => {
+            IndexItem::Place(Term::Array(place), span) => {
                 let ty = build.ty(*place).array.clone();
                 if ty.rank() > 0 || ty.dtype == DType::Bool {
                     return Err(later::not_supported("indexing by an array", *span));
                 }
                 plan.taken.push(Taken::Dynamic(checked_place(build, *place, (shape[dim], 1), *span)?));
             }
-            Item::Place(other, span) => {
+            IndexItem::Place(other, span) => {
                 let message = format!("an index must be an integer, not {}", other.describe());
                 return Err(Diagnostic::error(Code::E0210, *span, message));
             }
@@ -149,7 +154,7 @@ pub(super) fn plan(build: &mut Builder, shape: &[usize], items: &[Item], span: S
 
 /// The place from which on `len` places of a dimension are taken, as an i64; the program stops unless all of them exist.
 fn checked_place(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     place: Value,
     (extent, len): (usize, usize),
     span: Span,
@@ -166,14 +171,14 @@ fn checked_place(
 }
 
 /// `x[items]`
-pub fn get(build: &mut Builder, value: Value, items: &[Item], span: Span) -> Result<Value, Diagnostic> {
+pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Span) -> Result<Value, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     let plan = plan(build, &shape, items, span)?;
     let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
         Taken::Range(range) | Taken::Fixed(range) => *range,
-        Taken::Dynamic(_) | Taken::Window(..) => Range::all(size),
+        Taken::Dynamic(_) | Taken::Window(..) => SliceRange::all(size),
     });
-    let ranges: Vec<Range> = ranges.collect();
+    let ranges: Vec<SliceRange> = ranges.collect();
     let mut value = slice(build, value, &ranges)?;
     // Dimensions with the number of places that stay of each.
     let mut dims = Vec::new();
@@ -261,7 +266,7 @@ impl Rules for CheckIndex {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -270,7 +275,7 @@ impl Rules for CheckIndex {
     }
 }
 
-impl Nest for CheckIndex {
+impl NestLowering for CheckIndex {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.check_index(stmt.args[0], (self.extent as i64, self.len as i64), stmt.results[0]);
         Ok(())
@@ -287,7 +292,7 @@ impl Call for CheckIndex {
         check_index(index: Array, extent: Int, len: Int = 1) in_dumps "" "write x[i]: every index is checked";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let index = args.array(build, "index")?;
         let extent = args.int("extent")?;
         let extent = usize::try_from(extent)
@@ -411,7 +416,7 @@ impl Rules for Index {
             linear: Linear::No,
             combines: Combines::Places(self.dims.clone()),
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -452,7 +457,7 @@ impl Call for Index {
         index(x: Array, [rest] places: Array, [named] dims: Ints = None) in_dumps "" "write x[i]";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let dims = args.optional_ints("dims")?;
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
@@ -474,12 +479,12 @@ mod tests {
     use super::*;
     use crate::ops::testing::{self, integers};
 
-    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Item {
-        Item::Range { start, stop, step, span: Span::default() }
+    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
+        IndexItem::Range { start, stop, step, span: Span::default() }
     }
 
-    fn place(index: i64) -> Item {
-        Item::Place(Term::Int(index.into()), Span::default())
+    fn place(index: i64) -> IndexItem {
+        IndexItem::Place(Term::Int(index.into()), Span::default())
     }
 
     fn x() -> Array {
@@ -487,7 +492,7 @@ mod tests {
     }
 
     /// `x[items]`, where the last item may be the scalar `i`.
-    fn indexed(items: impl FnOnce(Term) -> Vec<Item>, i: i128) -> Result<(Array, Vec<String>), Diagnostic> {
+    fn indexed(items: impl FnOnce(Term) -> Vec<IndexItem>, i: i128) -> Result<(Array, Vec<String>), Diagnostic> {
         let mut build = testing::builder();
         let arrays = [x(), integers(&[], &[i])];
         let inputs =
@@ -509,16 +514,19 @@ mod tests {
     #[test]
     fn new_dimensions_and_dots_have_their_places() {
         let span = Span::default();
-        let (y, _) =
-            indexed(|_| vec![Item::NewAxis(span), Item::Ellipsis(span), place(0), Item::NewAxis(span)], 0).unwrap();
+        let (y, _) = indexed(
+            |_| vec![IndexItem::NewAxis(span), IndexItem::Ellipsis(span), place(0), IndexItem::NewAxis(span)],
+            0,
+        )
+        .unwrap();
         assert_eq!((y.shape(), y.ints()), (&[1, 2, 3, 1][..], vec![0, 2, 4, 6, 8, 10]));
-        let dots = vec![Item::Ellipsis(span), Item::Ellipsis(span)];
+        let dots = vec![IndexItem::Ellipsis(span), IndexItem::Ellipsis(span)];
         assert_eq!(indexed(|_| dots, 0).unwrap_err().code, Code::E0205);
     }
 
     #[test]
     fn dynamic_indices_are_checked() {
-        let at_end = |i: Term| vec![range(Some(1), None, None), Item::Place(i, Span::default()), place(1)];
+        let at_end = |i: Term| vec![range(Some(1), None, None), IndexItem::Place(i, Span::default()), place(1)];
         let (y, lines) = indexed(at_end, -1).unwrap();
         assert_eq!((y.shape(), y.ints()), (&[1][..], vec![11]));
         assert_eq!(lines, ["check_index(a, 3)", "a[1:2, :, 1:2]", "index(a, b, dims=(1,))", "reshape(a, (1,))"]);
@@ -529,11 +537,11 @@ mod tests {
 
     #[test]
     fn wrong_indices_are_errors() {
-        let code = |items: Vec<Item>| indexed(|_| items, 0).unwrap_err().code;
+        let code = |items: Vec<IndexItem>| indexed(|_| items, 0).unwrap_err().code;
         assert_eq!(code(vec![place(2)]), Code::E0401);
         assert_eq!(code(vec![range(None, None, Some(0))]), Code::E0402);
         assert_eq!(code(vec![place(0), place(0), place(0), place(0)]), Code::E0205);
-        assert_eq!(code(vec![Item::Place(Term::Float(1.0), Span::default())]), Code::E0210);
+        assert_eq!(code(vec![IndexItem::Place(Term::Float(1.0), Span::default())]), Code::E0210);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -81,7 +81,7 @@ impl Rules for Iota {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Counted,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -108,7 +108,7 @@ impl Call for Iota {
         iota(type: Type, axis: Int = None, [named] out: Sharding = None), Numbers, "() { iota(f32[4, 6], axis=1) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let ty = args.ty("type")?.array;
         let axis = match args.optional_int("axis")? {
             Some(axis) => shape::axis(axis, ty.rank(), args.span)?,

@@ -2,8 +2,8 @@
 
 use super::Call;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
-use crate::ops::call::signature::{Dtypes, Given, Kind, Param, Signature, Status};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use crate::ops::call::term::Term;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -18,8 +18,8 @@ macro_rules! later {
             Signature {
                 name: "tree_map",
                 params: &[
-                    Param { name: "f", kind: Kind::Of("function"), given: Given::Either, default: None },
-                    Param { name: "trees", kind: Kind::Of("arrays, tuples or structs"), given: Given::Rest, default: None },
+                    ParamSpec { name: "f", kind: ParamKind::Of("function"), given: Given::Either, default: None },
+                    ParamSpec { name: "trees", kind: ParamKind::Of("arrays, tuples or structs"), given: Given::Rest, default: None },
                 ],
                 doc: "The function's results for the leaves of trees of one form, in a tree of that form.",
                 dtypes: Dtypes::NumbersAndBools,
@@ -47,7 +47,7 @@ impl Call for Later {
         transfer
     };
 
-    fn call(name: &str, args: &mut Args<'_>, _: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, _: &mut CallBuilder) -> Result<Term, Diagnostic> {
         Err(not_supported(name, args.span))
     }
 }

@@ -14,7 +14,7 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use super::{Call, promote, shape};
 use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Value;
@@ -54,7 +54,7 @@ impl Call for Makers {
         triu(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { triu(x, k=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = match name {
             "zeros" | "ones" | "full" => {
                 let ty = args.ty("shape")?.array;
@@ -78,7 +78,7 @@ impl Call for Makers {
 fn number_everywhere(
     name: &str,
     args: &mut Args<'_>,
-    build: &mut Builder,
+    build: &mut CallBuilder,
     ty: &ArrayType,
 ) -> Result<Value, Diagnostic> {
     if name == "full" {
@@ -102,15 +102,15 @@ fn dtype(args: &mut Args<'_>, default: DType) -> Result<DType, Diagnostic> {
     Ok(args.optional_dtype("dtype")?.unwrap_or(default))
 }
 
-fn indices(build: &mut Builder, dtype: DType, sizes: &[usize], axis: usize) -> Result<Value, Diagnostic> {
+fn indices(build: &mut CallBuilder, dtype: DType, sizes: &[usize], axis: usize) -> Result<Value, Diagnostic> {
     build.emit1(Iota { ty: ArrayType::new(dtype, sizes), axis }, &[])
 }
 
-fn binary(build: &mut Builder, op: BinaryOp, lhs: Value, rhs: Value) -> Result<Value, Diagnostic> {
+fn binary(build: &mut CallBuilder, op: BinaryOp, lhs: Value, rhs: Value) -> Result<Value, Diagnostic> {
     build.emit1(Binary(op), &[lhs, rhs])
 }
 
-fn scalar(build: &mut Builder, term: &Term, dtype: DType, span: Span) -> Result<Value, Diagnostic> {
+fn scalar(build: &mut CallBuilder, term: &Term, dtype: DType, span: Span) -> Result<Value, Diagnostic> {
     build.emit1(Constant::scalar(dtype, number_bits(term, dtype, span)?), &[])
 }
 
@@ -126,7 +126,7 @@ fn number(term: &Term, name: &str, span: Span) -> Result<f64, Diagnostic> {
 }
 
 /// `arange(stop)`, `arange(start, stop, step)`: i32 for integers, f32 if any is a float.
-fn arange(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+fn arange(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let first = args.required("start")?;
     let (start, stop) = match args.take("stop") {
         Some(stop) => (first, stop),
@@ -154,7 +154,7 @@ fn arange(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic>
 }
 
 /// `num` numbers from start to stop, both ends included unless `endpoint=false`.
-fn linspace(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+fn linspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let (start, stop) = (args.required("start")?, args.required("stop")?);
     let len = usize::try_from(args.optional_int("num")?.unwrap_or(50))
         .map_err(|_| Diagnostic::error(Code::E0205, args.span, "`linspace` of a negative number of points"))?;
@@ -171,7 +171,7 @@ fn linspace(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnosti
     let gaps = if endpoint { len.saturating_sub(1) } else { len }.max(1);
     // start * (1 - t) + stop * t with t = i / gaps, and the stop itself at the end.
     let constant =
-        |build: &mut Builder, value: f64| build.emit1(Constant::scalar(dtype, float_bits(value, dtype)), &[]);
+        |build: &mut CallBuilder, value: f64| build.emit1(Constant::scalar(dtype, float_bits(value, dtype)), &[]);
     let index = indices(build, dtype, &[len], 0)?;
     let count = constant(build, gaps as f64)?;
     let t = binary(build, BinaryOp::Div, index, count)?;
@@ -192,7 +192,7 @@ fn linspace(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnosti
 const FAR_DIAGONAL: i64 = 1 << 30;
 
 /// `row + k == column`, or `>=`, as a mask over the last two of `sizes`.
-fn mask(build: &mut Builder, sizes: &[usize], k: i64, op: CompareOp, span: Span) -> Result<Value, Diagnostic> {
+fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: Span) -> Result<Value, Diagnostic> {
     let rank = sizes.len();
     let matrix = &sizes[rank - 2..];
     // Beyond the corners all diagonals are alike.
@@ -205,7 +205,7 @@ fn mask(build: &mut Builder, sizes: &[usize], k: i64, op: CompareOp, span: Span)
 }
 
 /// `eye(n)`, `eye(n, m, k=1, dtype=i32)`
-fn eye(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+fn eye(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let mut given = vec![args.int("N")?];
     given.extend(args.optional_int("M")?);
     let sizes = super::broadcast::sizes(&given, args)?;
@@ -217,7 +217,7 @@ fn eye(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
 }
 
 /// `one_hot(x, classes, f32)`: a new dimension with 1 at each index, the last one or at `axis`; indices outside give zeros.
-fn one_hot(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+fn one_hot(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();
     if !ty.dtype.is_integer() {
@@ -240,7 +240,7 @@ fn one_hot(args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic
 }
 
 /// `tril(x, k=0)` keeps what lies on or below the k-th diagonal, `triu` what lies on or above it.
-fn triangle(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Value, Diagnostic> {
+fn triangle(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();
     if ty.rank() < 2 {

@@ -14,15 +14,15 @@ use crate::layout::factors::Factors;
 use crate::layout::margin::Margin;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::{Flow, flow};
+use crate::layout::window::{HaloFlow, flow};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Properties, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
+    Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
 use crate::reshard::Traffic;
@@ -44,7 +44,7 @@ impl Margins {
     }
 
     /// What the fetches take.
-    pub fn flow(&self, operand: &Type, mesh: &Mesh) -> Flow {
+    pub fn flow(&self, operand: &Type, mesh: &Mesh) -> HaloFlow {
         flow(&self.fetches(operand, mesh), mesh)
     }
 }
@@ -88,7 +88,7 @@ impl Semantics for Margins {
     }
 }
 
-impl Place for Margins {
+impl PlacesResults for Margins {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         if args.len() != 1 || !self.parts.iter().all(|part| part.is_sound(args[0].shape())) {
             return Err(Mismatch::new(Code::E0205, "margins of an array of another shape"));
@@ -111,7 +111,7 @@ impl Rules for Margins {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -176,7 +176,7 @@ impl Call for Margins {
         margins(x: Array, [named] parts: Of("parts") = None) in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let parts = args.take("parts").map(|arg| arg.term);
         let value = args.array(build, "x")?;
         let shape = build.ty(value).shape();

@@ -44,7 +44,7 @@ pub mod update;
 pub mod window;
 
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::only_in_dumps;
 use crate::ops::call::signature::{Signature, Status};
 use crate::ops::call::term::Term;
@@ -88,10 +88,10 @@ pub trait Call {
     const SIGNATURES: &'static [Signature];
 
     /// `name` is one of the table's names for the op, `args` are bound to the parameters of one of its signatures.
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic>;
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic>;
 }
 
-type CallFn = fn(&str, &mut Args<'_>, &mut Builder) -> Result<Term, Diagnostic>;
+type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;
 
 /// Functions of the language that one op, or one composition of ops, answers for.
 struct Functions {

@@ -9,7 +9,7 @@ use super::reduce::{axes_of, reduce};
 use super::{Call, later};
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
@@ -28,7 +28,7 @@ impl Call for Norm {
             NumbersAndBools, "(x: f32[4, 6]) { norm(x, axis=1) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let order = args.take("ord");
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
@@ -49,19 +49,19 @@ struct Over<'a> {
 }
 
 /// What `ord=` asks for.
-enum Order {
+enum NormOrder {
     /// The root of the sum of the squares, whatever the dimensions.
     Euclidean,
     Number(f64),
 }
 
-fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
-    let Some(Arg { term, span, .. }) = given else { return Ok(Order::Euclidean) };
+fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
+    let Some(Arg { term, span, .. }) = given else { return Ok(NormOrder::Euclidean) };
     let number = match &term {
         Term::Int(order) => *order as f64,
         Term::Float(order) => *order,
         Term::Str(name) => match name.as_str() {
-            "fro" if dims == 2 => return Ok(Order::Euclidean),
+            "fro" if dims == 2 => return Ok(NormOrder::Euclidean),
             "inf" => f64::INFINITY,
             "-inf" => f64::NEG_INFINITY,
             "nuc" if dims == 2 => return Err(later::not_supported("the nuclear norm", span)),
@@ -77,10 +77,10 @@ fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
         }
     };
     match dims {
-        1 if number == 2.0 => Ok(Order::Euclidean),
-        1 => Ok(Order::Number(number)),
+        1 if number == 2.0 => Ok(NormOrder::Euclidean),
+        1 => Ok(NormOrder::Number(number)),
         2 if number.abs() == 2.0 => Err(later::not_supported("a norm by singular values", span)),
-        2 if number.abs() == 1.0 || number.is_infinite() => Ok(Order::Number(number)),
+        2 if number.abs() == 1.0 || number.is_infinite() => Ok(NormOrder::Number(number)),
         _ => {
             let message = format!("there is no norm of order {number} over {dims} dimensions");
             Err(Diagnostic::error(Code::E0210, span, message).help(
@@ -91,11 +91,11 @@ fn order(given: Option<Arg>, dims: usize) -> Result<Order, Diagnostic> {
 }
 
 /// Norms of vectors and matrices, as `numpy.linalg.norm` defines them.
-fn norm(build: &mut Builder, value: Value, given: Option<Arg>, over: Over<'_>) -> Result<Value, Diagnostic> {
+fn norm(build: &mut CallBuilder, value: Value, given: Option<Arg>, over: Over<'_>) -> Result<Value, Diagnostic> {
     let order = order(given, over.axes.len())?;
     let dtype = inexact(build.ty(value).dtype());
     let value = cast(build, value, dtype)?;
-    let Order::Number(order) = order else {
+    let NormOrder::Number(order) = order else {
         let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
         let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
         return build.emit1(Unary(UnaryOp::Sqrt), &[sum]);
@@ -129,7 +129,7 @@ fn norm(build: &mut Builder, value: Value, given: Option<Arg>, over: Over<'_>) -
 }
 
 /// A result whose reduced dimensions are still there with size 1, as the call wants it.
-fn dropped(build: &mut Builder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
+fn dropped(build: &mut CallBuilder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
     if over.keepdims {
         return Ok(value);
     }

@@ -3,7 +3,7 @@
 
 use super::broadcast::broadcast;
 use super::concatenate::concatenate;
-use super::slice::{Range, slice_dim};
+use super::slice::{SliceRange, slice_dim};
 use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
@@ -13,7 +13,7 @@ use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
@@ -93,7 +93,7 @@ impl Rules for Pad {
             linear,
             combines: Combines::Nothing,
             elements: Elements::Framed(self),
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -223,7 +223,7 @@ const MAX_PARTS: usize = 256;
 
 /// The array, continued by its own elements: slices of it, one after another.
 fn extended(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     mut value: Value,
     widths: &[(usize, usize)],
     mode: Mode,
@@ -247,11 +247,14 @@ fn extended(
             return Err(Diagnostic::error(Code::E0901, args.span, message));
         }
         let mut parts = Vec::new();
-        let whole = Range::all(sizes[dim]);
+        let whole = SliceRange::all(sizes[dim]);
         for run in front.into_iter().chain([whole]).chain(back) {
             let one = run.len == 1 || run.step == 0;
-            let range =
-                Range { start: run.start, step: if one { 1 } else { run.step }, len: if one { 1 } else { run.len } };
+            let range = SliceRange {
+                start: run.start,
+                step: if one { 1 } else { run.step },
+                len: if one { 1 } else { run.len },
+            };
             let mut part = slice_dim(build, value, dim, range)?;
             if one && run.len > 1 {
                 let mut wider = sizes.clone();
@@ -266,8 +269,8 @@ fn extended(
 }
 
 /// Places with equal steps of -1, 0 or 1, as long as possible.
-fn runs(places: impl Iterator<Item = i64>) -> Vec<Range> {
-    let mut runs: Vec<Range> = Vec::new();
+fn runs(places: impl Iterator<Item = i64>) -> Vec<SliceRange> {
+    let mut runs: Vec<SliceRange> = Vec::new();
     for place in places {
         if let Some(run) = runs.last_mut() {
             let step = place - run.at(run.len - 1) as i64;
@@ -277,7 +280,7 @@ fn runs(places: impl Iterator<Item = i64>) -> Vec<Range> {
                 continue;
             }
         }
-        runs.push(Range { start: place as usize, step: 1, len: 1 });
+        runs.push(SliceRange { start: place as usize, step: 1, len: 1 });
     }
     runs
 }
@@ -290,7 +293,7 @@ impl Call for Pad {
             NumbersAndBools, "(x: f32[4, 6]) { pad(x, (1, 0), constant_values=9) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let (dtype, rank) = (build.ty(value).dtype(), build.ty(value).rank());
         let given = args.required("pad_width")?;

@@ -8,8 +8,8 @@ use super::reduce;
 use super::shape;
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, as_ints};
-use crate::ops::call::build::Builder;
-use crate::ops::call::signature::{Dtypes, Given, Kind, Param, Signature, Status};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
@@ -89,11 +89,11 @@ fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signa
             (None, None) => panic!("nothing is said of `{own}` of `{name}`"),
         };
         let default = param.default.as_ref().map(|default| within(default.span));
-        Param { name: own, kind: kind_of(kind), given: by, default }
+        ParamSpec { name: own, kind: kind_of(kind), given: by, default }
     });
     Signature {
         name,
-        params: params.collect::<Vec<Param>>().leak(),
+        params: params.collect::<Vec<ParamSpec>>().leak(),
         doc,
         dtypes: of("element types").map_or(Dtypes::Nothing, dtypes_of),
         example: of("example").unwrap_or_default(),
@@ -101,9 +101,17 @@ fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signa
     }
 }
 
-fn kind_of(words: &'static str) -> Kind {
-    let kinds = [Kind::Array, Kind::Int, Kind::Ints, Kind::Bool, Kind::String, Kind::Type, Kind::ElementType];
-    kinds.into_iter().find(|kind| kind.to_string() == words).unwrap_or(Kind::Of(words))
+fn kind_of(words: &'static str) -> ParamKind {
+    let kinds = [
+        ParamKind::Array,
+        ParamKind::Int,
+        ParamKind::Ints,
+        ParamKind::Bool,
+        ParamKind::String,
+        ParamKind::Type,
+        ParamKind::ElementType,
+    ];
+    kinds.into_iter().find(|kind| kind.to_string() == words).unwrap_or(ParamKind::Of(words))
 }
 
 fn dtypes_of(words: &str) -> Dtypes {
@@ -139,7 +147,7 @@ impl Helper {
         }
     }
 
-    pub fn call(self, args: &[Arg], build: &mut Builder) -> Result<Term, Diagnostic> {
+    pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = build.span;
         let array = |at: usize| -> Value {
             match args[at].term {

@@ -10,12 +10,12 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_abi::{Form, Piece, Spec, pieces};
@@ -68,7 +68,7 @@ fn shown(
     term: &Term,
     spec: &Spec,
     span: Span,
-    build: &mut Builder,
+    build: &mut CallBuilder,
     values: &mut Vec<Value>,
 ) -> Result<String, Diagnostic> {
     let mut all = |parts: &mut dyn Iterator<Item = &Term>| -> Result<Vec<String>, Diagnostic> {
@@ -102,7 +102,7 @@ fn shown(
 }
 
 /// The text with each argument in its place, and those that have none behind it.
-fn filled(text: &str, args: &[Arg], build: &mut Builder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
+fn filled(text: &str, args: &[Arg], build: &mut CallBuilder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
     let parts = pieces(text);
     let without_braces = text.replace("{{", "").replace("}}", "");
     let specs = without_braces.split("{:").skip(1).filter_map(|rest| rest.split_once('}'));
@@ -192,7 +192,7 @@ impl Rules for Print {
             linear: Linear::Apart,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -201,7 +201,7 @@ impl Rules for Print {
     }
 }
 
-impl Nest for Print {
+impl NestLowering for Print {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.print(self.text.clone(), stmt.args.clone(), false);
         Ok(())
@@ -218,7 +218,7 @@ impl Call for Print {
         print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); x }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let first = args.required("text")?;
         let mut rest = args.rest("values");
         let text = match &first.term {
@@ -291,7 +291,7 @@ impl Rules for Assert {
             linear: Linear::Apart,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -300,7 +300,7 @@ impl Rules for Assert {
     }
 }
 
-impl Nest for Assert {
+impl NestLowering for Assert {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.print(self.text.clone(), stmt.args.clone(), true);
         Ok(())
@@ -318,7 +318,7 @@ impl Call for Assert {
             NumbersAndBools, "(x: f32[4, 6]) { assert(all(x >= x), \"{} is odd\", x); x }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let condition = args.required("condition")?;
         let (text, span) = match args.take("text") {
             None => ("this does not hold".to_string(), args.span),
@@ -387,7 +387,7 @@ impl Rules for ShowSharding {
             linear: Linear::Apart,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -396,7 +396,7 @@ impl Rules for ShowSharding {
     }
 }
 
-impl Nest for ShowSharding {
+impl NestLowering for ShowSharding {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
@@ -417,7 +417,7 @@ impl Call for ShowSharding {
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         build.emit(ShowSharding, &[value])?;
         Ok(Term::Tuple(Vec::new()))

@@ -10,7 +10,7 @@ use super::elementwise;
 use super::reshape::reshape;
 use super::{Mismatch, einsum};
 use crate::layout::types::DType;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_abi::Kind as ElementKind;
@@ -70,24 +70,24 @@ pub fn inexact(dtype: DType) -> DType {
 
 /// What an operand has to say about the common type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum OperandKind {
     WeakInt,
     WeakFloat,
     Strong(DType),
 }
 
-fn kind(build: &Builder, (term, span): Operand<'_>) -> Result<Kind, Diagnostic> {
+fn kind(build: &CallBuilder, (term, span): Operand<'_>) -> Result<OperandKind, Diagnostic> {
     match term {
-        Term::Array(value) => Ok(Kind::Strong(build.ty(*value).dtype())),
-        Term::Int(_) => Ok(Kind::WeakInt),
-        Term::Float(_) => Ok(Kind::WeakFloat),
-        Term::Bool(_) => Ok(Kind::Strong(DType::Bool)),
+        Term::Array(value) => Ok(OperandKind::Strong(build.ty(*value).dtype())),
+        Term::Int(_) => Ok(OperandKind::WeakInt),
+        Term::Float(_) => Ok(OperandKind::WeakFloat),
+        Term::Bool(_) => Ok(OperandKind::Strong(DType::Bool)),
         Term::List(items) => {
             let mut joined = None;
             for item in items {
                 joined = Some(meet(joined, kind(build, (item, span))?, span)?);
             }
-            Ok(joined.unwrap_or(Kind::WeakFloat))
+            Ok(joined.unwrap_or(OperandKind::WeakFloat))
         }
         other => {
             Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
@@ -95,53 +95,57 @@ fn kind(build: &Builder, (term, span): Operand<'_>) -> Result<Kind, Diagnostic> 
     }
 }
 
-fn meet(known: Option<Kind>, other: Kind, span: Span) -> Result<Kind, Diagnostic> {
+fn meet(known: Option<OperandKind>, other: OperandKind, span: Span) -> Result<OperandKind, Diagnostic> {
     let apart = |dtype: DType| {
         let message = format!("a value of type {} and a number have no common type", dtype.name());
         Diagnostic::error(Code::E0203, span, message)
     };
     Ok(match (known.unwrap_or(other), other) {
-        (Kind::Strong(a), Kind::Strong(b)) => {
+        (OperandKind::Strong(a), OperandKind::Strong(b)) => {
             let message = || format!("{} and {} have no common type", a.name(), b.name());
-            Kind::Strong(join(a, b).ok_or_else(|| Diagnostic::error(Code::E0203, span, message()))?)
+            OperandKind::Strong(join(a, b).ok_or_else(|| Diagnostic::error(Code::E0203, span, message()))?)
         }
-        (Kind::Strong(DType::Key), _) | (_, Kind::Strong(DType::Key)) => return Err(apart(DType::Key)),
-        (Kind::Strong(DType::Bool), weak) | (weak, Kind::Strong(DType::Bool)) => weak,
-        (Kind::Strong(dtype), Kind::WeakInt) | (Kind::WeakInt, Kind::Strong(dtype)) => Kind::Strong(dtype),
-        (Kind::Strong(dtype), Kind::WeakFloat) | (Kind::WeakFloat, Kind::Strong(dtype)) => {
-            Kind::Strong(if dtype.is_float() { dtype } else { DType::F32 })
+        (OperandKind::Strong(DType::Key), _) | (_, OperandKind::Strong(DType::Key)) => return Err(apart(DType::Key)),
+        (OperandKind::Strong(DType::Bool), weak) | (weak, OperandKind::Strong(DType::Bool)) => weak,
+        (OperandKind::Strong(dtype), OperandKind::WeakInt) | (OperandKind::WeakInt, OperandKind::Strong(dtype)) => {
+            OperandKind::Strong(dtype)
         }
-        (Kind::WeakInt, Kind::WeakInt) => Kind::WeakInt,
-        (Kind::WeakInt | Kind::WeakFloat, Kind::WeakInt | Kind::WeakFloat) => Kind::WeakFloat,
+        (OperandKind::Strong(dtype), OperandKind::WeakFloat) | (OperandKind::WeakFloat, OperandKind::Strong(dtype)) => {
+            OperandKind::Strong(if dtype.is_float() { dtype } else { DType::F32 })
+        }
+        (OperandKind::WeakInt, OperandKind::WeakInt) => OperandKind::WeakInt,
+        (OperandKind::WeakInt | OperandKind::WeakFloat, OperandKind::WeakInt | OperandKind::WeakFloat) => {
+            OperandKind::WeakFloat
+        }
     })
 }
 
 /// The type to which all operands are converted.
-pub fn common_dtype(build: &Builder, operands: &[Operand<'_>]) -> Result<DType, Diagnostic> {
+pub fn common_dtype(build: &CallBuilder, operands: &[Operand<'_>]) -> Result<DType, Diagnostic> {
     let mut joined = None;
     for &operand in operands {
         joined = Some(meet(joined, kind(build, operand)?, operand.1)?);
     }
     Ok(match joined {
-        Some(Kind::Strong(dtype)) => dtype,
-        Some(Kind::WeakInt) => DType::I32,
-        Some(Kind::WeakFloat) | None => DType::F32,
+        Some(OperandKind::Strong(dtype)) => dtype,
+        Some(OperandKind::WeakInt) => DType::I32,
+        Some(OperandKind::WeakFloat) | None => DType::F32,
     })
 }
 
 /// A value converted to an element type, without a statement where it has it already.
-pub fn cast(build: &mut Builder, value: Value, to: DType) -> Result<Value, Diagnostic> {
+pub fn cast(build: &mut CallBuilder, value: Value, to: DType) -> Result<Value, Diagnostic> {
     if build.ty(value).dtype() == to { Ok(value) } else { build.emit1(Cast { to }, &[value]) }
 }
 
 /// An operand as an array of this element type; a literal that does not fit it is an error.
-pub fn to_dtype(build: &mut Builder, (term, span): Operand<'_>, dtype: DType) -> Result<Value, Diagnostic> {
+pub fn to_dtype(build: &mut CallBuilder, (term, span): Operand<'_>, dtype: DType) -> Result<Value, Diagnostic> {
     let value = build.materialize(term, Some(dtype), span)?;
     cast(build, value, dtype)
 }
 
 /// All operands as arrays of their common type.
-pub fn promoted(build: &mut Builder, operands: &[Operand<'_>]) -> Result<Vec<Value>, Diagnostic> {
+pub fn promoted(build: &mut CallBuilder, operands: &[Operand<'_>]) -> Result<Vec<Value>, Diagnostic> {
     let dtype = common_dtype(build, operands)?;
     operands.iter().map(|&operand| to_dtype(build, operand, dtype)).collect()
 }
@@ -156,7 +160,7 @@ pub fn holds_array(term: &Term) -> bool {
 }
 
 /// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
-pub fn stacked(build: &mut Builder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+pub fn stacked(build: &mut CallBuilder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
     let operands: Vec<Operand<'_>> = items.iter().map(|item| (item, span)).collect();
     let dtype = match dtype {
         Some(dtype) => dtype,
@@ -175,7 +179,12 @@ pub fn stacked(build: &mut Builder, items: &[Term], dtype: Option<DType>, span: 
 }
 
 /// `lhs op rhs`, where each side is an array or a number.
-pub fn binary(build: &mut Builder, op: ast::BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Term, Diagnostic> {
+pub fn binary(
+    build: &mut CallBuilder,
+    op: ast::BinaryOp,
+    lhs: Operand<'_>,
+    rhs: Operand<'_>,
+) -> Result<Term, Diagnostic> {
     if let Some(folded) = fold_binary(op, lhs.0, rhs.0) {
         return folded.map_err(|mismatch| build.mismatch(mismatch));
     }
@@ -184,7 +193,7 @@ pub fn binary(build: &mut Builder, op: ast::BinaryOp, lhs: Operand<'_>, rhs: Ope
         Ast::Or | Ast::And => {
             let symbol = if op == Ast::Or { "||" } else { "&&" };
             for operand in [lhs, rhs] {
-                if kind(build, operand)? != Kind::Strong(DType::Bool) {
+                if kind(build, operand)? != OperandKind::Strong(DType::Bool) {
                     let message = format!("`{symbol}` needs bools on both sides");
                     let error = Diagnostic::error(Code::E0215, operand.1, message).help("compare with `!= 0` first");
                     return Err(error);
@@ -219,7 +228,7 @@ pub fn binary(build: &mut Builder, op: ast::BinaryOp, lhs: Operand<'_>, rhs: Ope
 const MULTIPLIED_EXPONENT: i128 = 64;
 
 /// `x ** n` with a literal integer is repeated squaring, exact for integers; all else is the function `pow`.
-pub fn power(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {
         return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
     };
@@ -251,7 +260,7 @@ pub fn power(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<
 }
 
 /// `-x`, `!x`, where `x` is an array or a number.
-pub fn unary(build: &mut Builder, op: ast::UnaryOp, operand: Operand<'_>) -> Result<Term, Diagnostic> {
+pub fn unary(build: &mut CallBuilder, op: ast::UnaryOp, operand: Operand<'_>) -> Result<Term, Diagnostic> {
     if let Some(folded) = fold_unary(op, operand.0) {
         return folded.map_err(|mismatch| build.mismatch(mismatch));
     }

@@ -16,12 +16,12 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_abi::Kind;
@@ -233,7 +233,7 @@ impl Rules for Reduce {
             linear,
             combines: Combines::Elements(self.op),
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -242,7 +242,7 @@ impl Rules for Reduce {
     }
 }
 
-impl Nest for Reduce {
+impl NestLowering for Reduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lower_reduction(lowering, stmt, &self.axes, self.keepdims, Combine::Reduce(self.op));
         Ok(())
@@ -329,7 +329,7 @@ impl Rules for ArgReduce {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -338,7 +338,7 @@ impl Rules for ArgReduce {
     }
 }
 
-impl Nest for ArgReduce {
+impl NestLowering for ArgReduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let combine = if self.largest { Combine::ArgMax } else { Combine::ArgMin };
         lower_reduction(lowering, stmt, &self.axes, self.keepdims, combine);
@@ -361,7 +361,7 @@ pub fn axes_of(args: &mut Args<'_>, rank: usize) -> Result<(Vec<usize>, bool), D
 
 /// A reduction, without a statement where nothing is reduced.
 pub fn reduce(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     op: ReduceOp,
     value: Value,
     axes: &[usize],
@@ -417,7 +417,7 @@ impl Call for Reduce {
             NumbersAndBools, "(x: f32[4, 6]) { any(x, axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = match name {
             "sum" => ReduceOp::Sum,
             "prod" => ReduceOp::Product,
@@ -463,12 +463,12 @@ impl Call for Reduce {
 }
 
 /// The mask of a call's `where=`, in the shape of what is reduced.
-fn mask_of(build: &mut Builder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
+fn mask_of(build: &mut CallBuilder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
     args.take("where").map(|arg| mask(build, &arg, shape)).transpose()
 }
 
 /// A mask, in the shape of what is reduced.
-pub fn mask(build: &mut Builder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
+pub fn mask(build: &mut CallBuilder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
         let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
@@ -479,7 +479,7 @@ pub fn mask(build: &mut Builder, arg: &Arg, shape: &[usize]) -> Result<Value, Di
 
 /// What `where=` leaves: elsewhere stands what changes nothing.
 fn chosen(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     args: &mut Args<'_>,
     op: ReduceOp,
     value: Value,
@@ -508,7 +508,7 @@ impl Call for ArgReduce {
         argmin(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmin(x, axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
         let given = args.take("axis");

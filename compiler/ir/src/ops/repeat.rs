@@ -2,11 +2,11 @@
 
 use super::concatenate::concatenate;
 use super::pad::Pad;
-use super::slice::{Range, slice_dim};
+use super::slice::{SliceRange, slice_dim};
 use super::{Call, broadcast, reshape, shape};
 use crate::layout::mesh::AxisKind;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
@@ -18,7 +18,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 pub struct Repeat;
 
 /// `times` copies of a dimension: of the whole (`outer`), or of each element.
-fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
+fn copies(build: &mut CallBuilder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
@@ -39,7 +39,7 @@ fn copies(build: &mut Builder, value: Value, dim: usize, times: usize, outer: bo
     let value = broadcast::broadcast(build, value, &wider)?;
     merged[dim] = filled * times;
     let value = reshape::reshape(build, value, &merged)?;
-    slice_dim(build, value, dim, Range::between(0, len))
+    slice_dim(build, value, dim, SliceRange::between(0, len))
 }
 
 /// More counts than this would make a program of as many statements.
@@ -47,7 +47,7 @@ const MAX_COUNTS: usize = 256;
 
 /// Each element of a dimension as many times as its count says; a single count is for all of them.
 fn repeated(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     value: Value,
     dim: usize,
     times: &[usize],
@@ -67,7 +67,7 @@ fn repeated(
     }
     let mut parts = Vec::new();
     for (at, &times) in times.iter().enumerate() {
-        let part = slice_dim(build, value, dim, Range::between(at, at + 1))?;
+        let part = slice_dim(build, value, dim, SliceRange::between(at, at + 1))?;
         let mut wider = sizes.clone();
         wider[dim] = times;
         parts.push(broadcast::broadcast(build, part, &wider)?);
@@ -83,7 +83,7 @@ impl Call for Repeat {
         repeat(x: Array, repeats: Ints, axis: Int = None), Any, "(x: f32[4, 6]) { repeat(x, 2, axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let mut value = args.array(build, "x")?;
         let given = args.ints(if name == "tile" { "reps" } else { "repeats" })?;
         let mut times = broadcast::sizes(&given, args)?;

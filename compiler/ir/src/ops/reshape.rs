@@ -13,13 +13,13 @@ use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Args, as_int};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Alias, Combines, Copied, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point,
-    Properties, Reads, Rules, Semantics, Typing,
+    Alias, Combines, Copied, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
+    Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::explicit;
 use crate::program::{Stmt, Value};
@@ -180,7 +180,7 @@ impl Rules for Reshape {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Moved,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -224,7 +224,7 @@ impl Point for Reshape {
     }
 }
 
-impl Nest for Reshape {
+impl NestLowering for Reshape {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         lowering.alias(stmt.args[0], stmt.results[0]);
         Ok(())
@@ -236,7 +236,7 @@ impl Nest for Reshape {
 }
 
 /// A value in another shape; itself where it has that shape.
-pub fn reshape(build: &mut Builder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
+pub fn reshape(build: &mut CallBuilder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
     let from = build.ty(value).shape().to_vec();
     if from == to {
         return Ok(value);
@@ -273,7 +273,7 @@ impl Call for Reshape {
         expand_dims(x: Array, axis: Ints, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { expand_dims(x, axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let from = build.ty(value).shape().to_vec();
         let len = build.ty(value).array.len();
@@ -309,7 +309,7 @@ impl Call for Reshape {
             }
         };
         let span = args.span;
-        let before = |build: &Builder, out: &Sharding| {
+        let before = |build: &CallBuilder, out: &Sharding| {
             let from = build.ty(value);
             let result = ArrayType { shape: to.clone(), ..from.array.clone() };
             let out = complete(out.clone(), to.len(), span)?;

@@ -7,20 +7,20 @@ use super::{Call, Mismatch, combined};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, Frame, Sharding};
+use crate::layout::sharding::{Alignment, DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Place, Placement, Point,
-    Properties, Reads, Rules, Semantics, Typing,
+    Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
+    Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use crate::reshard::step::{Reshard, Step};
+use crate::reshard::step::{Reshard, ReshardStep};
 use crate::reshard::{self, Traffic};
 use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
@@ -31,10 +31,10 @@ use spmdc_kernel::loops::{Affine, Elem};
 impl Semantics for Reshard {
     fn name(&self) -> &'static str {
         match self.step {
-            Step::Request => "reshard",
-            Step::Pin => "pin",
-            Step::Slice => "shard",
-            Step::Collective(kind) => kind.name(),
+            ReshardStep::Request => "reshard",
+            ReshardStep::Pin => "pin",
+            ReshardStep::Slice => "shard",
+            ReshardStep::Collective(kind) => kind.name(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Semantics for Reshard {
     }
 }
 
-impl Place for Reshard {
+impl PlacesResults for Reshard {
     fn place(&self, args: &[&Type], _: &Mesh) -> Result<Vec<Type>, Mismatch> {
         Ok(vec![Type { sharding: self.to.clone(), ..args[0].clone() }])
     }
@@ -72,16 +72,16 @@ impl Place for Reshard {
 impl Rules for Reshard {
     fn lowered(&self) -> Lowered<'_> {
         match &self.step {
-            Step::Request | Step::Pin => Lowered::Request,
-            Step::Slice => Lowered::Alias(self),
-            Step::Collective(kind) => Lowered::Exchange(kind),
+            ReshardStep::Request | ReshardStep::Pin => Lowered::Request,
+            ReshardStep::Slice => Lowered::Alias(self),
+            ReshardStep::Collective(kind) => Lowered::Exchange(kind),
         }
     }
 
     fn properties(&self) -> Properties<'_> {
         let placement = match self.step {
-            Step::Request | Step::Pin => Placement::Requested(&self.to),
-            Step::Slice | Step::Collective(_) => Placement::Moved,
+            ReshardStep::Request | ReshardStep::Pin => Placement::Requested(&self.to),
+            ReshardStep::Slice | ReshardStep::Collective(_) => Placement::Moved,
         };
         Properties {
             effect: Effect::None,
@@ -90,7 +90,7 @@ impl Rules for Reshard {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -105,9 +105,9 @@ impl Alias for Reshard {
         let several = |axis: usize| mesh.axes[axis].size > 1;
         let dividing = |ty: &Type| {
             let axes = |dim: &DimSharding| dim.axes.iter().copied().filter(|&axis| several(axis as usize)).collect();
-            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.frame));
+            let dims = ty.sharding.dims.iter().map(|dim| (axes(dim), dim.alignment));
             let partial = ty.sharding.unreduced.iter().filter(|&axis| several(axis)).collect::<AxisSet>();
-            (dims.collect::<Vec<(Vec<u8>, Option<Frame>)>>(), partial)
+            (dims.collect::<Vec<(Vec<u8>, Option<Alignment>)>>(), partial)
         };
         dividing(from) == dividing(to)
     }
@@ -204,8 +204,8 @@ impl Call for Reshard {
         collective_permute([rest] operands: Array, [named] to: Of("shardings")) in_dumps "" "write reshard(x, P(X, _)), or `ppermute` in a manual function";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
-        if let (true, Step::Collective(kind)) = (is_of_several(args), Step::named(name)) {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        if let (true, ReshardStep::Collective(kind)) = (is_of_several(args), ReshardStep::named(name)) {
             return combined::read(kind, args, build);
         }
         let value = args.array(build, "x")?;
@@ -215,12 +215,12 @@ impl Call for Reshard {
             return Err(Diagnostic::error(Code::E0210, arg.span, message));
         };
         let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
-        Ok(Term::Array(build.emit1(Reshard { to, step: Step::named(name) }, &[value])?))
+        Ok(Term::Array(build.emit1(Reshard { to, step: ReshardStep::named(name) }, &[value])?))
     }
 }
 
 /// The `out=P(...)` of a call, if it has one: the value in that layout.
-pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Result<Term, Diagnostic> {
+pub fn with_layout(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> Result<Term, Diagnostic> {
     let Some((given, span)) = args.optional_sharding("out")? else {
         return Ok(Term::Array(value));
     };
@@ -232,10 +232,10 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut Builder, value: Value) -> Re
 /// is first brought to the one that `before` knows for `out=`.
 pub fn made_with_layout(
     args: &mut Args<'_>,
-    build: &mut Builder,
+    build: &mut CallBuilder,
     operand: Value,
-    make: impl Fn(&mut Builder, Value) -> Result<Value, Diagnostic>,
-    before: impl Fn(&Builder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
+    make: impl Fn(&mut CallBuilder, Value) -> Result<Value, Diagnostic>,
+    before: impl Fn(&CallBuilder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
 ) -> Result<Term, Diagnostic> {
     let given = args.peek("out").and_then(|arg| match &arg.term {
         Term::Sharding(given) => Some(given.sharding.clone()),

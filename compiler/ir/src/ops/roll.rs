@@ -1,7 +1,7 @@
 //! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
 
 use super::concatenate::concatenate;
-use super::slice::{Range, slice_dim};
+use super::slice::{SliceRange, slice_dim};
 use super::{Call, Mismatch, reshape, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
@@ -10,7 +10,7 @@ use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -81,7 +81,7 @@ impl Rules for Roll {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Window(self),
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -118,7 +118,7 @@ impl Roll {
 }
 
 /// An array of these sizes whose elements move round in row-major order, by way of the flattened array.
-fn flat(build: &mut Builder, value: Value, shift: usize, sizes: &[usize]) -> Result<Value, Diagnostic> {
+fn flat(build: &mut CallBuilder, value: Value, shift: usize, sizes: &[usize]) -> Result<Value, Diagnostic> {
     let line = reshape::reshape(build, value, &[sizes.iter().product()])?;
     let rolled = build.emit1(Roll { shifts: vec![shift] }, &[line])?;
     reshape::reshape(build, rolled, sizes)
@@ -126,7 +126,7 @@ fn flat(build: &mut Builder, value: Value, shift: usize, sizes: &[usize]) -> Res
 
 /// The elements of the first `dims` dimensions move round in row-major order: the last of these dimensions by what is left of
 /// `shift`, and what leaves it goes on to the next place of those before it.
-fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Result<Value, Diagnostic> {
+fn carried(build: &mut CallBuilder, value: Value, shift: usize, dims: usize) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let Some(last) = dims.checked_sub(1).filter(|_| shift > 0) else { return Ok(value) };
     let (rest, places) = (shift % sizes[last], shift / sizes[last]);
@@ -139,7 +139,7 @@ fn carried(build: &mut Builder, value: Value, shift: usize, dims: usize) -> Resu
     let cut = sizes[last] - rest;
     let mut parts = Vec::new();
     for (from, to, places) in [(cut, sizes[last], places + 1), (0, cut, places)] {
-        let part = slice_dim(build, value, last, Range::between(from, to))?;
+        let part = slice_dim(build, value, last, SliceRange::between(from, to))?;
         parts.push(carried(build, part, places, last)?);
     }
     concatenate(build, &parts, last)
@@ -151,7 +151,7 @@ impl Call for Roll {
         roll(x: Array, shift: Ints, axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let given = args.ints("shift")?;
         let sizes = build.ty(value).shape().to_vec();

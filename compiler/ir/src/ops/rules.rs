@@ -7,14 +7,14 @@
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
+use crate::layout::parts::AxisParts;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::layout::window::WindowMap;
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::Mismatch;
-use crate::ops::collective::Collective;
+use crate::ops::collective::GroupCollective;
 use crate::program::{Func, Stmt};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
@@ -47,7 +47,7 @@ pub enum Typing<'a> {
     /// Element type and shape follow from those of the operands, the sharding from the factor rule.
     ByFactors(&'a dyn Infer),
     /// The op sets the sharding of its results itself, as `reshard` does.
-    Placed(&'a dyn Place),
+    Placed(&'a dyn PlacesResults),
 }
 
 pub trait Infer {
@@ -55,7 +55,7 @@ pub trait Infer {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
 }
 
-pub trait Place {
+pub trait PlacesResults {
     /// The type of each result, or why the operands do not fit.
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch>;
 }
@@ -80,7 +80,7 @@ pub enum NamedAxes<'a> {
 
 impl NamedAxes<'_> {
     /// Puts parts where an axis stood that has been cut.
-    pub fn cut(self, parts: &Parts) {
+    pub fn cut(self, parts: &AxisParts) {
         match self {
             NamedAxes::List(axes) => *axes = parts.axes(axes),
             NamedAxes::Layout(layout) => *layout = parts.sharding(layout),
@@ -93,7 +93,7 @@ pub enum Lowered<'a> {
     /// One element of the result is an expression of single elements of the operands. Such ops fuse.
     Point(&'a dyn Point),
     /// Loop nests, or other work that fills the results.
-    Nest(&'a dyn Nest),
+    Nest(&'a dyn NestLowering),
     /// The bytes of the operand under another type, where that lies in memory.
     Alias(&'a dyn Alias),
     /// A function of the runtime, which may take an operand in parts.
@@ -150,7 +150,7 @@ pub trait Point {
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
 }
 
-pub trait Nest {
+pub trait NestLowering {
     /// The kernels, copies or prints that fill the results.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic>;
 
@@ -168,10 +168,10 @@ pub trait Alias {
 /// How an alias is computed of an operand that does not lie in memory.
 pub enum Copied<'a> {
     Point(&'a dyn Point),
-    Nest(&'a dyn Nest),
+    Nest(&'a dyn NestLowering),
 }
 
-pub trait Library: Nest {
+pub trait Library: NestLowering {
     /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
     /// need not lie in memory. At most one operand of a statement is taken so.
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool;
@@ -203,7 +203,7 @@ pub struct Properties<'a> {
     pub combines: Combines,
     pub elements: Elements<'a>,
     /// Whether its dimensions may lie in blocks that are parts of those of another array.
-    pub knows_frames: bool,
+    pub keeps_alignment: bool,
 }
 
 /// What a statement does besides giving results. With an effect it is kept though nobody uses its results, and stays in order.
@@ -226,7 +226,7 @@ pub enum Manual<'a> {
     /// Its results vary along these axes, too.
     Varies(AxisSet),
     /// It is about the values of a group of devices.
-    Group(&'a dyn Collective),
+    Group(&'a dyn GroupCollective),
 }
 
 /// Where the layout of the results comes from.
@@ -347,7 +347,7 @@ impl Properties<'_> {
     }
 
     /// For the collectives of `manual` code: what it does to the values of a group of devices.
-    pub fn group(&self) -> Option<&dyn Collective> {
+    pub fn group(&self) -> Option<&dyn GroupCollective> {
         match self.manual {
             Manual::Group(group) => Some(group),
             Manual::Local | Manual::Varies(_) => None,

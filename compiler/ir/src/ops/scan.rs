@@ -16,12 +16,12 @@ use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Place, Placement, Properties, Reads,
-    Rules, Semantics, Typing, one_each,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, PlacesResults,
+    Properties, Reads, Rules, Semantics, Typing, one_each,
 };
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -276,7 +276,7 @@ impl Rules for Scan {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -285,7 +285,7 @@ impl Rules for Scan {
     }
 }
 
-impl Nest for Scan {
+impl NestLowering for Scan {
     /// The other dimensions outside, the scanned one inside.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let begin = stmt.args.get(1).map(|&totals| self.lower_begin(lowering, stmt, totals));
@@ -359,12 +359,12 @@ impl Semantics for BlockTotals {
     }
 }
 
-impl Place for BlockTotals {
+impl PlacesResults for BlockTotals {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         let ty = args[0];
         check(self.op, self.axis, &ty.array)?;
         let layout = &ty.sharding.dims[self.axis];
-        if layout.frame.is_some() || mesh.size_of(&layout.axes) != self.parts {
+        if layout.alignment.is_some() || mesh.size_of(&layout.axes) != self.parts {
             let message = format!("{} has not {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
             return Err(Mismatch::new(Code::E0205, message));
         }
@@ -387,7 +387,7 @@ impl Rules for BlockTotals {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -396,7 +396,7 @@ impl Rules for BlockTotals {
     }
 }
 
-impl Nest for BlockTotals {
+impl NestLowering for BlockTotals {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mut kernel = lowering.kernel();
         let ty = kernel.context.ty(stmt.args[0]);
@@ -429,7 +429,7 @@ impl Call for Scan {
         cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = scan_op(name).expect("the table gives this op the names of scans only");
         let mut value = args.array(build, "x")?;
         let axis = args.optional_int("axis")?;
@@ -463,7 +463,7 @@ impl Call for BlockTotals {
         block_totals(x: Array, of: String, axis: Int, parts: Int) in_dumps "" "write `cumsum` or the like";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let (of, axis, parts) = (args.string("of")?, args.int("axis")?, args.int("parts")?);
         let (Some(op), Ok(axis), Ok(parts)) = (scan_op(&of), usize::try_from(axis), usize::try_from(parts)) else {

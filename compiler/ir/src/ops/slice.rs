@@ -10,7 +10,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
@@ -22,20 +22,24 @@ use spmdc_kernel::loops::{Affine, Elem};
 
 /// The places `start`, `start + step`, ... of a dimension, `len` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct SliceRange {
     pub start: usize,
     pub step: i64,
     pub len: usize,
 }
 
-impl Range {
-    pub fn all(size: usize) -> Range {
-        Range { start: 0, step: 1, len: size }
+impl SliceRange {
+    pub fn all(size: usize) -> SliceRange {
+        SliceRange { start: 0, step: 1, len: size }
     }
 
     /// `start:stop`; all empty ranges are one.
-    pub fn between(start: usize, stop: usize) -> Range {
-        if start < stop { Range { start, step: 1, len: stop - start } } else { Range { start: 0, step: 1, len: 0 } }
+    pub fn between(start: usize, stop: usize) -> SliceRange {
+        if start < stop {
+            SliceRange { start, step: 1, len: stop - start }
+        } else {
+            SliceRange { start: 0, step: 1, len: 0 }
+        }
     }
 
     /// `start:stop:step` as Python reads it: negative bounds count from the end, bounds beyond the ends are cut.
@@ -45,7 +49,7 @@ impl Range {
     /// let reversed = Range::of(None, None, Some(-1), 5).map_err(|e| e.message);
     /// assert_eq!(reversed, Ok(Range { start: 4, step: -1, len: 5 }));
     /// ```
-    pub fn of(start: Option<i64>, stop: Option<i64>, step: Option<i64>, size: usize) -> Result<Range, Mismatch> {
+    pub fn of(start: Option<i64>, stop: Option<i64>, step: Option<i64>, size: usize) -> Result<SliceRange, Mismatch> {
         let (size, step) = (size as i64, step.unwrap_or(1));
         if step == 0 {
             return Err(Mismatch::new(Code::E0402, "the step of a slice is zero"));
@@ -62,24 +66,24 @@ impl Range {
         let len = if distance > 0 { (distance as u64).div_ceil(step.unsigned_abs()) as usize } else { 0 };
         // One form for each set of places, so that what is equal compares equal.
         Ok(match len {
-            0 => Range { start: 0, step: 1, len: 0 },
-            1 => Range { start: start as usize, step: 1, len: 1 },
-            _ => Range { start: start as usize, step, len },
+            0 => SliceRange { start: 0, step: 1, len: 0 },
+            1 => SliceRange { start: start as usize, step: 1, len: 1 },
+            _ => SliceRange { start: start as usize, step, len },
         })
     }
 
     /// One place, as Python counts it.
-    pub fn one(index: i64, size: usize) -> Result<Range, Mismatch> {
+    pub fn one(index: i64, size: usize) -> Result<SliceRange, Mismatch> {
         let place = if index < 0 { index.saturating_add(size as i64) } else { index };
         if !(0..size as i64).contains(&place) {
             let message = format!("index {index} is out of bounds for a dimension of size {size}");
             return Err(Mismatch::new(Code::E0401, message));
         }
-        Ok(Range { start: place as usize, step: 1, len: 1 })
+        Ok(SliceRange { start: place as usize, step: 1, len: 1 })
     }
 
     pub fn is_all(&self, size: usize) -> bool {
-        *self == Range::all(size)
+        *self == SliceRange::all(size)
     }
 
     /// The place of the `i`-th element.
@@ -115,7 +119,7 @@ impl Range {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// For each dimension the places that are taken, and its size.
-    pub ranges: Vec<(Range, usize)>,
+    pub ranges: Vec<(SliceRange, usize)>,
 }
 
 impl Semantics for Slice {
@@ -157,7 +161,7 @@ impl Infer for Slice {
             return Err(Mismatch::new(Code::E0205, message));
         }
         let inside =
-            |range: &Range, size: usize| range.len == 0 || (range.start < size && range.at(range.len - 1) < size);
+            |range: &SliceRange, size: usize| range.len == 0 || (range.start < size && range.at(range.len - 1) < size);
         if !self.ranges.iter().all(|(range, size)| inside(range, *size)) {
             return Err(Mismatch::new(Code::E0401, format!("a slice reaches beyond the ends of {}", args[0])));
         }
@@ -179,7 +183,7 @@ impl Rules for Slice {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Window(self),
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -207,12 +211,12 @@ impl Windowed for Slice {
 impl Slice {
     /// All of an array.
     pub fn identity(array: &ArrayType) -> Slice {
-        Slice { ranges: array.shape.iter().map(|&size| (Range::all(size), size)).collect() }
+        Slice { ranges: array.shape.iter().map(|&size| (SliceRange::all(size), size)).collect() }
     }
 
     fn map(&self) -> WindowMap {
-        let dim = |&(range, size): &(Range, usize)| {
-            let Range { start, step, len } = range;
+        let dim = |&(range, size): &(SliceRange, usize)| {
+            let SliceRange { start, step, len } = range;
             DimMap { size, before: 0, start, step, len, after: 0 }
         };
         WindowMap { dims: self.ranges.iter().map(dim).collect(), fill: 0 }
@@ -220,9 +224,9 @@ impl Slice {
 }
 
 /// The places of an array; the array itself where all are taken.
-pub fn slice(build: &mut Builder, value: Value, ranges: &[Range]) -> Result<Value, Diagnostic> {
+pub fn slice(build: &mut CallBuilder, value: Value, ranges: &[SliceRange]) -> Result<Value, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
-    let ranges: Vec<(Range, usize)> = ranges.iter().copied().zip(shape).collect();
+    let ranges: Vec<(SliceRange, usize)> = ranges.iter().copied().zip(shape).collect();
     if ranges.iter().all(|(range, size)| range.is_all(*size)) {
         return Ok(value);
     }
@@ -230,8 +234,8 @@ pub fn slice(build: &mut Builder, value: Value, ranges: &[Range]) -> Result<Valu
 }
 
 /// A range of one dimension.
-pub fn slice_dim(build: &mut Builder, value: Value, dim: usize, range: Range) -> Result<Value, Diagnostic> {
-    let mut ranges: Vec<Range> = build.ty(value).shape().iter().map(|&size| Range::all(size)).collect();
+pub fn slice_dim(build: &mut CallBuilder, value: Value, dim: usize, range: SliceRange) -> Result<Value, Diagnostic> {
+    let mut ranges: Vec<SliceRange> = build.ty(value).shape().iter().map(|&size| SliceRange::all(size)).collect();
     ranges[dim] = range;
     slice(build, value, &ranges)
 }
@@ -247,7 +251,7 @@ mod tests {
     #[test]
     fn bounds_are_read_as_in_python() {
         let places = |start, stop, step| {
-            let range = Range::of(start, stop, step, 10).unwrap();
+            let range = SliceRange::of(start, stop, step, 10).unwrap();
             (0..range.len).map(|i| range.at(i)).collect::<Vec<_>>()
         };
         assert_eq!(places(Some(1), Some(-1), Some(3)), [1, 4, 7]);
@@ -257,9 +261,12 @@ mod tests {
         assert_eq!(places(Some(-99), Some(99), Some(9)), [0, 9]);
         assert!(places(Some(4), Some(2), None).is_empty());
         assert!(places(Some(i64::MIN), Some(i64::MIN), None).is_empty());
-        assert_eq!(Range::of(None, None, Some(0), 10).unwrap_err().code, Code::E0402);
-        assert_eq!(Range::one(-10, 10).unwrap().start, 0);
-        assert_eq!(Range::one(10, 10).unwrap_err().message, "index 10 is out of bounds for a dimension of size 10");
+        assert_eq!(SliceRange::of(None, None, Some(0), 10).unwrap_err().code, Code::E0402);
+        assert_eq!(SliceRange::one(-10, 10).unwrap().start, 0);
+        assert_eq!(
+            SliceRange::one(10, 10).unwrap_err().message,
+            "index 10 is out of bounds for a dimension of size 10"
+        );
     }
 
     #[test]
@@ -269,11 +276,11 @@ mod tests {
             for &start in &bounds {
                 for &stop in &bounds {
                     for step in [-3, -1, 1, 2] {
-                        let range = Range::of(start, stop, Some(step), size).unwrap();
+                        let range = SliceRange::of(start, stop, Some(step), size).unwrap();
                         let text = range.display(size);
                         let mut parts = text.split(':').map(|part| part.parse::<i64>().ok());
                         let again =
-                            Range::of(parts.next().unwrap(), parts.next().unwrap(), parts.next().flatten(), size);
+                            SliceRange::of(parts.next().unwrap(), parts.next().unwrap(), parts.next().flatten(), size);
                         assert_eq!(again.unwrap(), range, "{text} of {size}");
                     }
                 }
@@ -284,7 +291,7 @@ mod tests {
     #[test]
     fn cut_dimensions_are_windows() {
         let ty = ArrayType::new(DType::F32, &[8, 4]);
-        let op = Slice { ranges: vec![(Range { start: 1, step: 2, len: 3 }, 8), (Range::all(4), 4)] };
+        let op = Slice { ranges: vec![(SliceRange { start: 1, step: 2, len: 3 }, 8), (SliceRange::all(4), 4)] };
         let result = op.infer(&[&ty]).unwrap();
         assert_eq!(result[0].shape, [3, 4]);
         let rule = op.factors(&[&ty], &[&result[0]]);
@@ -293,7 +300,7 @@ mod tests {
         assert_eq!(rule.operands[0][1], rule.results[0][1]);
         assert_eq!(op.print(&["v1".into()], &Mesh::default()), "v1[1:7:2, :]");
         let x = testing::integers(&[8, 1], &[0, 1, 2, 3, 4, 5, 6, 7]);
-        let op = Slice { ranges: vec![(Range { start: 6, step: -3, len: 3 }, 8), (Range::all(1), 1)] };
+        let op = Slice { ranges: vec![(SliceRange { start: 6, step: -3, len: 3 }, 8), (SliceRange::all(1), 1)] };
         assert_eq!(op.eval(&[&x]).unwrap()[0].ints(), [6, 3, 0]);
     }
 }

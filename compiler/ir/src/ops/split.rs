@@ -1,9 +1,9 @@
 //! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple. No op of its own.
 
-use super::slice::{Range, slice_dim};
+use super::slice::{SliceRange, slice_dim};
 use super::{Call, shape};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
@@ -47,7 +47,7 @@ impl Call for Split {
         split(x: Array, indices_or_sections: Of("int or tuple of ints"), axis: Int = 0), Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let sizes = build.ty(value).shape().to_vec();
         let parts = args.required("indices_or_sections")?;
@@ -55,7 +55,7 @@ impl Call for Split {
         let borders = borders(&parts.term, sizes[axis], args)?;
         let mut results = Vec::new();
         for ends in borders.windows(2) {
-            results.push(Term::Array(slice_dim(build, value, axis, Range::between(ends[0], ends[1]))?));
+            results.push(Term::Array(slice_dim(build, value, axis, SliceRange::between(ends[0], ends[1]))?));
         }
         Ok(Term::Tuple(results))
     }

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::layout::mesh::{Axis, AxisKind, Mesh};
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::ops::call::args::Arg;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::origin::Origin;
 use crate::program::{Func, Value};
@@ -19,11 +19,11 @@ pub fn mesh() -> Mesh {
 }
 
 /// A builder with an empty function.
-pub fn builder() -> Builder {
-    Builder::new(mesh(), Func::new("main"))
+pub fn builder() -> CallBuilder {
+    CallBuilder::new(mesh(), Func::new("main"))
 }
 
-pub fn parameter(build: &mut Builder, dtype: DType, shape: &[usize]) -> Value {
+pub fn parameter(build: &mut CallBuilder, dtype: DType, shape: &[usize]) -> Value {
     let value = build.func.new_value(Type::open(ArrayType::new(dtype, shape)), Origin::default());
     build.blocks[0].params.push(value);
     value
@@ -31,7 +31,7 @@ pub fn parameter(build: &mut Builder, dtype: DType, shape: &[usize]) -> Value {
 
 /// A call by name, with positional and keyword arguments.
 pub fn call(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     name: &'static str,
     positional: &[Term],
     named: &[(&str, Term)],
@@ -65,7 +65,7 @@ pub fn run(
 }
 
 /// The value of a result, given those of the parameters.
-pub fn evaluate(build: &Builder, inputs: &[Value], arrays: &[Array], result: Value) -> Array {
+pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result: Value) -> Array {
     let mut known: Vec<Option<Array>> = vec![None; build.func.values.len()];
     for (value, array) in inputs.iter().zip(arrays) {
         known[value.0 as usize] = Some(array.clone());
@@ -84,7 +84,7 @@ pub fn evaluate(build: &Builder, inputs: &[Value], arrays: &[Array], result: Val
 }
 
 /// The ops of the statements so far, as they print, operands named `a`, `b`, ...
-pub fn printed(build: &Builder) -> Vec<String> {
+pub fn printed(build: &CallBuilder) -> Vec<String> {
     let print = |op: &Op, count: usize| {
         let names: Vec<String> = (0..count).map(|i| char::from(b'a' + i as u8).to_string()).collect();
         op.rules().print(&names, &build.mesh)

@@ -9,7 +9,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::{Args, as_int};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -90,7 +90,7 @@ impl Rules for Transpose {
             linear: Linear::Together,
             combines: Combines::Nothing,
             elements: Elements::Moved,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -114,7 +114,7 @@ impl Point for Transpose {
 }
 
 /// The dimensions of a value in another order; itself where that is the order it has.
-pub fn transpose(build: &mut Builder, value: Value, axes: &[usize]) -> Result<Value, Diagnostic> {
+pub fn transpose(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Result<Value, Diagnostic> {
     if axes.iter().enumerate().all(|(dim, &axis)| dim == axis) && axes.len() == build.ty(value).rank() {
         return Ok(value);
     }
@@ -131,7 +131,7 @@ impl Call for Transpose {
         moveaxis(x: Array, source: Ints, destination: Ints), Any, "(x: f32[4, 6]) { moveaxis(x, 0, 1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
         let axes = match name {

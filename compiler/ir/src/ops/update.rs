@@ -3,25 +3,25 @@
 //! Factors: the dimensions of the array pass, as every device writes the part of the region that lies in its block. The new values are a
 //! part of each dimension that the region cuts, and are needed where that part lies; a single value for all is everywhere anyway.
 
-use super::index::{self, Item, Taken, are_checked, beginnings, checked};
+use super::index::{self, IndexItem, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
-use super::slice::Range;
+use super::slice::SliceRange;
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, Factors, Part};
+use crate::layout::factors::{FactorKind, FactorPart, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads, Rules,
-    Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
@@ -34,7 +34,7 @@ use spmdc_kernel::loops::Affine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// Static ones; `step` is positive.
-    Range(Range),
+    Range(SliceRange),
     /// So many, from the place on that an operand gives.
     Dynamic(usize),
 }
@@ -76,8 +76,13 @@ impl Semantics for Update {
             let dim = skipped + own;
             new.push(vec![match self.at[dim] {
                 Places::Range(range) if range.len == size && size > 0 => {
-                    if range != Range::all(x.shape[dim]) {
-                        rule.parts.push(Part { operand: 1, dim: own, start: range.start, step: range.step as usize });
+                    if range != SliceRange::all(x.shape[dim]) {
+                        rule.parts.push(FactorPart {
+                            operand: 1,
+                            dim: own,
+                            start: range.start,
+                            step: range.step as usize,
+                        });
                     }
                     dims[dim]
                 }
@@ -160,7 +165,7 @@ impl Rules for Update {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -169,7 +174,7 @@ impl Rules for Update {
     }
 }
 
-impl Nest for Update {
+impl NestLowering for Update {
     /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region. Along a
     /// split dimension with a dynamic index each device looks through its block.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
@@ -230,7 +235,7 @@ impl Nest for Update {
 }
 
 /// A loop over the places of a range that lie in this device's block: the number among these, and the index in the block.
-fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &Range) -> (Affine, Affine) {
+fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &SliceRange) -> (Affine, Affine) {
     let layout = &ty.sharding.dims[dim];
     let blocks = layout.blocks(ty.shape()[dim], kernel.context.mesh);
     // How many places lie before an element.
@@ -246,9 +251,9 @@ fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &Ran
 
 /// `x[items] = new`: the array with the elements replaced.
 pub fn set(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     value: Value,
-    items: &[Item],
+    items: &[IndexItem],
     new: Operand<'_>,
     span: Span,
 ) -> Result<Value, Diagnostic> {
@@ -288,7 +293,7 @@ pub fn set(
             Taken::Range(range) if range.step < 0 => {
                 reversed[dim] = true;
                 let start = range.at(range.len - 1);
-                Places::Range(Range { start, step: -range.step, len: range.len })
+                Places::Range(SliceRange { start, step: -range.step, len: range.len })
             }
             Taken::Range(range) => Places::Range(*range),
             Taken::Dynamic(place) => {
@@ -303,12 +308,12 @@ pub fn set(
     }
     new_value = reshape(build, new_value, &sizes)?;
     let skipped = ty.rank() - sizes.len();
-    let turned: Vec<Range> = sizes
+    let turned: Vec<SliceRange> = sizes
         .iter()
         .enumerate()
         .map(|(dim, &size)| match reversed[skipped + dim] && size > 1 {
-            true => Range { start: size - 1, step: -1, len: size },
-            false => Range::all(size),
+            true => SliceRange { start: size - 1, step: -1, len: size },
+            false => SliceRange::all(size),
         })
         .collect();
     new_value = super::slice::slice(build, new_value, &turned)?;
@@ -317,7 +322,7 @@ pub fn set(
 }
 
 /// New values in the type of the array: numbers take it, and arrays are converted where that loses nothing but digits.
-pub(super) fn assigned(build: &mut Builder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+pub(super) fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
     let value = build.materialize(term, Some(dtype), span)?;
     let given = build.ty(value).dtype();
     if given == dtype || promote::join(given, dtype) == Some(dtype) || (given.is_float() && dtype.is_float()) {
@@ -334,7 +339,7 @@ impl Call for Update {
         in_dumps "" "write x[i] = v, for an `x` that is `let mut`";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let at = args.take("at");
         let malformed = || {
             let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
@@ -350,7 +355,7 @@ impl Call for Update {
                 [Term::Int(start), Term::Int(step), Term::Int(len)] => {
                     let unsigned = |number: &i128| usize::try_from(*number).map_err(|_| malformed());
                     let step = i64::try_from(*step).map_err(|_| malformed())?;
-                    Ok(Places::Range(Range { start: unsigned(start)?, step, len: unsigned(len)? }))
+                    Ok(Places::Range(SliceRange { start: unsigned(start)?, step, len: unsigned(len)? }))
                 }
                 _ => Err(malformed()),
             },
@@ -373,16 +378,16 @@ mod tests {
     use super::*;
     use crate::ops::testing::{self, integers};
 
-    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Item {
-        Item::Range { start, stop, step, span: Span::default() }
+    fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
+        IndexItem::Range { start, stop, step, span: Span::default() }
     }
 
-    fn place(index: i64) -> Item {
-        Item::Place(Term::Int(index.into()), Span::default())
+    fn place(index: i64) -> IndexItem {
+        IndexItem::Place(Term::Int(index.into()), Span::default())
     }
 
     /// A 3x4 array of zeros after `u[items] = new`.
-    fn assigned(items: &[Item], new: Array) -> Result<Vec<i128>, Diagnostic> {
+    fn assigned(items: &[IndexItem], new: Array) -> Result<Vec<i128>, Diagnostic> {
         let mut build = testing::builder();
         let arrays = [integers(&[3, 4], &[0; 12]), new];
         let inputs = [
@@ -403,7 +408,7 @@ mod tests {
         let new =
             assigned(&[range(None, None, Some(-2)), range(None, None, Some(2))], integers(&[2, 1], &[7, 8])).unwrap();
         assert_eq!(new, [8, 0, 8, 0, 0, 0, 0, 0, 7, 0, 7, 0]);
-        let all = assigned(&[Item::Ellipsis(Span::default())], integers(&[3, 1], &[1, 2, 3])).unwrap();
+        let all = assigned(&[IndexItem::Ellipsis(Span::default())], integers(&[3, 1], &[1, 2, 3])).unwrap();
         assert_eq!(all, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
         let reversed = assigned(&[place(1), range(None, None, Some(-1))], integers(&[4], &[1, 2, 3, 4])).unwrap();
         assert_eq!(reversed[4..8], [4, 3, 2, 1]);
@@ -416,7 +421,7 @@ mod tests {
         let x = testing::parameter(&mut build, DType::I32, &[2, 2]);
         let i = testing::parameter(&mut build, DType::I32, &[]);
         let span = Span::default();
-        let items = [range(None, None, None), Item::Place(Term::Array(i), span)];
+        let items = [range(None, None, None), IndexItem::Place(Term::Array(i), span)];
         let result = set(&mut build, x, &items, (&Term::Int(9), span), span).unwrap();
         assert_eq!(testing::evaluate(&build, &[x, i], &arrays, result).ints(), [0, 9, 0, 9]);
         assert_eq!(testing::printed(&build)[2], "update(a, b, c, at=((0, 1, 2), ()))");
@@ -432,13 +437,15 @@ mod tests {
 
     #[test]
     fn cut_dimensions_of_the_array_pass() {
-        let op = Update { at: vec![Places::Range(Range { start: 1, step: 1, len: 2 }), Places::Range(Range::all(4))] };
+        let op = Update {
+            at: vec![Places::Range(SliceRange { start: 1, step: 1, len: 2 }), Places::Range(SliceRange::all(4))],
+        };
         let (x, v) = (ArrayType::new(DType::F32, &[3, 4]), ArrayType::new(DType::F32, &[2, 4]));
         let rule = op.factors(&[&x, &v], &[&x]);
         assert_eq!(rule.operands[0], rule.results[0]);
         assert!(rule.operands[0].iter().all(|dim| rule.factors[dim[0]].kind == FactorKind::Pass));
         assert_eq!(rule.operands[1], rule.operands[0]);
-        assert_eq!(rule.parts, [Part { operand: 1, dim: 0, start: 1, step: 1 }]);
+        assert_eq!(rule.parts, [FactorPart { operand: 1, dim: 0, start: 1, step: 1 }]);
     }
 
     #[test]
@@ -447,7 +454,7 @@ mod tests {
         let x = Term::Array(testing::parameter(&mut build, DType::F32, &[3]));
         let at = Term::Tuple(vec![testing::ints(&[0, 2, 2])]);
         testing::call(&mut build, "update", &[x, Term::Int(1)], &[("at", at)]).unwrap();
-        let wanted = Update { at: vec![Places::Range(Range { start: 0, step: 2, len: 2 })] };
+        let wanted = Update { at: vec![Places::Range(SliceRange { start: 0, step: 2, len: 2 })] };
         assert_eq!(build.blocks[0].stmts[1].op(), Some(&wanted.into()));
     }
 }

@@ -18,7 +18,7 @@ use crate::layout::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -94,7 +94,7 @@ impl Rules for Window {
             linear,
             combines: Combines::Nothing,
             elements: Elements::Framed(self),
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -230,7 +230,7 @@ pub(super) fn point(
     };
     let halo = |dim: usize| halos.iter().position(|&own| own == dim).map(|at| stmt.args[1 + at]);
     let halos = (0..map.dims.len()).map(halo).collect();
-    let reader = Reader { x: stmt.args[0], to: &to, reaches: &reaches, halos, index };
+    let reader = HaloReader { x: stmt.args[0], to: &to, reaches: &reaches, halos, index };
     let mut elem = reader.element(kernel, &mut Vec::new());
     for (dim, reach) in reaches.dims.iter().enumerate() {
         if reach.map.before + reach.map.after == 0 {
@@ -250,7 +250,7 @@ fn distance(from: usize, to: usize) -> i64 {
 }
 
 /// Reads a window on one device.
-struct Reader<'a> {
+struct HaloReader<'a> {
     x: Value,
     to: &'a Type,
     reaches: &'a Reaches,
@@ -259,7 +259,7 @@ struct Reader<'a> {
     index: &'a [Affine],
 }
 
-impl Reader<'_> {
+impl HaloReader<'_> {
     /// `known` are the places in the operand's block along the first dimensions.
     fn element(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>) -> Elem {
         let dim = known.len();
@@ -328,7 +328,7 @@ impl Call for Window {
         in_dumps "" "write x[1:3], `roll`, `flip` or `pad`";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let (dims, halos) = (args.take("dims"), args.optional_ints("halos")?);
         let fill = args.take("bits").map_or(Term::Int(0), |arg| arg.term);
         let value = args.array(build, "x")?;
@@ -354,7 +354,7 @@ impl Call for Window {
 }
 
 /// What a value has, if it is a margin.
-fn margin(value: Value, build: &Builder) -> Option<Arc<Margin>> {
+fn margin(value: Value, build: &CallBuilder) -> Option<Arc<Margin>> {
     let mut before = build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev());
     let maker = before.find(|stmt| stmt.results.contains(&value))?;
     let Some(Op::Margins(op)) = maker.op() else { return None };

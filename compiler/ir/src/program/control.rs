@@ -3,7 +3,7 @@
 //! It is no op: its types and layouts come from its blocks, and each pass says by itself how it goes through them.
 
 use super::Block;
-use crate::layout::parts::Parts;
+use crate::layout::parts::AxisParts;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::AxisSet;
 
@@ -106,7 +106,7 @@ impl Control {
     }
 
     /// Axes have been cut: puts their parts wherever it names axes itself.
-    pub fn name_parts(&mut self, parts: &Parts) {
+    pub fn name_parts(&mut self, parts: &AxisParts) {
         match self {
             Control::Manual(region) => {
                 region.axes = parts.set(region.axes);

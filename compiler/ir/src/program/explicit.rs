@@ -14,17 +14,17 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::reshape::Reshape;
 use crate::ops::rules::Combines;
 use crate::ops::{Mismatch, Op, called};
-use crate::program::partial_sums::{Factor, commutes_with_sum, magnitude_needed, passes_sums};
+use crate::program::partial_sums::{FactorBounds, commutes_with_sum, magnitude_needed, passes_sums};
 use crate::program::typing::explicit_part;
 use crate::reshard;
-use crate::reshard::step::Step;
+use crate::reshard::step::ReshardStep;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 
 /// One way to make a layout unambiguous.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    pub edit: Edit,
+    pub edit: ChoiceEdit,
     /// What it costs, in words.
     pub note: String,
     /// Bytes that the device receives which receives most.
@@ -35,9 +35,9 @@ impl Choice {
     /// `out=P(X, _)`, or `reshard(..., P(X, _))` with the operand's text, if it is known.
     pub fn text(&self, operand: Option<&str>, mesh: &Mesh) -> String {
         match &self.edit {
-            Edit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
-            Edit::Reshard { to, .. } => format!("reshard({}, {})", operand.unwrap_or("..."), spaced(to, mesh)),
-            Edit::Reshards(moves) => {
+            ChoiceEdit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
+            ChoiceEdit::Reshard { to, .. } => format!("reshard({}, {})", operand.unwrap_or("..."), spaced(to, mesh)),
+            ChoiceEdit::Reshards(moves) => {
                 let moves = moves.iter().map(|(_, to)| format!("reshard(..., {})", spaced(to, mesh)));
                 moves.collect::<Vec<_>>().join(" and ")
             }
@@ -51,7 +51,7 @@ pub fn spaced(sharding: &Sharding, mesh: &Mesh) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Edit {
+pub enum ChoiceEdit {
     /// `out=` on the call.
     Out(Sharding),
     /// `reshard` around an operand.
@@ -68,7 +68,7 @@ type FactorAxes = Vec<Vec<u8>>;
 pub fn layouts(
     op: &Op,
     args: &[&Type],
-    factors: &[Factor],
+    factors: &[FactorBounds],
     results: &[ArrayType],
     mesh: &Mesh,
 ) -> Result<Vec<Sharding>, Mismatch> {
@@ -165,7 +165,7 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
     let choice = |out: Sharding| {
         before_reshape(from, result, &out, mesh)?;
         let Detour { note, cost, .. } = around_reshape(from, result, &out, mesh)?;
-        Some(Choice { edit: Edit::Out(out), note, cost })
+        Some(Choice { edit: ChoiceEdit::Out(out), note, cost })
     };
     outs.filter_map(choice).collect()
 }
@@ -173,7 +173,7 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
 fn derived(
     op: &Op,
     args: &[&Type],
-    factors: &[Factor],
+    factors: &[FactorBounds],
     results: &[ArrayType],
     mesh: &Mesh,
 ) -> Result<Vec<Sharding>, Mismatch> {
@@ -214,7 +214,7 @@ fn derived(
 struct Context<'a> {
     op: &'a Op,
     args: &'a [&'a Type],
-    factors: &'a [Factor],
+    factors: &'a [FactorBounds],
     results: &'a [ArrayType],
     mesh: &'a Mesh,
     explicit: AxisSet,
@@ -240,7 +240,7 @@ impl Context<'_> {
 
     fn sharding(&self, dims: Vec<Vec<u8>>, unreduced: AxisSet) -> Sharding {
         let open = !self.mesh.of_kind(AxisKind::Auto).is_empty();
-        let dims = dims.into_iter().map(|axes| DimSharding { axes, open, frame: None }).collect();
+        let dims = dims.into_iter().map(|axes| DimSharding { axes, open, alignment: None }).collect();
         Sharding { dims, unreduced, combine: ReduceOp::Sum }
     }
 
@@ -475,7 +475,7 @@ impl Context<'_> {
             let operand = cost_of_move(self.args[moved], &without(moved), self.mesh);
             let sum = cost_of_move(&partial, &to, self.mesh);
             let (note, cost) = then(&operand, &sum);
-            Choice { edit: Edit::Out(to), note, cost }
+            Choice { edit: ChoiceEdit::Out(to), note, cost }
         });
         Mismatch::new(Code::E0302, message).choices(choices.collect())
     }
@@ -580,7 +580,7 @@ impl Context<'_> {
             ways.push(then(&moved, &sum));
         }
         let (note, cost) = ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        Some(Choice { edit: Edit::Out(layout.clone()), note, cost })
+        Some(Choice { edit: ChoiceEdit::Out(layout.clone()), note, cost })
     }
 
     /// What it takes to add up the parts of the result over these axes.
@@ -640,7 +640,7 @@ impl Context<'_> {
         let partial = Type { array: result.clone(), sharding, varying: AxisSet::EMPTY };
         let out = |to: Sharding| {
             let (note, cost) = cost_of_move(&partial, &to, self.mesh);
-            Choice { edit: Edit::Out(to), note, cost }
+            Choice { edit: ChoiceEdit::Out(to), note, cost }
         };
         let mut choices = vec![out(layout.clone())];
         for dim in 0..result.rank() {
@@ -650,7 +650,7 @@ impl Context<'_> {
         }
         let kept = layout.with_unreduced(contracted, ReduceOp::Sum);
         choices.push(Choice {
-            edit: Edit::Out(kept),
+            edit: ChoiceEdit::Out(kept),
             note: "nothing moves: each device keeps its partial sum".to_string(),
             cost: 0.0,
         });
@@ -666,7 +666,7 @@ impl Context<'_> {
         let costs: Vec<(String, f64)> =
             moves.iter().map(|(operand, to)| cost_of_move(self.args[*operand], to, self.mesh)).collect();
         Choice {
-            edit: Edit::Reshards(moves),
+            edit: ChoiceEdit::Reshards(moves),
             note: in_turn(costs.iter().map(|(note, _)| note.as_str())),
             cost: costs.iter().map(|(_, cost)| cost).sum(),
         }
@@ -674,7 +674,7 @@ impl Context<'_> {
 
     fn reshard(&self, operand: usize, to: Sharding) -> Choice {
         let (note, cost) = cost_of_move(self.args[operand], &to, self.mesh);
-        Choice { edit: Edit::Reshard { operand, to }, note, cost }
+        Choice { edit: ChoiceEdit::Reshard { operand, to }, note, cost }
     }
 }
 
@@ -697,7 +697,7 @@ pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     let mut steps = Vec::new();
     let plan = reshard::plan(&ty.array, &from, to, mesh);
     for step in plan.steps {
-        if let Step::Collective(kind) = step.step {
+        if let ReshardStep::Collective(kind) = step.step {
             let group = mesh.display_set(reshard::group(&ty.array, &from, &step.to, mesh));
             let [before, after] = [&from, &step.to].map(|at| Type { sharding: at.clone(), ..ty.clone() });
             let operand = reshard::traffic(kind, &before, &after, mesh).operand;

@@ -29,26 +29,26 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     if are_sums && commutes_with_sum(op, &args, &sets) { wanted } else { AxisSet::EMPTY }
 }
 
-/// For each factor the frame of its blocks, if they are not those of its own size.
-pub type Frames = Vec<Option<sharding::Frame>>;
+/// For each factor the alignment of its blocks, if they are not those of its own size.
+pub type Alignments = Vec<Option<sharding::Alignment>>;
 
-/// The frames that the results, and else the operands, of a statement give to its factors.
-pub fn frames_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Frames {
+/// The alignments that the results, and else the operands, of a statement give to its factors.
+pub fn alignments_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Alignments {
     let rule = &projection.rule;
     let results = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
     let operands = rule.operands.iter().zip(&stmt.args).enumerate().map(|(i, tensor)| (Some(i), tensor));
-    let mut frames = vec![None; rule.factors.len()];
+    let mut alignments = vec![None; rule.factors.len()];
     let mut known = vec![false; rule.factors.len()];
     for (operand, (dims, &value)) in results.chain(operands) {
         for (dim, layout) in func.ty(value).sharding.dims.iter().enumerate() {
             let &[factor] = dims[dim].as_slice() else { continue };
             let is_part = operand.is_some_and(|operand| rule.part(operand, dim).is_some());
             if !is_part && !known[factor] && !layout.axes.is_empty() && layout.axes == assignment[factor] {
-                (frames[factor], known[factor]) = (layout.frame, true);
+                (alignments[factor], known[factor]) = (layout.alignment, true);
             }
         }
     }
-    frames
+    alignments
 }
 
 /// The layout in which an op needs an operand of this shape under an assignment.
@@ -56,11 +56,11 @@ pub fn needed(
     projection: &Projection,
     (operand, shape): (usize, &[usize]),
     assignment: &Assignment,
-    frames: &Frames,
+    alignments: &Alignments,
     mesh: &Mesh,
 ) -> Sharding {
     let dims = &projection.rule.operands[operand];
-    let mut layout = framed(projection, dims, assignment, frames);
+    let mut layout = aligned(projection, dims, assignment, alignments);
     for (dim, layout) in layout.dims.iter_mut().enumerate() {
         if let Some(part) = projection.rule.part(operand, dim) {
             let whole = projection.rule.factors[dims[dim][0]].size;
@@ -70,11 +70,11 @@ pub fn needed(
     layout
 }
 
-fn framed(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, frames: &Frames) -> Sharding {
+fn aligned(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment, alignments: &Alignments) -> Sharding {
     let mut layout = Sharding::closed(projection.dims_of(dims, assignment));
     for (dim, factors) in layout.dims.iter_mut().zip(dims) {
         if let &[factor] = factors.as_slice() {
-            dim.frame = frames[factor];
+            dim.alignment = alignments[factor];
         }
     }
     layout
@@ -85,7 +85,7 @@ pub fn natural(
     projection: &Projection,
     dims: &[Vec<usize>],
     assignment: &Assignment,
-    frames: &Frames,
+    alignments: &Alignments,
     sums: AxisSet,
 ) -> Sharding {
     let mut partial = sums;
@@ -96,7 +96,7 @@ pub fn natural(
             combine = op;
         }
     }
-    framed(projection, dims, assignment, frames).with_unreduced(partial, combine)
+    aligned(projection, dims, assignment, alignments).with_unreduced(partial, combine)
 }
 
 /// The window that a statement is, if it is one.

@@ -17,7 +17,7 @@ pub mod walk;
 
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::parts::Parts;
+use crate::layout::parts::AxisParts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Op;
 use control::Control;
@@ -205,7 +205,7 @@ impl Stmt {
     }
 
     /// Axes have been cut: puts their parts wherever the statement itself names axes.
-    pub fn name_parts(&mut self, parts: &Parts) {
+    pub fn name_parts(&mut self, parts: &AxisParts) {
         match &mut self.kind {
             StmtKind::Op(op) => op.rules_mut().named_axes().into_iter().for_each(|axes| axes.cut(parts)),
             StmtKind::Control(control) => control.name_parts(parts),

@@ -13,7 +13,7 @@ use spmdc_kernel::number::to_float;
 
 /// What is known at compile time of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Factor {
+pub struct FactorBounds {
     /// Products with it are no larger: nonzero, of magnitude at most 1. Zero makes NaN of an infinite sum, where each of its partial
     /// sums may be finite.
     pub shrinks: bool,
@@ -21,24 +21,26 @@ pub struct Factor {
     pub divides: bool,
 }
 
-impl Factor {
+impl FactorBounds {
     /// What is known of the result of an op, given what is known of its operands.
-    pub fn of(op: &Op, operands: &[Factor]) -> Factor {
+    pub fn of(op: &Op, operands: &[FactorBounds]) -> FactorBounds {
         match op.rules().properties().elements {
             Elements::Literal(array) => {
                 let dtype = array.dtype();
                 if !dtype.is_float() {
-                    return Factor::default();
+                    return FactorBounds::default();
                 }
                 let all = |fits: fn(f64) -> bool| array.bits.iter().all(|&bits| fits(to_float(dtype, bits)));
-                Factor {
+                FactorBounds {
                     shrinks: all(|number| number != 0.0 && number.abs() <= 1.0),
                     divides: all(|number| number.is_finite() && number.abs() >= 1.0),
                 }
             }
             // Every element of the result is one of the operand, or its opposite.
             Elements::Repeated | Elements::Moved | Elements::Window(_) | Elements::Negated => operands[0],
-            Elements::Counted | Elements::Framed(_) | Elements::Elementwise | Elements::Other => Factor::default(),
+            Elements::Counted | Elements::Framed(_) | Elements::Elementwise | Elements::Other => {
+                FactorBounds::default()
+            }
         }
     }
 }
@@ -60,14 +62,14 @@ pub fn commutes_with_sum(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
 
 /// Whether partial sums as operands give partial sums: the op commutes with the sum, and makes none of them larger than the
 /// sum could be. `factors` says what is known of each operand.
-pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[Factor]) -> bool {
+pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorBounds]) -> bool {
     commutes_with_sum(op, args, sets) && keeps_magnitude(op, args, sets, factors)
 }
 
-fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[Factor]) -> bool {
+fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorBounds]) -> bool {
     let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return true };
     let whole =
-        |fits: fn(&Factor) -> bool| sets.iter().zip(factors).all(|(set, factor)| !set.is_empty() || fits(factor));
+        |fits: fn(&FactorBounds) -> bool| sets.iter().zip(factors).all(|(set, factor)| !set.is_empty() || fits(factor));
     let is_exact = !args[first].dtype().is_float();
     match op.rules().properties().linear {
         Linear::Product | Linear::Contraction => is_exact || whole(|factor| factor.shrinks),
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn a_factor_makes_nothing_larger() {
         let of = |value: f64| {
-            let known = Factor::of(&Constant::float(DType::F32, value).into(), &[]);
+            let known = FactorBounds::of(&Constant::float(DType::F32, value).into(), &[]);
             (known.shrinks, known.divides)
         };
         assert_eq!([1.0, -1.0].map(of), [(true, true); 2]);

@@ -10,11 +10,11 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::rules::Typing;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit;
-use crate::program::partial_sums::Factor;
+use crate::program::partial_sums::FactorBounds;
 use spmdc_abi::ReduceOp;
 
 /// The types of the results; `factors` says what is known of the operands' elements.
-pub fn result_types(op: &Op, args: &[&Type], factors: &[Factor], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
         Typing::Placed(op) => return op.place(args, mesh),
@@ -49,7 +49,7 @@ fn varying(op: &Op, args: &[&Type]) -> AxisSet {
 /// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
 pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
-    let dims = vec![DimSharding { axes: Vec::new(), open, frame: None }; rank];
+    let dims = vec![DimSharding { axes: Vec::new(), open, alignment: None }; rank];
     Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
 }
 
@@ -59,7 +59,7 @@ pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
     let dims = layout.dims.iter().map(|dim| {
         let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
-        DimSharding { axes, open, frame: None }
+        DimSharding { axes, open, alignment: None }
     });
     let unreduced = layout.unreduced.intersect(explicit);
     Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }

@@ -21,7 +21,7 @@ pub const SAMPLE: usize = 128;
 
 /// One change of layout, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct ReshardFlow {
     /// Received by the device that receives most.
     pub worst: u64,
     /// Received by all devices together.
@@ -32,7 +32,7 @@ pub struct Flow {
 
 /// What a change of layout is like, whatever the sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct ReshardPattern {
     /// The axes along which devices fetch, if sizes divide.
     pub group: AxisSet,
     /// Every new block lies in one old block.
@@ -87,8 +87,8 @@ impl Equal {
 }
 
 /// What becomes of the blocks.
-pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> Pattern {
-    let mut pattern = Pattern { group: AxisSet::EMPTY, single: true, straight: true, odds: Some(1) };
+pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> ReshardPattern {
+    let mut pattern = ReshardPattern { group: AxisSet::EMPTY, single: true, straight: true, odds: Some(1) };
     let mut equal = Equal::default();
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.axes != to.axes) {
         let (old, new) = (digits(from, mesh), digits(to, mesh));
@@ -127,9 +127,15 @@ pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: 
 }
 
 /// What devices receive. With a `limit`, that many of them at most are looked at where there is no formula.
-pub fn flow(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh, limit: Option<usize>) -> Flow {
+pub fn flow(
+    shape: &[usize],
+    from: &[DimSharding],
+    to: &[DimSharding],
+    mesh: &Mesh,
+    limit: Option<usize>,
+) -> ReshardFlow {
     if shape.contains(&0) || from == to {
-        return Flow { worst: 0, total: 0, exact: true };
+        return ReshardFlow { worst: 0, total: 0, exact: true };
     }
     let dims: Vec<(usize, &DimSharding, &DimSharding)> =
         shape.iter().zip(from.iter().zip(to)).map(|(&size, (from, to))| (size, from, to)).collect();
@@ -152,7 +158,7 @@ pub fn flow(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Me
         }
         None => counted(&moved, devices, mesh, limit),
     };
-    Flow { worst: worst * largest, total: total.saturating_mul(all), exact }
+    ReshardFlow { worst: worst * largest, total: total.saturating_mul(all), exact }
 }
 
 /// The same for dimensions whose blocks are of different lengths: device by device, as far as their coordinates matter.
@@ -192,7 +198,7 @@ fn counted(
 }
 
 /// Whether every device has what it needs already.
-pub fn is_free(shape: &[usize], from: &[DimSharding], to: &[DimSharding], flow: Flow, mesh: &Mesh) -> bool {
+pub fn is_free(shape: &[usize], from: &[DimSharding], to: &[DimSharding], flow: ReshardFlow, mesh: &Mesh) -> bool {
     let sharding = |dims: &[DimSharding]| Sharding { dims: dims.to_vec(), ..Sharding::replicated(0) };
     flow.worst == 0 && (flow.exact || is_slice(shape, &sharding(from), &sharding(to), mesh))
 }

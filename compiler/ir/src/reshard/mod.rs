@@ -21,8 +21,8 @@ use crate::layout::blocks::exchange_axes;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
-use crate::reshard::step::{Reshard, Step};
-use search::Search;
+use crate::reshard::step::{Reshard, ReshardStep};
+use search::ReshardSearch;
 use spmdc_abi::CollectiveKind;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -122,14 +122,14 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
         // Partial minima are no partial sums: they are made whole first.
         let whole = target.clone().with_unreduced(AxisSet::EMPTY, source.combine);
         let mut found = plan(array, &source, &whole, mesh);
-        found.steps.push(Reshard { to: target, step: Step::Slice });
+        found.steps.push(Reshard { to: target, step: ReshardStep::Slice });
         return found;
     }
-    let mut search = Search::new(array, mesh, &source, &target);
+    let mut search = ReshardSearch::new(array, mesh, &source, &target);
     let (mut steps, cost) = search.run();
     let priced = search.priced;
     if steps.is_empty() && *from != target {
-        steps.push(Reshard { to: target, step: Step::Slice });
+        steps.push(Reshard { to: target, step: ReshardStep::Slice });
     }
     Plan { steps, cost: cost.bytes as f64, priced }
 }
@@ -137,7 +137,7 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
 /// What no steps from one layout to another cost less than.
 pub fn bound(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
     let (source, target) = ends(from, to, mesh);
-    Search::new(array, mesh, &source, &target).bound().bytes as f64
+    ReshardSearch::new(array, mesh, &source, &target).bound().bytes as f64
 }
 
 /// The layouts between which steps are looked for.

@@ -26,7 +26,7 @@ use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet};
-use crate::reshard::step::{Reshard, Step};
+use crate::reshard::step::{Reshard, ReshardStep};
 use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -78,9 +78,9 @@ impl State {
 }
 
 /// Where a state was reached from, and how.
-type Arrival = (Cost, Option<(State, Step)>);
+type Arrival = (Cost, Option<(State, ReshardStep)>);
 
-pub struct Search<'a> {
+pub struct ReshardSearch<'a> {
     array: &'a ArrayType,
     mesh: &'a Mesh,
     from: &'a Sharding,
@@ -93,9 +93,9 @@ pub struct Search<'a> {
     pub priced: usize,
 }
 
-impl<'a> Search<'a> {
-    pub fn new(array: &'a ArrayType, mesh: &'a Mesh, from: &'a Sharding, to: &'a Sharding) -> Search<'a> {
-        Search { array, mesh, from, to, goals: BTreeMap::new(), lacks: BTreeMap::new(), priced: 0 }
+impl<'a> ReshardSearch<'a> {
+    pub fn new(array: &'a ArrayType, mesh: &'a Mesh, from: &'a Sharding, to: &'a Sharding) -> ReshardSearch<'a> {
+        ReshardSearch { array, mesh, from, to, goals: BTreeMap::new(), lacks: BTreeMap::new(), priced: 0 }
     }
 
     /// The steps, and what they cost together.
@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         steps
     }
 
-    fn step(&self, to: &State, step: Step) -> Reshard {
+    fn step(&self, to: &State, step: ReshardStep) -> Reshard {
         let combine = if self.from.unreduced.is_empty() { self.to.combine } else { self.from.combine };
         let sharding = Sharding { dims: to.dims.clone(), ..Sharding::replicated(0) };
         Reshard { to: sharding.with_unreduced(to.unreduced, combine), step }
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
         if !left.is_empty() {
             at.unreduced = start.unreduced.minus(left);
             cost = self.all_reduce(left, &at);
-            steps.push(self.step(&at, Step::Collective(CollectiveKind::AllReduce)));
+            steps.push(self.step(&at, ReshardStep::Collective(CollectiveKind::AllReduce)));
         }
         let kind = match pattern(&at.dims, &goal.dims, self.mesh).straight {
             true => CollectiveKind::AllGather,
@@ -201,10 +201,10 @@ impl<'a> Search<'a> {
         };
         let flow = flow(&self.array.shape, &at.dims, &goal.dims, self.mesh, Some(SAMPLE));
         at.dims.clone_from(&goal.dims);
-        steps.push(self.step(&at, Step::Collective(kind)));
+        steps.push(self.step(&at, ReshardStep::Collective(kind)));
         cost = cost + self.price(flow.worst, flow.total);
         if at != *goal {
-            steps.push(self.step(goal, Step::Slice));
+            steps.push(self.step(goal, ReshardStep::Slice));
         }
         (steps, cost)
     }
@@ -230,13 +230,13 @@ impl<'a> Search<'a> {
     }
 
     /// Every step that may be part of a cheapest way.
-    fn steps_from(&mut self, state: &State, goal: &State) -> Vec<(State, Step, Cost)> {
+    fn steps_from(&mut self, state: &State, goal: &State) -> Vec<(State, ReshardStep, Cost)> {
         let mut found = Vec::new();
         let left = state.unreduced.minus(goal.unreduced);
         if left.is_empty() {
             if state.dims == goal.dims {
                 // Partial values are made last: they forbid their axes elsewhere.
-                found.push((goal.clone(), Step::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
+                found.push((goal.clone(), ReshardStep::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
                 return found;
             }
             for dims in self.goals(state.axes(), goal).iter().cloned() {
@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
                 let flow = self.flow(&state.dims, &next.dims);
                 if flow.worst == 0 && is_free(&self.array.shape, &state.dims, &next.dims, flow, self.mesh) {
                     let cost = self.all_reduce(axes, &next);
-                    found.push((next, Step::Collective(CollectiveKind::AllReduce), cost));
+                    found.push((next, ReshardStep::Collective(CollectiveKind::AllReduce), cost));
                 }
             }
             let n = self.mesh.size_of_set(axes) as u64;
@@ -275,14 +275,14 @@ impl<'a> Search<'a> {
                     let others = cost::reduce_scatter(n, self.block(&next.dims));
                     let total = others * self.mesh.device_count() as u64 + flow.total;
                     let cost = self.price(others + flow.worst, total);
-                    found.push((next, Step::Collective(CollectiveKind::ReduceScatter), cost));
+                    found.push((next, ReshardStep::Collective(CollectiveKind::ReduceScatter), cost));
                 }
             }
         }
         found
     }
 
-    fn flow(&mut self, from: &[DimSharding], to: &[DimSharding]) -> super::flow::Flow {
+    fn flow(&mut self, from: &[DimSharding], to: &[DimSharding]) -> super::flow::ReshardFlow {
         self.priced += 1;
         flow(&self.array.shape, from, to, self.mesh, Some(SAMPLE))
     }
@@ -293,10 +293,10 @@ impl<'a> Search<'a> {
     }
 
     /// Moving blocks by one step that has a name.
-    fn exchange(&mut self, from: &State, to: &State) -> Option<(Step, Cost)> {
+    fn exchange(&mut self, from: &State, to: &State) -> Option<(ReshardStep, Cost)> {
         let flow = self.flow(&from.dims, &to.dims);
         if is_free(&self.array.shape, &from.dims, &to.dims, flow, self.mesh) {
-            return Some((Step::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
+            return Some((ReshardStep::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
         }
         let pattern = pattern(&from.dims, &to.dims, self.mesh);
         let split = to.axes();
@@ -313,7 +313,7 @@ impl<'a> Search<'a> {
         if kind == CollectiveKind::AllToAll {
             cost.effort += EFFORT_OF_ALL_TO_ALL;
         }
-        Some((Step::Collective(kind), cost))
+        Some((ReshardStep::Collective(kind), cost))
     }
 
     /// The goal's dimensions, and these split further over axes that are `at` hand and not the goal's.

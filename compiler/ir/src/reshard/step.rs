@@ -4,7 +4,7 @@ use crate::layout::sharding::Sharding;
 use spmdc_abi::CollectiveKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ReshardStep {
     /// Any layout to any other; not yet a plan.
     Request,
     /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
@@ -14,15 +14,16 @@ pub enum Step {
     Collective(CollectiveKind),
 }
 
-impl Step {
+impl ReshardStep {
     /// The step that a dump names so; `reshard` is what users write.
-    pub fn named(name: &str) -> Step {
+    pub fn named(name: &str) -> ReshardStep {
         match name {
-            "pin" => Step::Pin,
-            "shard" => Step::Slice,
-            _ => {
-                CollectiveKind::ALL.into_iter().find(|kind| kind.name() == name).map_or(Step::Request, Step::Collective)
-            }
+            "pin" => ReshardStep::Pin,
+            "shard" => ReshardStep::Slice,
+            _ => CollectiveKind::ALL
+                .into_iter()
+                .find(|kind| kind.name() == name)
+                .map_or(ReshardStep::Request, ReshardStep::Collective),
         }
     }
 }
@@ -30,15 +31,15 @@ impl Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reshard {
     pub to: Sharding,
-    pub step: Step,
+    pub step: ReshardStep,
 }
 
 impl Reshard {
     pub fn request(to: Sharding) -> Reshard {
-        Reshard { to, step: Step::Request }
+        Reshard { to, step: ReshardStep::Request }
     }
 
     pub fn pin(to: Sharding) -> Reshard {
-        Reshard { to, step: Step::Pin }
+        Reshard { to, step: ReshardStep::Pin }
     }
 }

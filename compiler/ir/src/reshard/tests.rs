@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::flow::{Flow, SAMPLE, flow, is_even, pattern};
-use super::search::{MAX_PRICED, Search};
+use super::flow::{ReshardFlow, SAMPLE, flow, is_even, pattern};
+use super::search::{MAX_PRICED, ReshardSearch};
 use super::*;
 use crate::layout::mesh::{Axis, AxisKind};
 use crate::layout::types::DType;
@@ -39,12 +39,12 @@ fn steps_of(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Ve
     let mut shown = Vec::new();
     for step in plan(&array, from, to, mesh).steps {
         match step.step {
-            Step::Collective(kind) => {
+            ReshardStep::Collective(kind) => {
                 let traffic = traffic(kind, &ty(&at), &ty(&step.to), mesh);
                 received += traffic.received;
                 shown.push(format!("{} {}", kind.name(), traffic.operand.iter().product::<usize>() * 4));
             }
-            Step::Request | Step::Pin | Step::Slice => shown.push("slice".to_string()),
+            ReshardStep::Request | ReshardStep::Pin | ReshardStep::Slice => shown.push("slice".to_string()),
         }
         at = step.to;
     }
@@ -141,7 +141,7 @@ fn shardings(rank: usize, axes: usize) -> Vec<Sharding> {
 }
 
 /// Element by element, on every device.
-fn counted(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Flow {
+fn counted(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> ReshardFlow {
     let (mut worst, mut total) = (0, 0);
     for device in 0..mesh.device_count() {
         let at = mesh.coordinates(device);
@@ -166,7 +166,7 @@ fn counted(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Flow
         worst = worst.max(received);
         total += received;
     }
-    Flow { worst, total, exact: true }
+    ReshardFlow { worst, total, exact: true }
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn compared(shape: &[usize], sizes: &[usize]) -> [f64; 4] {
             let (mut at, mut received) = (from.clone(), [0.0; 2]);
             for step in plan(&array, from, to, &mesh).steps {
                 assert!(elements(&step.to) <= elements(from).max(elements(to)), "{from:?} {to:?}");
-                if let Step::Collective(kind) = step.step {
+                if let ReshardStep::Collective(kind) = step.step {
                     let traffic = traffic(kind, &ty(&at), &ty(&step.to), &mesh);
                     received = [received[0] + traffic.received as f64, received[1] + traffic.total as f64];
                 }
@@ -309,7 +309,7 @@ fn a_search_over_many_axes_and_dimensions_ends() {
     for shape in [[12; 8], [7; 8]] {
         let array = ArrayType::new(DType::F32, &shape);
         for (from, to) in [(&from, &to), (&from, &whole), (&whole, &from), (&sum, &to), (&sum, &whole), (&half, &to)] {
-            let mut search = Search::new(&array, &large, from, to);
+            let mut search = ReshardSearch::new(&array, &large, from, to);
             let (steps, _) = search.run();
             assert!(search.priced <= MAX_PRICED, "{} steps", search.priced);
             assert_eq!(steps.last().map(|step| &step.to), Some(to));
@@ -320,7 +320,7 @@ fn a_search_over_many_axes_and_dimensions_ends() {
     let array = ArrayType::new(DType::F32, &[12; 3]);
     let (from, to) = (layout(&[&[X], &[Y], &[]]), layout(&[&[], &[Y, X], &[]]));
     let mesh = mesh();
-    let mut search = Search::new(&array, &mesh, &from, &to);
+    let mut search = ReshardSearch::new(&array, &mesh, &from, &to);
     search.run();
     assert!(search.priced < MAX_PRICED / 8, "{} steps", search.priced);
 }

@@ -8,6 +8,7 @@ use crate::layout::factors::{Factor, FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
+use crate::ops::rules::Effect;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::ReduceOp;
@@ -57,7 +58,7 @@ pub(super) fn kept_sums(func: &Func, op: &Op, stmt: &Stmt) -> Result<AxisSet, Va
 
 /// Whether an op that gives nothing looks at layouts alone, never at elements.
 fn shows_layouts(op: &Op) -> bool {
-    matches!(op, Op::ShowSharding(_))
+    matches!(op.rules().properties().effect, Effect::Layout)
 }
 
 /// The operands and results of a statement, and its rule.

@@ -21,7 +21,7 @@ use crate::ops::Op;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::local::window_of;
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
-use crate::reshard::step::Step;
+use crate::reshard::step::ReshardStep;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
         manual: AxisSet::EMPTY,
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
-        place: Place::Function,
+        place: Location::Function,
         at_stage,
     };
     let func = &module.func;
@@ -98,7 +98,7 @@ fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
     if module.stage >= Stage::Partitioned {
         for &value in func.body.params.iter().chain(&func.body.results) {
             let layout = &func.ty(value).sharding;
-            let how = match (layout.unreduced.is_empty(), layout.has_frames()) {
+            let how = match (layout.unreduced.is_empty(), layout.is_aligned()) {
                 (true, false) => continue,
                 (false, _) => "as partial sums",
                 (true, true) => "in blocks of another dimension",
@@ -123,14 +123,14 @@ struct Verifier<'a> {
     manual: AxisSet,
     conditions: AxisSet,
     violations: Vec<Violation>,
-    place: Place<'a>,
+    place: Location<'a>,
     /// Whether the module is at its stage, not between two.
     at_stage: bool,
 }
 
 /// What is being looked at.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Location<'a> {
     Function,
     Stmt(&'a Stmt),
     Results,
@@ -139,9 +139,9 @@ enum Place<'a> {
 impl<'a> Verifier<'a> {
     fn violation(&mut self, text: impl Into<String>) {
         let (span, place) = match self.place {
-            Place::Function => (Span::default(), "the function".to_string()),
-            Place::Stmt(stmt) => (stmt.origin.span, describe(stmt, self.func, self.mesh)),
-            Place::Results => (Span::default(), "the results of a block".to_string()),
+            Location::Function => (Span::default(), "the function".to_string()),
+            Location::Stmt(stmt) => (stmt.origin.span, describe(stmt, self.func, self.mesh)),
+            Location::Results => (Span::default(), "the results of a block".to_string()),
         };
         self.violations.push(Violation { span, text: format!("{place}: {}", text.into()) });
     }
@@ -162,13 +162,13 @@ impl<'a> Verifier<'a> {
         let outer = self.visible.clone();
         block.params.iter().for_each(|&param| self.define(param));
         for stmt in &block.stmts {
-            self.place = Place::Stmt(stmt);
+            self.place = Location::Stmt(stmt);
             stmt.args.iter().for_each(|&arg| self.used(arg));
             self.stmt(stmt);
-            self.place = Place::Stmt(stmt);
+            self.place = Location::Stmt(stmt);
             stmt.results.iter().for_each(|&result| self.define(result));
         }
-        self.place = Place::Results;
+        self.place = Location::Results;
         block.results.iter().for_each(|&result| self.used(result));
         self.visible = outer;
     }
@@ -409,7 +409,7 @@ impl<'a> Verifier<'a> {
         {
             let layout = &args[0].sharding.dims[scan.axis];
             let parts = args.get(1).map_or(1, |totals| totals.shape()[scan.axis]);
-            let knows = layout.frame.is_none() && self.mesh.size_of(&layout.axes) == parts;
+            let knows = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
             if let Some(totals) = stmt.args.get(1) {
                 let is_its_own = self.totals.get(totals).is_some_and(
@@ -438,7 +438,8 @@ impl<'a> Verifier<'a> {
         if let Op::Reshard(reshard) = op {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
             self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
-            let is_made = self.stage < Stage::Partitioned || !matches!(reshard.step, Step::Request | Step::Pin);
+            let is_made =
+                self.stage < Stage::Partitioned || !matches!(reshard.step, ReshardStep::Request | ReshardStep::Pin);
             self.expect(is_made, |_| "no step makes this layout".to_string());
             return;
         }
@@ -466,7 +467,8 @@ fn stacked_layout(value: &Sharding) -> Sharding {
 fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
     let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
     let totals = matches!(op, Op::Scan(_)) && operands > 1;
-    let is_step = matches!(op, Op::Reshard(reshard) if matches!(reshard.step, Step::Slice | Step::Collective(_)));
+    let is_step =
+        matches!(op, Op::Reshard(reshard) if matches!(reshard.step, ReshardStep::Slice | ReshardStep::Collective(_)));
     halos || totals || is_step || matches!(op, Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_))
 }
 

@@ -12,7 +12,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet};
 use spmdc_ir::program::Stmt;
-use spmdc_ir::program::local::{Frames, frames_of, natural, needed};
+use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
 use std::collections::BTreeMap;
 
 /// What assignments cost, each tensor priced once for each layout.
@@ -150,8 +150,8 @@ impl<'a> Costs<'a> {
     fn way(&mut self, assignment: Assignment) -> PricedAssignment {
         let blocks: usize = assignment.iter().map(|axes| self.inserter.mesh.size_of(axes)).product();
         let work = operations(self.operations, blocks) * self.trips;
-        let frames = frames_of(&self.inserter.func, self.projection, self.stmt, &assignment);
-        let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &frames)).collect();
+        let alignments = alignments_of(&self.inserter.func, self.projection, self.stmt, &assignment);
+        let moves = (0..self.weights.len()).map(|tensor| self.of_tensor(tensor, &assignment, &alignments)).collect();
         let mut way = PricedAssignment { assignment, work, moves, bound: 0.0 };
         debug_assert_eq!(way.moves.len(), self.weights.len(), "every tensor moves, be it nowhere");
         way.bound = self.sum(&way);
@@ -182,20 +182,20 @@ impl<'a> Costs<'a> {
     }
 
     /// Moving an operand to where the op needs it, or a result to where it is wanted.
-    fn of_tensor(&mut self, tensor: usize, assignment: &Assignment, frames: &Frames) -> usize {
+    fn of_tensor(&mut self, tensor: usize, assignment: &Assignment, alignments: &Alignments) -> usize {
         let rule = &self.projection.rule;
         let (func, mesh) = (&self.inserter.func, self.inserter.mesh);
         let (from, to, value) = match tensor.checked_sub(self.stmt.args.len()) {
             None => {
                 let value = self.stmt.args[tensor];
                 let from = func.ty(value).sharding.clone();
-                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, frames, mesh);
+                let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, alignments, mesh);
                 let kept = from.unreduced.intersect(self.sums);
                 (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
             }
             Some(result) => {
                 let value = self.stmt.results[result];
-                let made = natural(self.projection, &rule.results[result], assignment, frames, self.sums);
+                let made = natural(self.projection, &rule.results[result], assignment, alignments, self.sums);
                 (made, func.ty(value).sharding.clone(), value)
             }
         };
@@ -203,7 +203,7 @@ impl<'a> Costs<'a> {
         let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
         let array = &func.ty(value).array;
         *self.known.entry(key).or_insert_with(|| {
-            let (bound, cost) = match from.has_frames() || to.has_frames() {
+            let (bound, cost) = match from.is_aligned() || to.is_aligned() {
                 true => {
                     let elements = received(&array.shape, &from, &to, mesh);
                     (0.0, Some(exchange(elements > 0.0, elements * array.dtype.size() as f64)))

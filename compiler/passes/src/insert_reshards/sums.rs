@@ -45,9 +45,9 @@ use spmdc_ir::ops::rules::{Combines, Linear};
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::local::{frames_of, natural};
+use spmdc_ir::program::local::{alignments_of, natural};
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::partial_sums::{Factor, passes_sums};
+use spmdc_ir::program::partial_sums::{FactorBounds, passes_sums};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,7 +175,7 @@ struct Sums<'a, 'b> {
     /// Values whose users decided differently.
     disputed: Vec<Value>,
     /// What is known of values as factors of partial sums.
-    constants: Vec<Factor>,
+    constants: Vec<FactorBounds>,
     /// What every device can make for itself in any layout.
     makers: BTreeMap<Value, Stmt>,
     /// The layouts of all values that stay partial.
@@ -219,11 +219,11 @@ impl<'a, 'b> Sums<'a, 'b> {
         let count = inserter.func.values.len();
         let mut uses = vec![0; count];
         body.each_use(&mut |value| uses[value.0 as usize] += 1);
-        let mut constants = vec![Factor::default(); count];
+        let mut constants = vec![FactorBounds::default(); count];
         body.walk(&mut |stmt| {
             if let ([result], Some(op)) = (stmt.results.as_slice(), stmt.op()) {
-                let operands: Vec<Factor> = stmt.args.iter().map(|arg| constants[arg.0 as usize]).collect();
-                constants[result.0 as usize] = Factor::of(op, &operands);
+                let operands: Vec<FactorBounds> = stmt.args.iter().map(|arg| constants[arg.0 as usize]).collect();
+                constants[result.0 as usize] = FactorBounds::of(op, &operands);
             }
         });
         let mut makers = BTreeMap::new();
@@ -259,8 +259,8 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// What is partial has blocks of its own size.
-    fn has_frames(&self, stmt: &Stmt) -> bool {
-        stmt.args.iter().chain(&stmt.results).any(|&value| self.layout(value).has_frames())
+    fn is_aligned(&self, stmt: &Stmt) -> bool {
+        stmt.args.iter().chain(&stmt.results).any(|&value| self.layout(value).is_aligned())
     }
 
     /// The sets of operands that may be partial together while all others are whole.
@@ -273,7 +273,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         let args = self.inserter.func.types(&stmt.args);
         // Products of partial operands repeat work.
         let repeats = op.rules().properties().linear == Linear::Contraction;
-        if repeats || stmt.results.len() != 1 || args.is_empty() || self.has_frames(stmt) {
+        if repeats || stmt.results.len() != 1 || args.is_empty() || self.is_aligned(stmt) {
             return Vec::new();
         }
         let mut sets = each(0);
@@ -284,7 +284,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         sets.retain(|set| {
             let axes = |at: usize| if set.contains(&at) { partial } else { AxisSet::EMPTY };
             let axes: Vec<AxisSet> = (0..args.len()).map(axes).collect();
-            let factors: Vec<Factor> = stmt.args.iter().map(|arg| self.constants[arg.0 as usize]).collect();
+            let factors: Vec<FactorBounds> = stmt.args.iter().map(|arg| self.constants[arg.0 as usize]).collect();
             passes_sums(op, &args, &axes, &factors)
         });
         sets
@@ -322,7 +322,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         let children: Vec<Option<&SumNode>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
         let is_sum = op.rules().properties().combines == Combines::Elements(ReduceOp::Sum);
         // Most sums have no linear users.
-        let is_base = is_sum && !self.has_frames(stmt) && nodes.consumers.contains_key(&result);
+        let is_base = is_sum && !self.is_aligned(stmt) && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {
             return None;
         }
@@ -331,10 +331,10 @@ impl<'a, 'b> Sums<'a, 'b> {
         let whole = stmt.args.iter().zip(&children).filter_map(|(&arg, &child)| Some(self.share(arg) * child?.whole));
         let whole: f64 = whole.sum();
         let mut node = SumNode { whole, ..SumNode::default() };
-        if is_sum && !self.has_frames(stmt) {
+        if is_sum && !self.is_aligned(stmt) {
             let assignment = self.inserter.choose(&projection, stmt);
-            let frames = frames_of(&self.inserter.func, &projection, stmt, &assignment);
-            let layout = natural(&projection, &projection.rule.results[0], &assignment, &frames, AxisSet::EMPTY);
+            let alignments = alignments_of(&self.inserter.func, &projection, stmt, &assignment);
+            let layout = natural(&projection, &projection.rule.results[0], &assignment, &alignments, AxisSet::EMPTY);
             if self.is_partial_sum(&layout) {
                 node.whole += self.cost(result, &layout, wanted);
                 node.offer(PartialLayout { layout, cost: whole, operands: None });
@@ -421,8 +421,8 @@ impl<'a, 'b> Sums<'a, 'b> {
         for (i, &param) in body.params[first..].iter().enumerate() {
             let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
             let decides = cond.is_some_and(|cond| self.uses[cond.params[i].0 as usize] > 0);
-            let framed = [init, result].into_iter().any(|value| self.layout(value).has_frames());
-            let Some(each) = inside.child(next).filter(|_| !decides && !framed) else { continue };
+            let aligned = [init, result].into_iter().any(|value| self.layout(value).is_aligned());
+            let Some(each) = inside.child(next).filter(|_| !decides && !aligned) else { continue };
             let child = nodes.child(init);
             let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
             let mut node = SumNode { whole, ..SumNode::default() };
@@ -507,8 +507,8 @@ impl<'a, 'b> Sums<'a, 'b> {
             Sharding::closed(projection.dims_of(dims, &assignment)).with_unreduced(axes, ReduceOp::Sum)
         };
         fits.then(|| {
-            let frames = vec![None; rule.factors.len()];
-            let result = natural(projection, &rule.results[0], &assignment, &frames, layout.unreduced);
+            let alignments = vec![None; rule.factors.len()];
+            let result = natural(projection, &rule.results[0], &assignment, &alignments, layout.unreduced);
             (result, rule.operands.iter().enumerate().map(operand).collect())
         })
     }

@@ -10,8 +10,8 @@
 
 use super::{Borders, PropagationEdge, SlotGraph};
 use spmdc_ir::layout::mesh::MAX_AXES;
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh, Part};
-use spmdc_ir::layout::parts::Parts;
+use spmdc_ir::layout::mesh::{Axis, AxisKind, AxisPart, Mesh};
+use spmdc_ir::layout::parts::AxisParts;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::is_builtin;
@@ -43,7 +43,7 @@ pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
 pub struct Refined {
     /// The program over the parts of its axes.
     pub module: Module,
-    parts: Parts,
+    parts: AxisParts,
     /// For each part, its axis, and how many parts of the size of all before it would make that.
     origins: Vec<(u8, usize)>,
 }
@@ -73,7 +73,7 @@ impl Refined {
         if !are_whole || !are_ours || axes.len() > MAX_AXES || prints_places(&module.func) {
             return None;
         }
-        let mut refined = Refined { module: module.clone(), parts: Parts(parts), origins };
+        let mut refined = Refined { module: module.clone(), parts: AxisParts(parts), origins };
         let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
         debug_assert_eq!(axes.len(), refined.origins.len(), "each part knows what it is a part of");
         debug_assert_eq!(
@@ -148,7 +148,7 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
     while (0..sizes.len()).any(|at| taken.contains(&name(&between, at).as_str()) || is_builtin(&name(&between, at))) {
         between.push('_');
     }
-    let part = |at| Some(Part { of: axis.name.clone(), at, count: sizes.len() });
+    let part = |at| Some(AxisPart { of: axis.name.clone(), at, count: sizes.len() });
     let parts = sizes.iter().enumerate();
     parts.map(|(at, &size)| Axis { name: name(&between, at), size, kind: axis.kind, part: part(at) }).collect()
 }

@@ -38,7 +38,7 @@ mod time;
 use crate::order::Schedule;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
-use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, Constant, MeshAxis, Program, Site};
+use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Program, Site};
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::work::layout_of;
 use spmdc_ir::program::{Module, Value};
@@ -83,7 +83,7 @@ pub fn plan_memory(
     let results =
         func.results.iter().zip(&func.body.results).map(|(info, &value)| binding(&info.name, value)).collect();
     let constants = schedule.constants.iter();
-    let constants = constants.map(|(value, bytes)| Constant { place: storage.place(*value), bytes: bytes.clone() });
+    let constants = constants.map(|(value, bytes)| ConstantData { place: storage.place(*value), bytes: bytes.clone() });
     let program = Program {
         abi_version: ABI_VERSION,
         entry: func.name.clone(),

@@ -6,7 +6,7 @@
 use super::signature::Signature;
 use super::term::{ShardingTerm, Term, TypeTerm};
 use crate::layout::types::DType;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::whole_number;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
@@ -74,13 +74,13 @@ impl<'a> Args<'a> {
     }
 
     /// An array; numbers and lists become constants of their default types.
-    pub fn array(&mut self, build: &mut Builder, name: &str) -> Result<Value, Diagnostic> {
+    pub fn array(&mut self, build: &mut CallBuilder, name: &str) -> Result<Value, Diagnostic> {
         let arg = self.required(name)?;
         build.materialize(&arg.term, None, arg.span)
     }
 
     /// As [`Args::array`], where a number takes the type of the other operands.
-    pub fn array_like(&mut self, build: &mut Builder, name: &str, dtype: DType) -> Result<Value, Diagnostic> {
+    pub fn array_like(&mut self, build: &mut CallBuilder, name: &str, dtype: DType) -> Result<Value, Diagnostic> {
         let arg = self.required(name)?;
         build.materialize(&arg.term, Some(dtype), arg.span)
     }

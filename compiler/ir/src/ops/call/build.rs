@@ -16,7 +16,7 @@ use crate::ops::shape;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit::Choice;
 use crate::program::origin::Origin;
-use crate::program::partial_sums::Factor;
+use crate::program::partial_sums::FactorBounds;
 use crate::program::typing;
 use crate::program::{Block, Func, Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -24,7 +24,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
-pub struct Builder {
+pub struct CallBuilder {
     pub mesh: Mesh,
     pub func: Func,
     /// Open blocks, innermost last; statements go to the last one.
@@ -43,12 +43,12 @@ pub struct Builder {
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
     /// What is known of values as factors of partial sums; nothing of those that are not here.
-    factors: BTreeMap<Value, Factor>,
+    factors: BTreeMap<Value, FactorBounds>,
 }
 
-impl Builder {
-    pub fn new(mesh: Mesh, func: Func) -> Builder {
-        Builder {
+impl CallBuilder {
+    pub fn new(mesh: Mesh, func: Func) -> CallBuilder {
+        CallBuilder {
             mesh,
             func,
             blocks: vec![Block::default()],
@@ -75,7 +75,8 @@ impl Builder {
         let op = op.into();
         self.check_reached(&op)?;
         let types = self.func.types(args);
-        let factors: Vec<Factor> = args.iter().map(|arg| self.factors.get(arg).copied().unwrap_or_default()).collect();
+        let factors: Vec<FactorBounds> =
+            args.iter().map(|arg| self.factors.get(arg).copied().unwrap_or_default()).collect();
         let inferred = match self.exact {
             true => typing::shapes(&op, &types, &self.mesh),
             false => typing::result_types(&op, &types, &factors, &self.mesh),
@@ -92,8 +93,8 @@ impl Builder {
         }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
-        let known = Factor::of(&op, &factors);
-        if known != Factor::default() {
+        let known = FactorBounds::of(&op, &factors);
+        if known != FactorBounds::default() {
             self.factors.extend(results.iter().map(|&result| (result, known)));
         }
         let stmt = Stmt::new(op, args.to_vec(), results.clone(), origin);
@@ -121,7 +122,7 @@ impl Builder {
             .help("some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it"))
     }
 
-    /// As [`Builder::emit`], for ops with one result.
+    /// As [`CallBuilder::emit`], for ops with one result.
     pub fn emit1(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Value, Diagnostic> {
         Ok(self.emit(op, args)?[0])
     }
@@ -155,7 +156,7 @@ impl Builder {
         diagnostic
     }
 
-    /// As [`Builder::mismatch`], with the places where the operands come from.
+    /// As [`CallBuilder::mismatch`], with the places where the operands come from.
     fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
         let choices = std::mem::take(&mut mismatch.choices);
         let mut diagnostic = self.mismatch(mismatch);
@@ -205,7 +206,7 @@ impl Builder {
         Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
     }
 
-    /// As [`Builder::display_closed`], with every dimension's axes written where otherwise none would be: `f32[8@_]`.
+    /// As [`CallBuilder::display_closed`], with every dimension's axes written where otherwise none would be: `f32[8@_]`.
     pub fn annotated(&self, ty: &Type) -> String {
         let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
         let text = self.display_closed(ty);

@@ -16,7 +16,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Signature {
     pub name: &'static str,
-    pub params: &'static [Param],
+    pub params: &'static [ParamSpec],
     /// One sentence.
     pub doc: &'static str,
     pub dtypes: Dtypes,
@@ -39,9 +39,9 @@ pub enum Status {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Param {
+pub struct ParamSpec {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ParamKind,
     pub given: Given,
     /// The value when no argument is given, as a program writes it; None where an argument is needed.
     pub default: Option<&'static str>,
@@ -62,7 +62,7 @@ pub enum Given {
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParamKind {
     /// An array, or a number or list of numbers that becomes one.
     Array,
     Int,
@@ -124,48 +124,48 @@ impl Dtypes {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParamKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Array => "array",
-            Kind::Int => "int",
-            Kind::Ints => "ints",
-            Kind::Bool => "bool",
-            Kind::String => "string",
-            Kind::Type => "type",
-            Kind::ElementType => "element type",
-            Kind::Sharding => "sharding",
-            Kind::Axes => "mesh axes",
-            Kind::Of(words) => words,
+            ParamKind::Array => "array",
+            ParamKind::Int => "int",
+            ParamKind::Ints => "ints",
+            ParamKind::Bool => "bool",
+            ParamKind::String => "string",
+            ParamKind::Type => "type",
+            ParamKind::ElementType => "element type",
+            ParamKind::Sharding => "sharding",
+            ParamKind::Axes => "mesh axes",
+            ParamKind::Of(words) => words,
         })
     }
 }
 
-impl Kind {
+impl ParamKind {
     /// What is wrong with an argument of another kind.
     fn check(self, function: &str, param: &str, arg: &Arg) -> Result<(), Diagnostic> {
         match self {
-            Kind::Array => match &arg.term {
+            ParamKind::Array => match &arg.term {
                 Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => Ok(()),
                 other => {
                     let message = format!("an array is needed here, not {}", other.describe());
                     Err(Diagnostic::error(Code::E0210, arg.span, message))
                 }
             },
-            Kind::Int => args::as_int(arg, param).map(drop),
-            Kind::Ints => args::as_ints(arg, param).map(drop),
-            Kind::Bool => args::as_bool(arg, param).map(drop),
-            Kind::String => args::as_string(arg, param).map(drop),
-            Kind::Type => args::as_type(arg, param, function).map(drop),
-            Kind::ElementType => args::as_dtype(arg, param).map(drop),
-            Kind::Sharding => args::as_sharding(arg, param).map(drop),
-            Kind::Axes => args::as_axes(arg, param).map(drop),
-            Kind::Of(_) => Ok(()),
+            ParamKind::Int => args::as_int(arg, param).map(drop),
+            ParamKind::Ints => args::as_ints(arg, param).map(drop),
+            ParamKind::Bool => args::as_bool(arg, param).map(drop),
+            ParamKind::String => args::as_string(arg, param).map(drop),
+            ParamKind::Type => args::as_type(arg, param, function).map(drop),
+            ParamKind::ElementType => args::as_dtype(arg, param).map(drop),
+            ParamKind::Sharding => args::as_sharding(arg, param).map(drop),
+            ParamKind::Axes => args::as_axes(arg, param).map(drop),
+            ParamKind::Of(_) => Ok(()),
         }
     }
 }
 
-impl Param {
+impl ParamSpec {
     /// Whether programs can name it.
     fn is_known(&self) -> bool {
         match self.given {
@@ -200,7 +200,7 @@ impl Signature {
     pub fn mark<'a>(&self, programs: &Signature, given: &'a [Arg]) -> Option<&'a Arg> {
         let names = |signature: &Signature, name: &str| signature.params.iter().any(|param| param.name == name);
         let takes_layout = |signature: &Signature| {
-            signature.params.iter().any(|param| param.given == Given::Either && param.kind == Kind::Sharding)
+            signature.params.iter().any(|param| param.given == Given::Either && param.kind == ParamKind::Sharding)
         };
         given.iter().find(|arg| match &arg.name {
             Some(name) => names(self, name) && !names(programs, name),
@@ -286,7 +286,7 @@ impl fmt::Display for Signature {
     /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`, as Python marks what is given by name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = |given: Given| self.params.iter().filter(move |param| param.given == given);
-        let text = |param: &Param| {
+        let text = |param: &ParamSpec| {
             let default = param.default.map_or_else(String::new, |default| format!(" = {default}"));
             format!("{}: {}{default}", param.name, param.kind)
         };
@@ -323,9 +323,9 @@ macro_rules! signatures {
     )*) => {
         &[$($crate::ops::call::signature::Signature {
             name: stringify!($name),
-            params: &[$($crate::ops::call::signature::Param {
+            params: &[$($crate::ops::call::signature::ParamSpec {
                 name: stringify!($param),
-                kind: $crate::ops::call::signature::Kind::$kind $(($words))?,
+                kind: $crate::ops::call::signature::ParamKind::$kind $(($words))?,
                 given: $crate::ops::call::signature::signatures!(@given $($($mark)+)?),
                 default: $crate::ops::call::signature::signatures!(@default $($default)?),
             }),*],

@@ -29,7 +29,7 @@ pub enum Term {
     /// `_` or `None`.
     Nothing,
     /// A function of the program, a lambda, or what a transformation made of one.
-    Function(Rc<dyn Function>),
+    Function(Rc<dyn FunctionTerm>),
     /// An imported module.
     Module(usize),
     /// Stands for something that has been reported already, so that it is reported once.
@@ -37,7 +37,7 @@ pub enum Term {
 }
 
 /// Something that can be called; the checker implements it.
-pub trait Function: std::fmt::Debug {
+pub trait FunctionTerm: std::fmt::Debug {
     /// Its name for messages.
     fn name(&self) -> String;
     /// For the checker, which knows its own functions.

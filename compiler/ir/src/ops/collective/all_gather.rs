@@ -1,13 +1,13 @@
 //! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
 
-use super::{Collective, axis_set, dimension, factors, join, manual_axes, sides};
+use super::{GroupCollective, axis_set, dimension, factors, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -76,7 +76,7 @@ impl Rules for PAllGather {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -103,7 +103,7 @@ impl Exchange for PAllGather {
     }
 }
 
-impl Collective for PAllGather {
+impl GroupCollective for PAllGather {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.minus(axis_set(&self.axes))
     }
@@ -128,7 +128,7 @@ impl Call for PAllGather {
         all_gather([rest] operands: Array, [named] to: Of("shardings")) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         // In dumps, `all_gather(v, P(...))` is the step of a reshard.
         if !args.signature().is_for_programs() {
             return Reshard::call(name, args, build);

@@ -2,14 +2,14 @@
 //!
 //! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
 
-use super::{Collective, axis_set, factors, manual_axes, refuse_keys, sides};
+use super::{GroupCollective, axis_set, factors, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::{Constant, float_bits};
@@ -117,7 +117,7 @@ impl Rules for PAllReduce {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -143,7 +143,7 @@ impl Exchange for PAllReduce {
     }
 }
 
-impl Collective for PAllReduce {
+impl GroupCollective for PAllReduce {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.minus(axis_set(&self.axes))
     }
@@ -169,7 +169,7 @@ impl Call for PAllReduce {
         pmin(x: Array, axis_name: Axes), NumbersAndBools, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
         refuse_keys(name, value, build)?;

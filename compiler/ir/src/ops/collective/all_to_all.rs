@@ -2,14 +2,14 @@
 //! receives along another.
 
 use super::reduce_scatter::divided;
-use super::{Collective, axis_set, cut, dimension, factors, join, manual_axes, sides};
+use super::{GroupCollective, axis_set, cut, dimension, factors, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -79,7 +79,7 @@ impl Rules for PAllToAll {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -128,7 +128,7 @@ impl PAllToAll {
     }
 }
 
-impl Collective for PAllToAll {
+impl GroupCollective for PAllToAll {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }
@@ -158,7 +158,7 @@ impl Call for PAllToAll {
         all_to_all([rest] operands: Array, [named] to: Of("shardings")) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         // In dumps, `all_to_all(v, P(...))` is the step of a reshard.
         if !args.signature().is_for_programs() {
             return Reshard::call(name, args, build);

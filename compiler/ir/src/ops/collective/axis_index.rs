@@ -1,13 +1,13 @@
 //! `axis_index(X)`: this device's position along the axes, an i32 that varies over them. `axis_size(X)` is a constant.
 
-use super::{Collective, axis_set, manual_axes};
+use super::{GroupCollective, axis_set, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -70,7 +70,7 @@ impl Rules for AxisIndex {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -90,7 +90,7 @@ impl Point for AxisIndex {
     }
 }
 
-impl Collective for AxisIndex {
+impl GroupCollective for AxisIndex {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }
@@ -116,7 +116,7 @@ impl Call for AxisIndex {
         axis_size(axis_name: Axes), Nothing, "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x * axis_size(X) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let axes = manual_axes(name, args, build)?;
         if name == "axis_size" {
             return Ok(Term::Int(build.mesh.size_of(&axes) as i128));

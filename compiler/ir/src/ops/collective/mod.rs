@@ -16,13 +16,13 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::types::{AxisSet, DType};
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
 /// What an op over a group of devices says of itself, besides its rules.
-pub trait Collective {
+pub trait GroupCollective {
     /// The manual axes of the group, major to minor.
     fn axes(&self) -> &[u8];
 
@@ -68,7 +68,7 @@ pub(super) fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors 
 }
 
 /// Keys are no numbers: nothing can be made of several.
-pub(super) fn refuse_keys(name: &str, value: Value, build: &Builder) -> Result<(), Diagnostic> {
+pub(super) fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), Diagnostic> {
     if build.ty(value).dtype() == DType::Key {
         return Err(Diagnostic::error(Code::E0215, build.span, format!("`{name}` is not defined for key")));
     }
@@ -76,7 +76,7 @@ pub(super) fn refuse_keys(name: &str, value: Value, build: &Builder) -> Result<(
 }
 
 /// The axes argument of a collective, checked against the region that is being built.
-pub(super) fn manual_axes(name: &str, args: &mut Args<'_>, build: &Builder) -> Result<Vec<u8>, Diagnostic> {
+pub(super) fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Result<Vec<u8>, Diagnostic> {
     let span = args.span;
     if build.manual.is_empty() {
         let message = format!("`{name}` works on the blocks of single devices, but this is code in the global view");
@@ -98,7 +98,7 @@ pub(super) fn manual_axes(name: &str, args: &mut Args<'_>, build: &Builder) -> R
 }
 
 /// A dimension of an operand, counted from the end if negative.
-pub(super) fn dimension(name: &str, dim: i64, rank: usize, build: &Builder) -> Result<usize, Diagnostic> {
+pub(super) fn dimension(name: &str, dim: i64, rank: usize, build: &CallBuilder) -> Result<usize, Diagnostic> {
     let counted = if dim < 0 { dim + rank as i64 } else { dim };
     usize::try_from(counted).ok().filter(|&dim| dim < rank).ok_or_else(|| {
         Diagnostic::error(Code::E0206, build.span, format!("`{name}` has no dimension {dim}: the value has {rank}"))

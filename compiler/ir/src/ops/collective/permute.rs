@@ -2,14 +2,14 @@
 //!
 //! A pair says from which position along the axes to which. Positions that nobody sends to get zeros.
 
-use super::{Collective, axis_set, factors, manual_axes};
+use super::{GroupCollective, axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -77,7 +77,7 @@ impl Rules for PPermute {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -101,7 +101,7 @@ impl Exchange for PPermute {
     }
 }
 
-impl Collective for PPermute {
+impl GroupCollective for PPermute {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }
@@ -170,7 +170,7 @@ impl Call for PPermute {
             Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { pshift(x, X, 1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
         let members = build.mesh.size_of(&axes);

@@ -1,14 +1,14 @@
 //! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes, of which each device keeps its own part.
 
 use super::all_reduce::combined;
-use super::{Collective, axis_set, cut, dimension, factors, manual_axes, refuse_keys, sides};
+use super::{GroupCollective, axis_set, cut, dimension, factors, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -77,7 +77,7 @@ impl Rules for PSumScatter {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -116,7 +116,7 @@ pub(super) fn divided(ty: &ArrayType, dim: usize, members: usize) -> Result<Arra
     Ok(result)
 }
 
-impl Collective for PSumScatter {
+impl GroupCollective for PSumScatter {
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }
@@ -137,7 +137,7 @@ impl Call for PSumScatter {
             Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6@X] { psum_scatter(x, X, axis=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
         refuse_keys(name, value, build)?;

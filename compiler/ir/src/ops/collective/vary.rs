@@ -7,7 +7,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
@@ -69,7 +69,7 @@ impl Rules for PVary {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Other,
-            knows_frames: true,
+            keeps_alignment: true,
         }
     }
 
@@ -94,7 +94,7 @@ impl Call for PVary {
         pvary(x: Array, axis_name: Axes), Any, "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pvary(x, X) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
         Ok(Term::Array(build.emit1(PVary { axes }, &[value])?))

@@ -9,7 +9,7 @@ use super::{Einsum, spec};
 use crate::layout::mesh::AxisKind;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::elementwise::Binary;
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 
 /// An operand on its way: its dimensions by their letters.
 #[derive(Clone, Debug)]
-struct Labelled {
+struct LabelledOperand {
     value: Value,
     labels: Vec<char>,
 }
@@ -48,7 +48,7 @@ impl Out {
     }
 
     /// What the operation itself must know: the explicit axes; dimensions are open as long as there are auto ones.
-    fn explicit(&self, build: &Builder) -> Option<Sharding> {
+    fn explicit(&self, build: &CallBuilder) -> Option<Sharding> {
         let given = self.0.as_ref()?;
         let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
         if explicit.is_empty() {
@@ -56,14 +56,14 @@ impl Out {
         }
         let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
         let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
-        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, frame: None }).collect();
+        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
         Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
     }
 }
 
 /// The sum of products that the labels describe, of operands with one element type.
 pub fn contract(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     operands: Vec<(Value, Vec<char>)>,
     output: &[char],
     out: &Out,
@@ -83,13 +83,13 @@ pub fn contract(
     }
     let sums = operands.iter().flat_map(|(_, labels)| labels).any(|label| !output.contains(label));
     let inner = if sums { summed_in(dtype) } else { dtype };
-    let mut parts: Vec<Labelled> = Vec::new();
+    let mut parts: Vec<LabelledOperand> = Vec::new();
     let all: Vec<Vec<char>> = operands.iter().map(|(_, labels)| labels.clone()).collect();
     for (at, (value, labels)) in operands.into_iter().enumerate() {
         let value = promote::cast(build, value, inner)?;
         let others = || all.iter().enumerate().filter(|(other, _)| *other != at);
         let alone = |label: &char| !output.contains(label) && !others().any(|(_, labels)| labels.contains(label));
-        parts.push(distinct(build, Labelled { value, labels }, &sizes, alone)?);
+        parts.push(distinct(build, LabelledOperand { value, labels }, &sizes, alone)?);
     }
     for at in 0..parts.len() {
         let elsewhere = |label: &char| {
@@ -101,7 +101,7 @@ pub fn contract(
         if !alone.is_empty() {
             let labels = labels.iter().copied().filter(|label| elsewhere(label)).collect();
             let value = reduce(build, ReduceOp::Sum, parts[at].value, &alone, false)?;
-            parts[at] = Labelled { value, labels };
+            parts[at] = LabelledOperand { value, labels };
         }
     }
     // What the last product already knows of the result's layout.
@@ -141,11 +141,11 @@ pub fn contract(
 
 /// An operand with every letter once, at its full size. Where it is a diagonal, letters that nobody else has are summed with it.
 fn distinct(
-    build: &mut Builder,
-    mut part: Labelled,
+    build: &mut CallBuilder,
+    mut part: LabelledOperand,
     sizes: &BTreeMap<char, usize>,
     alone: impl Fn(&char) -> bool,
-) -> Result<Labelled, Diagnostic> {
+) -> Result<LabelledOperand, Diagnostic> {
     let shape = build.ty(part.value).shape().to_vec();
     let kept: Vec<usize> = (0..shape.len()).filter(|&dim| shape[dim] == sizes[&part.labels[dim]]).collect();
     if kept.len() < shape.len() {
@@ -162,7 +162,7 @@ fn distinct(
 }
 
 /// The pair whose product takes the fewest multiplications; the earliest of several.
-fn cheapest(parts: &[Labelled], sizes: &BTreeMap<char, usize>) -> (usize, usize) {
+fn cheapest(parts: &[LabelledOperand], sizes: &BTreeMap<char, usize>) -> (usize, usize) {
     let cost = |i: usize, j: usize| {
         let more = parts[j].labels.iter().filter(|label| !parts[i].labels.contains(label));
         parts[i].labels.iter().chain(more).map(|label| sizes[label] as f64).product::<f64>()
@@ -180,20 +180,25 @@ fn cheapest(parts: &[Labelled], sizes: &BTreeMap<char, usize>) -> (usize, usize)
 
 /// A product with a sum over the letters that the result lacks.
 fn summed(
-    build: &mut Builder,
-    lhs: Labelled,
-    rhs: Labelled,
+    build: &mut CallBuilder,
+    lhs: LabelledOperand,
+    rhs: LabelledOperand,
     result: Vec<char>,
     out: Option<Sharding>,
-) -> Result<Labelled, Diagnostic> {
+) -> Result<LabelledOperand, Diagnostic> {
     let text = |labels: &[char]| labels.iter().collect::<String>();
     let op = Einsum { lhs: text(&lhs.labels), rhs: text(&rhs.labels), result: text(&result), out };
     let value = build.emit1(op, &[lhs.value, rhs.value])?;
-    Ok(Labelled { value, labels: result })
+    Ok(LabelledOperand { value, labels: result })
 }
 
 /// A product in which nothing is summed: both operands with dimensions of size 1 where they have none, multiplied element by element.
-fn elementwise(build: &mut Builder, lhs: Labelled, rhs: Labelled, result: Vec<char>) -> Result<Labelled, Diagnostic> {
+fn elementwise(
+    build: &mut CallBuilder,
+    lhs: LabelledOperand,
+    rhs: LabelledOperand,
+    result: Vec<char>,
+) -> Result<LabelledOperand, Diagnostic> {
     let mut factors = Vec::new();
     for part in [lhs, rhs] {
         let order: Vec<usize> = result.iter().filter_map(|label| part.labels.iter().position(|l| l == label)).collect();
@@ -209,7 +214,7 @@ fn elementwise(build: &mut Builder, lhs: Labelled, rhs: Labelled, result: Vec<ch
         factors.push(reshape(build, value, &stretched[leading..])?);
     }
     let value = build.emit1(Binary(BinaryOp::Mul), &factors)?;
-    Ok(Labelled { value, labels: result })
+    Ok(LabelledOperand { value, labels: result })
 }
 
 /// Letters for dimensions that have no name in the source.
@@ -218,13 +223,13 @@ fn letters(skipping: &'static str) -> impl Iterator<Item = char> {
 }
 
 /// `lhs @ rhs`: matrices in the last two dimensions, batches before them broadcast; a vector is a row or a column.
-pub fn matmul(build: &mut Builder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+pub fn matmul(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let values = promote::promoted(build, &[lhs, rhs])?;
     let mut args = Args::none("@", Products::matmul(), build.span);
     matmul_values(build, values[0], values[1], &mut args)
 }
 
-fn matmul_values(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+fn matmul_values(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
     let (ta, tb) = (build.ty(a).array.clone(), build.ty(b).array.clone());
     let error = |message: String| Err(Diagnostic::error(Code::E0205, args.span, message));
     if ta.rank() == 0 || tb.rank() == 0 {
@@ -256,7 +261,7 @@ fn matmul_values(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -
 }
 
 /// The last dimension of `a` with the last but one of `b` (or its only one); every other dimension is the result's.
-fn dot(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+fn dot(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
     let (ra, rb) = (build.ty(a).rank(), build.ty(b).rank());
     if ra == 0 || rb == 0 {
         return build.emit1(Binary(BinaryOp::Mul), &[a, b]);
@@ -266,7 +271,7 @@ fn dot(build: &mut Builder, a: Value, b: Value, args: &mut Args<'_>) -> Result<V
 
 /// Sums over pairs of dimensions; the result has what is left of `a`, then what is left of `b`.
 fn tensordot(
-    build: &mut Builder,
+    build: &mut CallBuilder,
     a: Value,
     b: Value,
     axes_a: &[usize],
@@ -333,7 +338,7 @@ impl Call for Products {
             NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { tensordot(a, b, axes=1) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         if name == "einsum" {
             return einsum(args, build);
         }
@@ -344,7 +349,7 @@ impl Call for Products {
             "matmul" => matmul_values(build, a, b, args)?,
             "dot" => dot(build, a, b, args)?,
             "outer" => {
-                let flat = |build: &mut Builder, value: Value| {
+                let flat = |build: &mut CallBuilder, value: Value| {
                     let len = build.ty(value).array.len();
                     reshape(build, value, &[len])
                 };
@@ -394,7 +399,7 @@ fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usiz
     }
 }
 
-fn einsum(args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+fn einsum(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let text = args.string("subscripts")?;
     let operands = args.rest("operands");
     let terms: Vec<(&Term, Span)> = operands.iter().map(|arg| (&arg.term, arg.span)).collect();

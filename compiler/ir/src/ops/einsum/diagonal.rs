@@ -13,7 +13,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::broadcast::broadcast;
 use crate::ops::call::args::Args;
-use crate::ops::call::build::Builder;
+use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
@@ -22,10 +22,10 @@ use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated, summed_in};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Point, Properties, Reads,
-    Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
+    Reads, Rules, Semantics, Typing,
 };
-use crate::ops::slice::{Range, slice};
+use crate::ops::slice::{SliceRange, slice};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, Mismatch, promote, shape};
 use crate::program::{Stmt, Value};
@@ -136,7 +136,7 @@ fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scala
 }
 
 /// Takes a diagonal. Of the dimensions that it runs along the first one that is known to be split leads.
-pub fn take(build: &mut Builder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
+pub fn take(build: &mut CallBuilder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
     let layout = build.ty(value).sharding.clone();
     let mut order: Vec<usize> = (0..diagonal.dims.len()).collect();
     if !build.exact {
@@ -243,7 +243,7 @@ impl Rules for Diagonal {
             linear: Linear::No,
             combines: Combines::Diagonal,
             elements: Elements::Other,
-            knows_frames: self.summed.is_empty(),
+            keeps_alignment: self.summed.is_empty(),
         }
     }
 
@@ -262,7 +262,7 @@ impl Point for Diagonal {
     }
 }
 
-impl Nest for Diagonal {
+impl NestLowering for Diagonal {
     /// The result's dimensions outside; inside what this device has of those that are summed.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mut kernel = lowering.kernel();
@@ -299,7 +299,7 @@ impl Call for DiagonalCalls {
         diag(x: Array, k: Of("int") = 0), Any, "(x: f32[4, 6]) { diag(x) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, build: &mut Builder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let offset = args.take(if name == "diag" { "k" } else { "offset" });
         let offset = match offset.map(|arg| arg.term) {
@@ -334,13 +334,13 @@ impl Call for DiagonalCalls {
 }
 
 /// The diagonal along the first two dimensions, `offset` columns to the right, or the sum of it.
-fn diagonal(build: &mut Builder, value: Value, offset: i64, summed: bool) -> Result<Value, Diagnostic> {
+fn diagonal(build: &mut CallBuilder, value: Value, offset: i64, summed: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let (down, right) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
     let len = sizes[0].saturating_sub(down).min(sizes[1].saturating_sub(right));
-    let mut ranges: Vec<Range> = sizes.iter().map(|&size| Range::all(size)).collect();
-    ranges[0] = Range { start: if len == 0 { 0 } else { down }, step: 1, len };
-    ranges[1] = Range { start: if len == 0 { 0 } else { right }, step: 1, len };
+    let mut ranges: Vec<SliceRange> = sizes.iter().map(|&size| SliceRange::all(size)).collect();
+    ranges[0] = SliceRange { start: if len == 0 { 0 } else { down }, step: 1, len };
+    ranges[1] = SliceRange { start: if len == 0 { 0 } else { right }, step: 1, len };
     let square = slice(build, value, &ranges)?;
     let mut dims: Vec<usize> = (0..sizes.len() - 1).collect();
     dims.insert(1, 0);
@@ -348,7 +348,7 @@ fn diagonal(build: &mut Builder, value: Value, offset: i64, summed: bool) -> Res
 }
 
 /// A square matrix with the vector on its diagonal, `offset` columns to the right.
-fn spread(build: &mut Builder, value: Value, offset: i64) -> Result<Value, Diagnostic> {
+fn spread(build: &mut CallBuilder, value: Value, offset: i64) -> Result<Value, Diagnostic> {
     let (len, dtype) = (build.ty(value).shape()[0], build.ty(value).dtype());
     let size = len + offset.unsigned_abs() as usize;
     let mut padded = value;

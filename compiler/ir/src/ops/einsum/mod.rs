@@ -21,11 +21,11 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, Nest, Placement, Properties, Reads,
-    Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
+    Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Func, Stmt};
-use crate::reshard::step::{Reshard, Step};
+use crate::reshard::step::{Reshard, ReshardStep};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -48,7 +48,7 @@ pub struct Einsum {
 }
 
 /// The letters by their part in a product.
-struct Parts {
+struct LetterParts {
     /// In both operands and the result.
     batch: Vec<char>,
     /// In the first operand and the result.
@@ -60,9 +60,9 @@ struct Parts {
 }
 
 impl Einsum {
-    fn parts(&self) -> Parts {
+    fn parts(&self) -> LetterParts {
         let (lhs, rhs, result) = (&self.lhs, &self.rhs, &self.result);
-        Parts {
+        LetterParts {
             batch: lhs.chars().filter(|&c| rhs.contains(c) && result.contains(c)).collect(),
             rows: lhs.chars().filter(|&c| !rhs.contains(c)).collect(),
             columns: rhs.chars().filter(|&c| !lhs.contains(c)).collect(),
@@ -206,7 +206,7 @@ impl Rules for Einsum {
             linear: Linear::Contraction,
             combines: Combines::Elements(ReduceOp::Sum),
             elements: Elements::Other,
-            knows_frames: false,
+            keeps_alignment: false,
         }
     }
 
@@ -215,7 +215,7 @@ impl Rules for Einsum {
     }
 }
 
-impl Nest for Einsum {
+impl NestLowering for Einsum {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let args = [&lowering.ty(stmt.args[0]).array, &lowering.ty(stmt.args[1]).array];
         if self.is_library_product(&args) {
@@ -331,7 +331,7 @@ impl Einsum {
             let (from, whole) = (types[at], context.ty(stmt.args[at]));
             let cut = ring::gathered(from, whole)?;
             let label = labels[at].chars().nth(cut)?;
-            let Op::Reshard(Reshard { step: Step::Collective(kind), .. }) = gather else { return None };
+            let Op::Reshard(Reshard { step: ReshardStep::Collective(kind), .. }) = gather else { return None };
             Some(Box::new(GemmRing {
                 kind: *kind,
                 bytes: from.block_bytes(context.mesh) as u64,

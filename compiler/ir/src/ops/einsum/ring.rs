@@ -21,7 +21,7 @@ pub fn gathered(from: &Type, to: &Type) -> Option<usize> {
     let (from, to) = (&from.sharding, &to.sharding);
     let mut changed = (0..from.rank()).filter(|&dim| from.dims[dim] != to.dims[dim]);
     let (dim, None) = (changed.next()?, changed.next()) else { return None };
-    let whole = to.dims[dim].axes.is_empty() && to.dims[dim].frame.is_none() && from.dims[dim].frame.is_none();
+    let whole = to.dims[dim].axes.is_empty() && to.dims[dim].alignment.is_none() && from.dims[dim].alignment.is_none();
     (whole && from.unreduced == to.unreduced).then_some(dim)
 }
 
@@ -30,9 +30,9 @@ pub fn streams(op: &Einsum, operand: usize, gather: &Stmt, stmt: &Stmt, func: &F
     let args = [0, 1].map(|at| &func.ty(stmt.args[at]).array);
     let (from, to) = (func.ty(gather.args[0]), func.ty(stmt.args[operand]));
     let Some(dim) = gathered(from, to) else { return false };
-    let framed = stmt.args.iter().chain(&stmt.results).any(|&value| func.ty(value).sharding.has_frames());
+    let aligned = stmt.args.iter().chain(&stmt.results).any(|&value| func.ty(value).sharding.is_aligned());
     stmt.args[0] != stmt.args[1]
-        && !framed
+        && !aligned
         && op.is_library_product(&args)
         && to.block_bytes(mesh) >= mesh.machine.ring_bytes
         && from.block_shape(mesh)[dim] >= mesh.machine.ring_block

@@ -7,7 +7,7 @@ use crate::ops::Mismatch;
 use spmdc_grammar::codes::Code;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
+pub struct EinsumSpec {
     pub inputs: Vec<Vec<char>>,
     pub output: Vec<char>,
 }
@@ -38,7 +38,7 @@ fn parse_term(text: &str) -> Result<Vec<Option<char>>, Mismatch> {
 }
 
 /// Reads the text for operands of these ranks.
-pub fn parse(text: &str, ranks: &[usize]) -> Result<Spec, Mismatch> {
+pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let (inputs, output) = match compact.split_once("->") {
         Some((inputs, output)) => (inputs, Some(parse_term(output)?)),
@@ -99,7 +99,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<Spec, Mismatch> {
             return Err(malformed(format!("label {label} of the result of \"{text}\" is in no operand")));
         }
     }
-    Ok(Spec { inputs: labelled, output })
+    Ok(EinsumSpec { inputs: labelled, output })
 }
 
 #[cfg(test)]
