@@ -138,6 +138,10 @@ fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     if work > LONG_BODY {
         return 4;
     }
+    // Narrower bundles take turns in the accumulators of a sum, which moves these from register to register.
+    if let Some(lanes) = nest.sums.lanes_along(dim) {
+        return lanes;
+    }
     if work > LONG_BODY / 2.0 {
         return 8;
     }

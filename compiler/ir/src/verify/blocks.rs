@@ -33,6 +33,9 @@ pub(super) fn misfit(func: &Func, mesh: &Mesh, (op, stmt): (&Op, &Stmt)) -> Opti
             Ok(held) => held,
             Err(misfit) => return Some(misfit),
         };
+        if tensors.makes_nothing(&coordinates) {
+            continue;
+        }
         let outside = (0..coordinates.len()).filter(|&axis| !partial.contains(axis));
         let group = outside.map(|axis| coordinates[axis]).collect();
         reduced.entry(group).or_default().push(tensors.reduced(&held));
@@ -155,6 +158,15 @@ impl Tensors<'_> {
         let ty = self.func.ty(value);
         let layout = &ty.sharding.dims[dim];
         normal(layout.range(ty.shape()[dim], self.mesh.position(&layout.axes, coordinates), self.mesh))
+    }
+
+    /// Whether a device holds no element of any result.
+    fn makes_nothing(&self, coordinates: &[usize]) -> bool {
+        let is_empty = |&result: &Value| {
+            let rank = self.func.ty(result).rank();
+            (0..rank).any(|dim| self.block(result, dim, coordinates).is_empty())
+        };
+        self.stmt.results.iter().all(is_empty)
     }
 
     fn disagrees(&self, value: Value, dim: usize, coordinates: &[usize]) -> String {
