@@ -19,7 +19,7 @@ pub(super) struct Way {
     pub at: &'static str,
     /// What it costs, in words.
     pub note: String,
-    /// Bytes that the device receives which receives most.
+    /// Maximum bytes received by any device.
     pub cost: f64,
 }
 

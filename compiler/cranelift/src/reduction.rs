@@ -71,7 +71,7 @@ impl Emitter<'_, '_> {
             return Partial { lanes, value, position: None };
         }
         let mut v = self.vector(lanes);
-        let bits = neutral(combine, store_dtype(store), lane);
+        let bits = identity_element(combine, store_dtype(store), lane);
         // Truth in a scalar is 1.
         let is_truth = v.is_scalar() && store_dtype(store) == DType::Bool;
         let value = v.constant(lane, if is_truth { bits & 1 } else { bits });
@@ -327,7 +327,7 @@ fn store_dtype(store: &Store) -> DType {
 }
 
 /// The bits of what changes nothing, or loses against everything, in a lane of the accumulator.
-fn neutral(combine: Combine, dtype: DType, lane: Type) -> u64 {
+fn identity_element(combine: Combine, dtype: DType, lane: Type) -> u64 {
     let float = |value: f64| {
         if lane.bits() == 32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
     };

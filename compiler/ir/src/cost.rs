@@ -87,7 +87,7 @@ pub const HELD_FOR_COMBINING: usize = 1 << 20;
 pub const SMALL_IN_LOOP: usize = 4096;
 
 /// Bytes that count for a collective of which a device receives so many: these, and a fixed price. Counts are whole numbers or averages.
-/// Devices meet for empty arrays, too.
+/// Empty arrays cost a barrier, too.
 pub fn collective<Bytes: Add<Output = Bytes> + From<u8>>(received: Bytes) -> Bytes {
     received + Bytes::from(BYTES_PER_COLLECTIVE)
 }
@@ -184,7 +184,7 @@ mod tests {
     fn a_collective_has_a_price_of_its_own() {
         assert_eq!(collective(0_u64), 16);
         assert_eq!(collective(2.5), 18.5);
-        assert_eq!(exchange(true, 0.0), 16.0, "devices meet for empty arrays");
+        assert_eq!(exchange(true, 0.0), 16.0, "empty arrays cost a barrier");
         assert_eq!(exchange(false, 0.0), 0.0);
     }
 

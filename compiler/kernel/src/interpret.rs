@@ -263,7 +263,7 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
             let before = match partial {
                 Some((sum, _)) => sum,
                 None if combine.is_scan() => return (bits, 0),
-                None => number::neutral(op, of),
+                None => number::identity_element(op, of),
             };
             return (number::eval_binary(operation(op), of, before, bits).expect("the type can be reduced so"), 0);
         }
@@ -280,7 +280,7 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
 fn folded(dtype: DType, combine: Combine, partials: &Partials, lanes: usize) -> Partial {
     let Combine::Reduce(op) = combine else { return partials[0] };
     let of = accumulator(dtype, op);
-    let bits = |partial: &Partial| partial.map_or(number::neutral(op, of), |(bits, _)| bits);
+    let bits = |partial: &Partial| partial.map_or(number::identity_element(op, of), |(bits, _)| bits);
     let add = |a, b| number::eval_binary(operation(op), of, a, b).expect("the type can be reduced so");
     let lanes = fold_lanes(partials[..lanes].iter().map(bits).collect(), add)?;
     Some((add(lanes, bits(&partials[LEFT_OVER])), 0))
@@ -294,7 +294,7 @@ fn finish(dtype: DType, combine: Combine, partial: Partial) -> u64 {
     };
     let (bits, of) = match partial {
         Some((bits, _)) => (bits, accumulator(dtype, op)),
-        None => (number::neutral(op, dtype), dtype),
+        None => (number::identity_element(op, dtype), dtype),
     };
     number::cast(of, dtype, bits).expect("single precision becomes half")
 }

@@ -9,7 +9,7 @@ pub struct Machine {
     /// Values of up to this many bytes exist once per device: computing them everywhere is cheaper than waiting for whoever
     /// computes them.
     pub private_bytes: usize,
-    /// Unless it takes a device more nanoseconds than this to compute them: several times the price of a meeting.
+    /// Unless it takes a device more nanoseconds than this to compute them: several times the cost of a barrier.
     pub private_nanos: u64,
     /// Bytes of all rows of a panel: a part of the second cache, the rest of which is for what all rows share.
     pub panel_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Machine {
     /// About this many elements are combined into each part of the first stage.
     pub reduction_part: u64,
     /// Operations of a device from which on work is worth being put between a collective and its user: about a microsecond, the
-    /// price of a meeting.
+    /// cost of a barrier.
     pub overlapped_operations: u64,
     /// The operands of combined collectives have at most this many bytes on a device, and so do their results. Below that devices
     /// wait for each other longer than they copy; larger ones gain nothing, and would be held longer.

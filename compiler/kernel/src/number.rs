@@ -283,7 +283,7 @@ pub fn nothing_added(dtype: DType) -> u64 {
 }
 
 /// What changes nothing when it is combined with others.
-pub fn neutral(op: ReduceOp, dtype: DType) -> u64 {
+pub fn identity_element(op: ReduceOp, dtype: DType) -> u64 {
     let extreme = |float: f64, int: f64| cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
     let bits = match op {
         ReduceOp::Sum | ReduceOp::Or => Some(0),

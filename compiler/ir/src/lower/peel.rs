@@ -70,7 +70,7 @@ struct Condition {
 }
 
 impl Condition {
-    /// Whether it holds for all indices in a range, or for none; None: it may change, or nobody knows.
+    /// Whether it holds for all indices in a range, or for none; None: it may change, or is unknown.
     fn truth(&self, from: &Scalar, to: &Scalar) -> Option<bool> {
         let holds = bounds(&self.low).1 <= bounds(from).0 && bounds(&self.high).0 >= bounds(to).1;
         let fails = self.low == *to

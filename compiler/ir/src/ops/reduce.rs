@@ -1,8 +1,8 @@
 //! Reductions: `sum prod max min any all` over dimensions, and `argmax`, `argmin` over one or all of them.
 //!
 //! The factors of reduced dimensions are of kind *reduce*: where one is split, every device reduces its block, and what it has
-//! is a partial value until a collective combines them. The others pass through. The winner's position is not combined that
-//! way: `argmax` needs its dimensions whole, until the pass `local_argmax` finds the winner where they are split.
+//! is a partial value until a collective combines them. The others pass through. The position of an extreme is not combined that
+//! way: `argmax` needs its dimensions whole, until the pass `local_argmax` finds it where they are split.
 
 use super::broadcast::broadcast;
 use super::constant::Constant;
@@ -273,7 +273,7 @@ impl Semantics for ArgReduce {
         let beats = |a, b| !is_nan(b) && (is_nan(a) || number::eval_compare(better, dtype, a, b) == Some(true));
         let kept = ArrayType::new(DType::I32, &reduced_shape(array.shape(), &self.axes, true));
         let places: Vec<usize> = self.axes.iter().map(|&axis| array.shape()[axis]).collect();
-        let winners = Array::from_fn(kept, |index| {
+        let places = Array::from_fn(kept, |index| {
             let mut index = index.to_vec();
             let mut best: Option<(usize, u64)> = None;
             for (number, place) in indices(&places).enumerate() {
@@ -286,7 +286,7 @@ impl Semantics for ArgReduce {
             best.map_or(0, |(number, _)| number as u64)
         });
         let shape = reduced_shape(array.shape(), &self.axes, self.keepdims);
-        Ok(vec![Array::new(ArrayType::new(DType::I32, &shape), winners.bits)])
+        Ok(vec![Array::new(ArrayType::new(DType::I32, &shape), places.bits)])
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {

@@ -99,7 +99,7 @@ impl Running {
             ReduceOp::Sum if dtype.is_float() => Running::Float(-0.0),
             ReduceOp::Product if dtype.is_float() => Running::Float(1.0),
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => {
-                Running::Bits(number::neutral(op, dtype))
+                Running::Bits(number::identity_element(op, dtype))
             }
         }
     }
@@ -297,7 +297,7 @@ impl NestLowering for Scan {
         let first = match begin {
             Some(begin) => kernel.operand(begin, &index),
             None if self.op == ReduceOp::Sum => kernel.constant(ty.dtype(), number::nothing_added(ty.dtype())),
-            None => kernel.constant(ty.dtype(), number::neutral(self.op, ty.dtype())),
+            None => kernel.constant(ty.dtype(), number::identity_element(self.op, ty.dtype())),
         };
         let last = kernel.scalar_affine(len).offset(-1);
         index[self.axis] = if self.reverse { last.plus(&place.times(-1)) } else { place };

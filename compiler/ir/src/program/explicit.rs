@@ -27,7 +27,7 @@ pub struct Choice {
     pub edit: ChoiceEdit,
     /// What it costs, in words.
     pub note: String,
-    /// Bytes that the device receives which receives most.
+    /// Maximum bytes received by any device.
     pub cost: f64,
 }
 
@@ -104,7 +104,7 @@ pub struct Detour {
     pub operand: Sharding,
     /// What moves, of the operand and of the result, in words.
     pub note: String,
-    /// Bytes that the device receives which receives most.
+    /// Maximum bytes received by any device.
     pub cost: f64,
 }
 
@@ -691,7 +691,7 @@ fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
 
 const NOTHING_MOVES: &str = "nothing moves";
 
-/// What bringing a value into another layout takes: in one line, and in bytes that the device receives which receives most.
+/// What bringing a value into another layout takes: in one line, and the maximum bytes received by any device.
 pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     let mut from = ty.sharding.close();
     let mut steps = Vec::new();

@@ -33,7 +33,7 @@ use std::rc::Rc;
 pub struct Plan {
     /// None if the layouts are the same.
     pub steps: Vec<Reshard>,
-    /// Bytes that the device receives which receives most, and the price of each collective.
+    /// Maximum bytes received by any device, and the cost of each collective.
     pub cost: f64,
     /// Steps that were priced to find it.
     pub priced: usize,
@@ -169,7 +169,7 @@ fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
 pub struct Traffic {
     /// The shape of what takes part of a device's block.
     pub operand: Vec<usize>,
-    /// Bytes that the device receives which receives most.
+    /// Maximum bytes received by any device.
     pub received: u64,
     /// Bytes that all devices receive.
     pub total: u64,
