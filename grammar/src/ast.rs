@@ -8,7 +8,9 @@ use crate::span::Span;
 /// A name with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ident {
+    /// The text of the name.
     pub name: String,
+    /// The place of the name.
     pub span: Span,
 }
 
@@ -17,48 +19,65 @@ pub struct Ident {
 pub struct ProgramNode {
     /// `stage partitioned;` on the first line of a dump.
     pub stage: Option<Ident>,
+    /// The items, in the order of the source.
     pub items: Vec<ItemNode>,
     /// Comments that document nothing (`// ...`), in order, so that tools can keep them.
     pub comments: Vec<Comment>,
 }
 
+/// A comment that documents nothing: `// ...`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comment {
     /// Without the slashes and the space after them.
     pub text: String,
     /// It stands behind code on the same line.
     pub trailing: bool,
+    /// From the slashes to the end of the line.
     pub span: Span,
 }
 
+/// A mesh, constant, type, import or function with its documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemNode {
     /// `///` lines above the item, without the slashes.
     pub doc: Vec<String>,
+    /// What is declared.
     pub kind: ItemKind,
+    /// The whole item, without its documentation.
     pub span: Span,
 }
 
+/// What an item declares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemKind {
+    /// `mesh (X = 2);`
     Mesh(MeshItem),
     /// `const N = 4096;`
     Const {
+        /// The name of the constant.
         name: Ident,
+        /// Its value.
         value: Expr,
     },
     /// `type Layer<I, O> = { ... };`
     Type {
+        /// The name of the type.
         name: Ident,
+        /// Its size parameters; empty without `<...>`.
         size_params: Vec<Ident>,
+        /// The type that it stands for.
         ty: TypeExpr,
     },
     /// `import "nn.spmd" as nn;` without `as`, the names come in unqualified.
     Import {
+        /// The path as written, escapes resolved.
         path: String,
+        /// The place of the path, with its quotes.
         path_span: Span,
+        /// The name behind `as`.
         alias: Option<Ident>,
     },
+    /// `fn f(x) { ... }`
     Fn(FnItem),
 }
 
@@ -67,47 +86,78 @@ pub enum ItemKind {
 pub struct MeshItem {
     /// None for the program's one unnamed mesh.
     pub name: Option<Ident>,
+    /// Its axes, or the larger mesh that it is a part of.
     pub kind: MeshKind,
 }
 
+/// How a mesh is given.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshKind {
-    Axes { axes: Vec<MeshAxisNode>, devices: Option<Vec<Expr>> },
-    Sub { of: Ident, fixed: Vec<(Ident, Expr)> },
+    /// `(X = 2, Y = 4) devices [3, 2, 1, 0]`
+    Axes {
+        /// The axes, major to minor.
+        axes: Vec<MeshAxisNode>,
+        /// The device at each position of the mesh, row-major; None: in the order of their numbers.
+        devices: Option<Vec<Expr>>,
+    },
+    /// `all[stage = 0]`
+    Sub {
+        /// The larger mesh.
+        of: Ident,
+        /// Axes of the larger mesh with the coordinate that each is fixed at.
+        fixed: Vec<(Ident, Expr)>,
+    },
 }
 
+/// One axis of a mesh: `X = 2`, `X: explicit = 2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeshAxisNode {
+    /// The name of the axis.
     pub name: Ident,
     /// `auto` when not given.
     pub kind: Option<(AxisKind, Span)>,
+    /// The number of devices along it.
     pub size: Expr,
 }
 
+/// The axis type: who decides shardings along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisKind {
+    /// `auto`: the compiler decides.
     Auto,
+    /// `explicit`: the types of the program decide.
     Explicit,
+    /// `manual`: functions are written per device along the axis.
     Manual,
 }
 
+/// `fn f<N>(x: f32[N], lr = 0.1) -> f32[N] { ... }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct FnItem {
     /// `manual(X, Y) fn`: its axes; `manual fn`: an empty list; None for an ordinary function.
     pub manual: Option<Vec<Ident>>,
+    /// The name of the function.
     pub name: Ident,
+    /// `<N, T>`: parameters for sizes and element types, inferred from arguments; empty without `<...>`.
     pub size_params: Vec<Ident>,
+    /// The parameters, in order.
     pub params: Vec<ParamNode>,
+    /// The type behind `->`, if given.
     pub ret: Option<TypeExpr>,
+    /// The body; its value is the result.
     pub body: BlockNode,
 }
 
+/// A parameter of a function or lambda: `x`, `(a, b)`, `x: f32[4]`, `lr = 0.1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamNode {
+    /// What the argument is bound to.
     pub pattern: PatternNode,
+    /// The type behind the colon, if given.
     pub ty: Option<TypeExpr>,
     /// `lr = 0.1`: the value where a call gives none. Never in a lambda.
     pub default: Option<Expr>,
+    /// From the pattern to the type or default value.
     pub span: Span,
 }
 
@@ -117,101 +167,151 @@ pub struct ParamNode {
 /// and so have a `for` without `collect`, an `if` without `else`, and an `if` or block that has no value itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNode {
+    /// The statements, in order.
     pub stmts: Vec<StmtNode>,
+    /// The last expression, without `;`.
     pub value: Option<Box<Expr>>,
+    /// From brace to brace.
     pub span: Span,
 }
 
+/// A statement as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StmtNode {
+    /// What kind of statement it is.
     pub kind: StmtNodeKind,
+    /// The whole statement, with its `;` if it has one.
     pub span: Span,
 }
 
+/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtNodeKind {
+    /// `let x = e;` · `let mut x = e;` · `let (a, b): T = e;`
     Let {
+        /// Whether `mut` is given.
         mutable: bool,
+        /// What the value is bound to.
         pattern: PatternNode,
+        /// The type behind the colon, if given.
         ty: Option<TypeExpr>,
+        /// The value.
         value: Expr,
     },
     /// `u = e;` · `u[0, :] = e;` · `u[i] += e;` · `p.w = e;`; `op` is the operator before `=`.
     Assign {
+        /// A name, index or field; without `op` also `_`, a tuple or a struct.
         target: Expr,
+        /// None for a plain `=`.
         op: Option<BinaryOp>,
+        /// The value, or the right operand of `op`.
         value: Expr,
     },
     /// An expression for its effect, or a loop or `if` used as a statement.
     Expr(Expr),
 }
 
+/// What a value is bound to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternNode {
+    /// What kind of pattern it is.
     pub kind: PatternKind,
+    /// The whole pattern.
     pub span: Span,
 }
 
+/// The kinds of patterns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatternKind {
+    /// `x`
     Name(String),
+    /// `_`
     Wildcard,
+    /// `()`, `(a,)`, `(a, b)`
     Tuple(Vec<PatternNode>),
     /// `{ w, b: bias }`; a field without a pattern binds its own name.
     Struct(Vec<(Ident, Option<PatternNode>)>),
 }
 
+/// An expression. Parentheses leave no node of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
+    /// What kind of expression it is.
     pub kind: ExprKind,
+    /// The whole expression, with parentheses around it.
     pub span: Span,
 }
 
+/// The kinds of expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// The digits as written, underscores removed: `12`, `0xff`.
     Int(u64),
     /// As written, underscores removed, so that each width rounds once from the decimal.
     Float(String),
+    /// `true`, `false`
     Bool(bool),
+    /// `"{}"`, escapes resolved.
     Str(String),
+    /// `x`: a variable, function, constant, type, module or axis.
     Name(String),
     /// `_` where a call takes "nothing here": `in_axes=(0, _)`.
     Wildcard,
     /// `None` among indices: a new dimension.
     None,
+    /// `-x`, `!x`
     Unary {
+        /// The operator.
         op: UnaryOp,
+        /// The operand.
         arg: Box<Expr>,
     },
+    /// `x + y`
     Binary {
+        /// The operator.
         op: BinaryOp,
+        /// The place of the operator.
         op_span: Span,
+        /// The left operand.
         lhs: Box<Expr>,
+        /// The right operand.
         rhs: Box<Expr>,
     },
     /// `f(x, axis=0)`, `f32(x)` (callee is a type), `grad(f)(x)`; a method `x.sum(axis=0)` is a call of a field.
     Call {
+        /// What is called.
         callee: Box<Expr>,
+        /// The arguments, in the order of the source.
         args: Vec<ArgNode>,
     },
+    /// `x[0, 1:-1]`
     Index {
+        /// What is indexed.
         base: Box<Expr>,
+        /// At least one.
         indices: Vec<IndexNode>,
     },
+    /// `p.w`, `nn.relu`, `x.shape`
     Field {
+        /// What stands before the dot.
         base: Box<Expr>,
+        /// The name behind the dot.
         name: Ident,
     },
     /// `t.0`
     TupleField {
+        /// The tuple.
         base: Box<Expr>,
+        /// The number behind the dot, from 0 on; `usize::MAX` for a larger one.
         index: usize,
+        /// The place of that number.
         index_span: Span,
     },
     /// `|a, g| a - g`
     Lambda {
+        /// The parameters; none for `|| e`.
         params: Vec<ParamNode>,
+        /// The value.
         body: Box<Expr>,
     },
     /// `()`, `(a,)`, `(a, b)`
@@ -220,23 +320,37 @@ pub enum ExprKind {
     List(Vec<Expr>),
     /// `{ w: a, b }`; a field without a value takes the variable of its name. A lone `{ w }` is a block; write `{ w, }`.
     Struct(Vec<(Ident, Option<Expr>)>),
+    /// `{ let y = f(x); y * 2 }`
     Block(BlockNode),
+    /// `if c { a } else { b }`
     If {
+        /// The condition.
         cond: Box<Expr>,
+        /// The block that counts if the condition is true.
         then: BlockNode,
+        /// A block, or another `if`; None without `else`.
         otherwise: Option<Box<Expr>>,
     },
+    /// `for i in 0..n step 2 collect { ... }`
     For {
+        /// What the counter is bound to.
         pattern: PatternNode,
+        /// The first value of the counter.
         start: Box<Expr>,
+        /// The counter stops before it.
         end: Box<Expr>,
         /// `step 2`; 1 when not given.
         step: Option<Box<Expr>>,
+        /// Whether `collect` is given: the values of the trips are stacked.
         collect: bool,
+        /// One trip.
         body: BlockNode,
     },
+    /// `while c { ... }`
     While {
+        /// The condition, computed before each trip.
         cond: Box<Expr>,
+        /// One trip.
         body: BlockNode,
     },
     /// `P(X, _, (Y, Z), ?, unreduced=Y)`
@@ -245,35 +359,47 @@ pub enum ExprKind {
     Type(Box<TypeExpr>),
 }
 
+/// One argument of a call: `x`, `axis=0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgNode {
     /// The keyword, as in `axis=0`.
     pub name: Option<Ident>,
+    /// The value.
     pub value: Expr,
 }
 
+/// One entry between the brackets of an index.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a program has few slices, and matching on them is frequent")]
 pub enum IndexNode {
+    /// `i`, `None`, or an array of indices.
     Expr(Expr),
     /// `1:-1`, `::2`, `:`
     Slice {
+        /// The first index; None: the first element, or the last one for a negative step.
         start: Option<Expr>,
+        /// The slice ends before this index; None: it takes all that follow.
         stop: Option<Expr>,
+        /// 1 when not given.
         step: Option<Expr>,
+        /// The whole slice.
         span: Span,
     },
     /// `...`
     Ellipsis(Span),
 }
 
+/// The operators with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOp {
+    /// `-x`
     Neg,
+    /// `!x`
     Not,
 }
 
 impl UnaryOp {
+    /// The operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
             UnaryOp::Neg => "-",
@@ -285,30 +411,52 @@ impl UnaryOp {
 /// In the order of the reference, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
+    /// `x || y`
     Or,
+    /// `x && y`
     And,
+    /// `x == y`
     Eq,
+    /// `x != y`
     Ne,
+    /// `x < y`
     Lt,
+    /// `x <= y`
     Le,
+    /// `x > y`
     Gt,
+    /// `x >= y`
     Ge,
+    /// `x | y`
     BitOr,
+    /// `x ^ y`
     BitXor,
+    /// `x & y`
     BitAnd,
+    /// `x << y`
     Shl,
+    /// `x >> y`
     Shr,
+    /// `x + y`
     Add,
+    /// `x - y`
     Sub,
+    /// `x * y`
     Mul,
+    /// `x / y`
     Div,
+    /// `x // y`: the quotient, rounded down.
     FloorDiv,
+    /// `x % y`: the remainder, with the sign of the divisor.
     Rem,
+    /// `x @ y`
     MatMul,
+    /// `x ** y`
     Pow,
 }
 
 impl BinaryOp {
+    /// The operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
             BinaryOp::Or => "||",
@@ -339,60 +487,86 @@ impl BinaryOp {
 /// `P(...)`: per dimension the axes major to minor, or open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardingExpr {
+    /// One entry for each dimension, outermost first.
     pub dims: Vec<DimAxes>,
+    /// The axes along which the value is unreduced.
     pub unreduced: Vec<Ident>,
+    /// From `P(` to the parenthesis.
     pub span: Span,
 }
 
+/// How one dimension is split: `X`, `(X, Y)`, `_`, `?`, `(X, ?)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimAxes {
+    /// The axes that split it, major to minor; empty for `_` and `?`.
     pub axes: Vec<Ident>,
     /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
     /// In dumps.
     pub alignment: Option<AlignmentNode>,
+    /// The whole entry.
     pub span: Span,
 }
 
 /// `X/32+1:2`: element `i` of the dimension lies where element `1 + 2 * i` of a dimension of 32 elements lies that is split over X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlignmentNode {
+    /// Elements of the other dimension.
     pub size: u64,
+    /// Where element 0 lies in the other dimension; negative: in front of it.
     pub start: i64,
+    /// The distance there between neighbours; 1 when not given.
     pub step: u64,
 }
 
+/// A type as written. Parentheses leave no node of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExpr {
+    /// What kind of type it is.
     pub kind: TypeExprKind,
+    /// The whole type.
     pub span: Span,
 }
 
+/// The kinds of types.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeExprKind {
     /// `f32`, `f32[4@X, 8]{U:Y}{V:X} on first`, `T[N]`
     Array {
+        /// The element type.
         dtype: ElementType,
+        /// The dimensions, outermost first; empty for a scalar.
         dims: Vec<DimExpr>,
+        /// `{U:Y}`: the axes along which the value is unreduced.
         unreduced: Vec<Ident>,
+        /// `{V:X}`: the axes along which the value varies.
         varying: Vec<Ident>,
+        /// `on first`; None without `on`.
         mesh: Option<Ident>,
     },
+    /// `()`, `(f32[4],)`, `(f32[4], key)`
     Tuple(Vec<TypeExpr>),
+    /// `{ w: f32[4, 8], b: f32[8] }`
     Struct(Vec<(Ident, TypeExpr)>),
     /// `Layer<I, O>`, `nn.Layer<I, O>`
     Named {
+        /// The module before the dot.
         module: Option<Ident>,
+        /// The name of the type, or of a parameter for an element type.
         name: Ident,
+        /// The arguments of the size parameters; empty without `<...>`.
         args: Vec<Expr>,
     },
     /// `Layer<64, 8> on first`: a tuple, struct or named type placed as a whole; an array keeps its own `mesh`.
     On {
+        /// The type without `on`.
         ty: Box<TypeExpr>,
+        /// The mesh behind `on`.
         mesh: Ident,
     },
 }
 
+/// One dimension of an array type: `4`, `N@X`, `2 * M@(X, ?)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimExpr {
     /// Integers, names (`N`, `nn.N`), `+ - * / // %`, unary minus and parentheses; `@` ends it.
@@ -404,6 +578,7 @@ pub struct DimExpr {
 /// The element type of an array as written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElementType {
+    /// `f32`
     Name(DTypeName),
     /// A parameter of the function, with dimensions behind it; alone it is a [`TypeExprKind::Named`].
     Param(Ident),
@@ -412,23 +587,38 @@ pub enum ElementType {
 /// The element types by their names in the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DTypeName {
+    /// `bool`
     Bool,
+    /// `i8`
     I8,
+    /// `i16`
     I16,
+    /// `i32`
     I32,
+    /// `i64`
     I64,
+    /// `u8`
     U8,
+    /// `u16`
     U16,
+    /// `u32`
     U32,
+    /// `u64`
     U64,
+    /// `f16`
     F16,
+    /// `bf16`
     Bf16,
+    /// `f32`
     F32,
+    /// `f64`
     F64,
+    /// `key`: a random key.
     Key,
 }
 
 impl DTypeName {
+    /// Every element type with its name, in the order of the variants.
     pub const ALL: [(DTypeName, &'static str); 14] = [
         (DTypeName::Bool, "bool"),
         (DTypeName::I8, "i8"),
@@ -446,6 +636,7 @@ impl DTypeName {
         (DTypeName::Key, "key"),
     ];
 
+    /// The name in the language.
     pub fn name(self) -> &'static str {
         DTypeName::ALL[self as usize].1
     }

@@ -14,14 +14,17 @@ macro_rules! codes {
             /// Every code, in order.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
+            /// The code as printed, such as `E0201`.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$name => stringify!($name),)* }
             }
 
+            /// What the code is about, in a few words.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
 
+            /// The code of this name in upper or lower case; None if there is none.
             pub fn from_name(name: &str) -> Option<Code> {
                 Code::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
             }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Tokens are like characters: code that looks for a few of them leaves the others out, so it may end in a wildcard arm.
-
+#![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod actions;

@@ -63,12 +63,14 @@ pub fn string(text: &str) -> String {
     quoted
 }
 
+/// One type, as it would stand behind a colon.
 pub fn type_expr(ty: &TypeExpr) -> String {
     let mut printer = TreePrinter::default();
     printer.type_expr(ty);
     printer.out
 }
 
+/// One pattern, as it would stand behind `let`.
 pub fn pattern(pattern: &PatternNode) -> String {
     let mut printer = TreePrinter::default();
     printer.pattern(pattern);

@@ -9,12 +9,16 @@ pub struct FileId(pub u16);
 /// A half-open range of bytes in one file.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
+    /// The file.
     pub file: FileId,
+    /// Offset of the first byte.
     pub start: u32,
+    /// Offset behind the last byte.
     pub end: u32,
 }
 
 impl Span {
+    /// The bytes `start..end` of a file; offsets are below 4 GiB.
     pub fn new(file: FileId, start: usize, end: usize) -> Span {
         Span { file, start: start as u32, end: end as u32 }
     }
@@ -38,6 +42,7 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Finds the lines of a text.
     pub fn new(text: &str) -> Lines {
         let behind = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Lines { starts: std::iter::once(0).chain(behind).collect() }

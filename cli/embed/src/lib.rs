@@ -3,6 +3,8 @@
 //! Cargo compiles a dependency once, as a Rust library and as a static library, side by side: `libspmdc_executable-HASH.rlib` and
 //! `.a`. It has no variable for either path. The command line of the compiler has the first one, and a macro runs in the compiler.
 
+#![warn(missing_docs)]
+
 use proc_macro::TokenStream;
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@
 //!
 //! A mistake is reported and its term becomes [`term::Term::Poison`], which every operation takes in silence. So several
 //! mistakes are reported in one run, each once.
-
+#![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod assigned;
@@ -55,6 +55,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CheckOptions {
     /// `--entry`; `main` when not given.
     pub entry: Option<String>,
+    /// `--mesh`; the program's mesh when not given.
     pub mesh: Option<MeshOverride>,
     /// `--set NAME=VALUE`
     pub sets: Vec<(String, String)>,

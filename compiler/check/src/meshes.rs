@@ -15,11 +15,14 @@ const MAX_DEVICES: usize = 4096;
 /// What `--mesh` says: `2x4`, or `data=4,model=2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeshOverride {
+    /// `2x4`: a size for each axis, in the order of the axes.
     Sizes(Vec<usize>),
+    /// `data=4,model=2`: the sizes of some axes, each named once.
     Named(Vec<(String, usize)>),
 }
 
 impl MeshOverride {
+    /// Reads the argument of `--mesh`. Malformed text or an axis that is named twice is an error.
     pub fn parse(text: &str) -> Result<MeshOverride, Diagnostic> {
         let malformed = || {
             error(Span::default(), format!("--mesh {text}: not a mesh"))

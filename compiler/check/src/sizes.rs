@@ -9,8 +9,11 @@ use std::fmt;
 /// A size as written: its names are constants (already numbers here) or size parameters of the function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
+    /// A number or constant.
     Number(i128),
+    /// A size parameter, by name.
     Param(String),
+    /// An operator of sizes (`+ - * / // %`) with its operands.
     Binary(BinaryOp, Box<Size>, Box<Size>),
     /// Reported already.
     Poison,
@@ -19,14 +22,18 @@ pub enum Size {
 /// The size parameters of a function, as far as they are known.
 pub type Bindings = BTreeMap<String, i128>;
 
+/// Why a size has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
     /// These do not divide.
     Inexact(i128, i128),
+    /// A divisor is 0.
     DivisionByZero,
+    /// The value does not fit in 128 bits, or the operator is none of sizes.
     Overflow,
     /// This parameter is not known yet.
     Unbound(String),
+    /// A part of the size is wrong, and reported already.
     Poison,
 }
 

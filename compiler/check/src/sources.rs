@@ -17,7 +17,9 @@ pub trait Sources {
 /// A file's text and a name that says which file it is, so that one imported twice is read as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// The name that says which file it is.
     pub name: String,
+    /// The text of the file.
     pub text: String,
 }
 
@@ -33,10 +35,14 @@ impl Sources for NoSources {
 /// The files that are part of the compiler.
 const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../prelude/nn.spmd"))];
 
+/// A file of the program, parsed.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
+    /// The name that says which file it is, as in [`Source::name`].
     pub name: String,
+    /// The text that spans in this file refer to.
     pub text: String,
+    /// The syntax tree; without the items that could not be read.
     pub program: ProgramNode,
     /// The file that each `import` item stands for, by the item's position; without an entry if it could not be read.
     pub imports: BTreeMap<usize, FileId>,
@@ -47,10 +53,12 @@ pub struct SourceFile {
 /// All files of a program; spans refer to them by position.
 #[derive(Clone, Debug)]
 pub struct SourceSet {
+    /// The main file, then the imported ones in the order in which they were found.
     pub files: Vec<SourceFile>,
 }
 
 impl SourceSet {
+    /// The program's main file.
     pub const ROOT: FileId = FileId(0);
 
     /// Reads the program's main file and everything that it imports. All syntax errors of all files are given.
@@ -68,6 +76,7 @@ impl SourceSet {
         (set, diagnostics)
     }
 
+    /// The file with this number, which must be one of the set.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }

@@ -3,6 +3,7 @@
 //! `kernel` emits the loops of a nest (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` what is
 //! combined over the loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`.
 //! `machine` compiles; `jit` and `object` say where the code goes. All of it is behind the door of [`Backend`].
+#![warn(missing_docs)]
 
 mod access;
 mod arithmetic;

@@ -4,14 +4,17 @@ use crate::layout::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
 use spmdc_kernel::number;
 
-/// What stops a running program: E0801 or E0802, and what happened.
+/// What stops a running program: a code, and what happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
+    /// E0801 (index), E0802 (division) or E0806 (assertion); E0701 where the arguments do not fit, E0999 where devices disagree.
     pub code: Code,
+    /// What happened, in words.
     pub message: String,
 }
 
 impl Trap {
+    /// E0802 of a division of integers.
     pub fn division_by_zero() -> Trap {
         Trap { code: Code::E0802, message: "integer division by zero".to_string() }
     }
@@ -20,20 +23,25 @@ impl Trap {
 /// A whole array; each element's bits in the low bytes of a word (sign bits are not extended), in row-major order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
+    /// The element type and the shape.
     pub ty: ArrayType,
+    /// The elements, as many as the shape has.
     pub bits: Vec<u64>,
 }
 
 impl Array {
+    /// An array of these elements, of which there must be as many as the shape has.
     pub fn new(ty: ArrayType, bits: Vec<u64>) -> Array {
         debug_assert_eq!(ty.len(), bits.len());
         Array { ty, bits }
     }
 
+    /// An array without dimensions.
     pub fn scalar(dtype: DType, bits: u64) -> Array {
         Array { ty: ArrayType::scalar(dtype), bits: vec![bits] }
     }
 
+    /// An array of equal elements.
     pub fn filled(ty: ArrayType, bits: u64) -> Array {
         let len = ty.len();
         Array { ty, bits: vec![bits; len] }
@@ -57,6 +65,7 @@ impl Array {
         Array::new(ty, bits)
     }
 
+    /// The element at an index.
     pub fn get(&self, index: &[usize]) -> u64 {
         let position = index.iter().zip(&self.ty.shape).fold(0, |position, (&i, &size)| position * size + i);
         self.bits[position]
@@ -79,10 +88,12 @@ impl Array {
         self.bits.iter().map(|&bits| number::to_int(self.ty.dtype, bits)).collect()
     }
 
+    /// The element type.
     pub fn dtype(&self) -> DType {
         self.ty.dtype
     }
 
+    /// The size of each dimension.
     pub fn shape(&self) -> &[usize] {
         &self.ty.shape
     }

@@ -22,7 +22,9 @@ use std::rc::Rc;
 /// What a run gives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalOutput {
+    /// The results of the function, whole, in order.
     pub results: Vec<Array>,
+    /// What was printed, in order.
     pub printed: Vec<Printed>,
 }
 
@@ -38,7 +40,9 @@ pub struct Printed {
 /// A trap and the place of the statement that it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalStopped {
+    /// Why it stopped.
     pub trap: Trap,
+    /// The place of the statement; the default where the arguments do not fit.
     pub span: Span,
 }
 

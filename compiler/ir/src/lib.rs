@@ -13,7 +13,7 @@
 //!
 //! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` need each other. Everything else
 //! uses what stands above it in this list only; a test holds that.
-
+#![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod array;

@@ -96,7 +96,14 @@ pub enum Entry<'a> {
     /// By `main`.
     Main,
     /// By a function of this name: `int name(const void *input.., void *output..)`.
-    Function { name: &'a str, inputs: usize, outputs: usize },
+    Function {
+        /// The symbol.
+        name: &'a str,
+        /// The number of `input` parameters.
+        inputs: usize,
+        /// The number of `output` parameters, which stand behind the inputs.
+        outputs: usize,
+    },
 }
 
 /// The forms in which code can be read.

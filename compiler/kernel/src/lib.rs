@@ -4,6 +4,7 @@
 //! `order` says in which order the terms of each result are put together, by the kernel alone. `nest` and `cut` decide how a nest
 //! runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` says which nests run by strips of columns, and
 //! `grain` how finely a nest may be divided.
+#![warn(missing_docs)]
 
 pub mod backend;
 pub mod cut;

@@ -23,22 +23,27 @@ pub struct Affine {
     pub scalars: Vec<(usize, i64)>,
     /// (index of a [`Inst::LoopInvariant`] i64 value, stride): dynamic indices.
     pub dynamic: Vec<(Elem, i64)>,
+    /// The summand that depends on nothing.
     pub constant: i64,
 }
 
 impl Affine {
+    /// A number that is the same at every point and on every device.
     pub fn constant(constant: i64) -> Affine {
         Affine { constant, ..Affine::default() }
     }
 
+    /// The index of a loop dimension, with stride 1.
     pub fn dim(dim: usize) -> Affine {
         Affine { terms: vec![(dim, 1)], ..Affine::default() }
     }
 
+    /// Whether it has no terms, so that its value is `constant`.
     pub fn is_constant(&self) -> bool {
         self.terms.is_empty() && self.scalars.is_empty() && self.dynamic.is_empty()
     }
 
+    /// `self + other`; terms of one dimension, scalar or dynamic index are merged, and dropped where the strides cancel.
     pub fn plus(&self, other: &Affine) -> Affine {
         let mut sum = self.clone();
         sum.constant += other.constant;
@@ -54,10 +59,12 @@ impl Affine {
         sum
     }
 
+    /// `self + constant`
     pub fn offset(&self, constant: i64) -> Affine {
         Affine { constant: self.constant + constant, ..self.clone() }
     }
 
+    /// `self * factor`
     pub fn times(&self, factor: i64) -> Affine {
         if factor == 0 {
             return Affine::default();
@@ -84,12 +91,16 @@ fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
     }
 }
 
+/// The number of iterations of a loop dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Extent {
+    /// The same on all devices.
     Static(u64),
     /// Resolved per device: an index into [`Kernel::scalars`], and its largest value over the devices.
     Scalar {
+        /// Index into [`Kernel::scalars`].
         slot: usize,
+        /// The largest value over the devices.
         max: u64,
     },
 }
@@ -104,15 +115,21 @@ impl Extent {
     }
 }
 
+/// One loop of the nest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopDim {
+    /// The number of its iterations.
     pub extent: Extent,
+    /// Whether the stores combine values over it; reduced dimensions stand behind all others.
     pub reduced: bool,
 }
 
+/// A buffer that the kernel gets when it is called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferSlot {
+    /// The type of its elements.
     pub dtype: DType,
+    /// Whether a store writes to it; otherwise it is only read.
     pub written: bool,
     /// Elements that it has room for: a load that cannot leave it needs no condition.
     pub len: usize,
@@ -121,68 +138,104 @@ pub struct BufferSlot {
 /// An element of a buffer: `address` counts elements from the start of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
+    /// Index into [`Kernel::buffers`].
     pub buffer: usize,
+    /// Elements from the start of the buffer.
     pub address: Affine,
 }
 
+/// One instruction of the body. Its operands are results of earlier instructions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inst {
+    /// The element of a buffer.
     Load {
+        /// Where it lies.
         access: Access,
+        /// The type of the buffer's elements.
         dtype: DType,
     },
     /// The element's bits, in the low bytes.
     Const {
+        /// The type of the constant.
         dtype: DType,
+        /// The bits of the constant, in the low bytes.
         bits: u64,
     },
     /// An index as a value: `affine` (in i64) converted to `dtype` as a cast would.
     Index {
+        /// The index, in i64.
         affine: Affine,
+        /// The type of the result.
         dtype: DType,
     },
     /// An i64 read once before the loops from a scalar buffer of i64: a dynamic index. What is not one of `0..=last`, seen as
     /// an unsigned number, is `last`: an address is never made of a number that was not looked at.
     LoopInvariant {
+        /// Index into [`Kernel::buffers`] of the scalar buffer.
         buffer: usize,
+        /// The largest value that is given, in place of all others outside of `0..=last`.
         last: u64,
     },
+    /// `op(arg)`
     Unary {
+        /// The operation.
         op: UnaryOp,
+        /// The type of the operand; also that of the result, unless that is bool by [`UnaryOp::result_dtype`].
         dtype: DType,
+        /// The operand.
         arg: Elem,
     },
     /// Operands and result have the type `dtype`.
     Binary {
+        /// The operation.
         op: BinaryOp,
+        /// The type of both operands and of the result.
         dtype: DType,
+        /// The first operand.
         lhs: Elem,
+        /// The second operand.
         rhs: Elem,
         /// Where a division of integers stands in the source, which stops the program where it divides by zero.
         site: Option<Span>,
     },
     /// Operands have the type `dtype`, the result is bool.
     Compare {
+        /// The comparison.
         op: CompareOp,
+        /// The type of both operands.
         dtype: DType,
+        /// The first operand.
         lhs: Elem,
+        /// The second operand.
         rhs: Elem,
     },
+    /// `if cond { then } else { otherwise }`
     Select {
+        /// The type of `then`, `otherwise` and the result.
         dtype: DType,
+        /// A bool.
         cond: Elem,
+        /// The result where `cond` is true.
         then: Elem,
+        /// The result where `cond` is false.
         otherwise: Elem,
     },
+    /// The operand converted to another type, as [`cast`](crate::number::cast) does it.
     Cast {
+        /// The type of the operand.
         from: DType,
+        /// The type of the result.
         to: DType,
+        /// The operand.
         arg: Elem,
     },
     /// Whether `low <= affine < high`: for pads, masks and ranges.
     InRange {
+        /// The index to be looked at.
         affine: Affine,
+        /// The lower bound, inclusive.
         low: Affine,
+        /// The upper bound, exclusive.
         high: Affine,
     },
 }
@@ -197,7 +250,12 @@ pub enum Combine {
     /// As [`Combine::ArgMax`], for the smallest; NaN counts as smallest.
     ArgMin,
     /// What is combined so far, stored at every point; it begins with `first`, which is the same for all reduced points.
-    Scan { op: ReduceOp, first: Elem },
+    Scan {
+        /// The operation that combines; its sums and products of f16 and bf16 accumulate in f32.
+        op: ReduceOp,
+        /// The value with which the scan begins.
+        first: Elem,
+    },
 }
 
 impl Combine {
@@ -220,11 +278,14 @@ impl Combine {
     }
 }
 
+/// A value of the body that goes to a buffer, at every point or combined over the reduced dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
+    /// Where the element goes.
     pub access: Access,
     /// The element type of `value`; the buffer's too, except for `ArgMax` and `ArgMin`, which store i32.
     pub dtype: DType,
+    /// The value to store or to combine.
     pub value: Elem,
     /// None: at every point. Some: once per point of the dimensions that are not reduced, but for scans.
     pub combine: Option<Combine>,
@@ -243,13 +304,17 @@ pub type Sites = Vec<Option<Span>>;
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernel {
+    /// The loops, outermost first, the reduced ones last.
     pub dims: Vec<LoopDim>,
     /// Whether the outermost dimension is the one whose parts are given by `begin` and `end`; a reduced one is not divided.
     pub range_dim: bool,
+    /// The buffers that the kernel gets, in order.
     pub buffers: Vec<BufferSlot>,
     /// Per-device numbers that the kernel gets, in order.
     pub scalars: Vec<Scalar>,
+    /// The body in SSA form: instruction `i` defines `Elem(i)`.
     pub insts: Vec<Inst>,
+    /// What the kernel writes. At each point every load comes before any store.
     pub stores: Vec<Store>,
 }
 

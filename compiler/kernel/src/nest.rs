@@ -22,20 +22,25 @@ pub const SIDE: i64 = 4;
 pub struct Length {
     /// The kernel's scalar that is multiplied by `factor`; None: 1.
     pub slot: Option<usize>,
+    /// Iterations per unit of the scalar; the number of iterations where `slot` is None.
     pub factor: u64,
     /// The largest value it has on any device.
     pub max: u64,
 }
 
 impl Length {
+    /// The number of iterations; None where it depends on the device.
     pub fn known(&self) -> Option<u64> {
         if self.slot.is_none() { Some(self.factor) } else { None }
     }
 }
 
+/// One loop of the nest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NestDim {
+    /// The number of its iterations.
     pub length: Length,
+    /// Whether the stores combine values over it.
     pub reduced: bool,
     /// The dimensions of the kernel that it is made of.
     pub of: Run<usize>,
@@ -44,6 +49,7 @@ pub struct NestDim {
 /// How a loop is cut into bundles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
+    /// The index of the loop that is cut.
     pub dim: usize,
     /// A second dimension along which bundles reach, so that they are tiles of 4 by 4 points. It is the loop around `dim`, which is
     /// the innermost.
@@ -65,25 +71,34 @@ impl Cut {
 /// The loop that runs over the kernel's range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelRange {
+    /// The index of the loop.
     pub dim: usize,
     /// Iterations per unit of the range.
     pub scale: i64,
 }
 
+/// A kernel with the loops that it runs by. Indices of its dimensions are those of `dims`, not those of the kernel.
 #[derive(Clone, Debug)]
 pub struct Nest {
+    /// The loops, outermost first.
     pub dims: Vec<NestDim>,
+    /// The loop over the kernel's range; None where the kernel is called for `0..1` only.
     pub range: Option<KernelRange>,
+    /// The instructions of the kernel, then the conditions that guards need.
     pub insts: Vec<Inst>,
     /// For each instruction the condition under which it is needed; None: always.
     pub guards: Vec<Option<Elem>>,
+    /// The stores of the kernel, with addresses over the loops of the nest.
     pub stores: Vec<Store>,
     /// The instructions that stores depend on, operands first.
     pub order: Vec<Elem>,
+    /// For each instruction its level: 0 is before all loops, `k + 1` inside loop `k`.
     pub levels: Vec<usize>,
+    /// For each instruction whether it differs between the lanes of a bundle.
     pub varies: Vec<bool>,
     /// In which order the terms of each result are put together.
     pub sums: Order,
+    /// The loop that runs in bundles; None: all points are computed by scalars.
     pub cut: Option<Cut>,
     /// Bounds of the kernel's scalars.
     scalar_bounds: Vec<Option<(i64, i64)>>,
@@ -149,6 +164,7 @@ impl Nest {
         self.dims.iter().position(|dim| dim.reduced).unwrap_or(self.dims.len())
     }
 
+    /// Whether some store combines values.
     pub fn has_reduction(&self) -> bool {
         self.stores.iter().any(|store| store.combine.is_some())
     }
@@ -205,6 +221,7 @@ impl Nest {
             }
     }
 
+    /// Whether the value is known to lie in the range of i32.
     pub fn fits_i32(&self, affine: &Affine) -> bool {
         self.bounds(affine).is_some_and(|(low, high)| low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX))
     }
@@ -480,6 +497,7 @@ fn deepest(affine: &Affine) -> usize {
     affine.terms.iter().map(|&(dim, _)| dim + 1).max().unwrap_or(0)
 }
 
+/// The operands of an instruction, without the dynamic indices of its addresses.
 pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
     let operands = match *inst {
         Inst::Load { .. }
@@ -510,6 +528,7 @@ fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     affines.into_iter().flatten()
 }
 
+/// The smallest and largest value on any device; None if they overflow i64 or a table has no entries.
 pub fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
     match scalar {
         Scalar::Const(value) => Some((*value, *value)),

@@ -36,7 +36,12 @@ pub enum Order {
     /// Row-major over the reduced dimensions.
     InTurn,
     /// So many terms of this dimension of the nest side by side: [`LANES`] or fewer, a power of two.
-    Lanes { dim: usize, lanes: u32 },
+    Lanes {
+        /// Index of a reduced dimension of the nest.
+        dim: usize,
+        /// The number of partial results.
+        lanes: u32,
+    },
 }
 
 impl Order {

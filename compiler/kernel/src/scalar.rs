@@ -12,12 +12,15 @@ macro_rules! operations {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
+            /// All operations, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
+            /// The name in messages and calls.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }
 
+            /// The operation of this name; None if there is none.
             pub fn from_name(name: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|op| op.name() == name)
             }
@@ -28,47 +31,81 @@ macro_rules! operations {
 operations! {
     /// One operand.
     UnaryOp {
+        /// `-x`; integers wrap
         Neg "neg",
         /// Bitwise for integers, logical for bool.
         Not "not",
+        /// `|x|`; the smallest signed integer gives itself.
         Abs "abs",
         /// Zero and NaN give themselves.
         Sign "sign",
+        /// `x * x`
         Square "square",
+        /// `1 / x`
         Reciprocal "reciprocal",
+        /// The square root; NaN below 0.
         Sqrt "sqrt",
+        /// `1 / sqrt(x)`
         Rsqrt "rsqrt",
+        /// The cube root.
         Cbrt "cbrt",
+        /// `e ** x`
         Exp "exp",
+        /// `2 ** x`
         Exp2 "exp2",
+        /// `e ** x - 1`, precise near 0.
         Expm1 "expm1",
+        /// The natural logarithm.
         Log "log",
+        /// The logarithm to base 2.
         Log2 "log2",
+        /// The logarithm to base 10.
         Log10 "log10",
+        /// The natural logarithm of `1 + x`, precise near 0.
         Log1p "log1p",
+        /// The sine of an angle in radians.
         Sin "sin",
+        /// The cosine of an angle in radians.
         Cos "cos",
+        /// The tangent of an angle in radians.
         Tan "tan",
+        /// The inverse sine, in radians from -pi/2 to pi/2.
         Asin "asin",
+        /// The inverse cosine, in radians from 0 to pi.
         Acos "acos",
+        /// The inverse tangent, in radians from -pi/2 to pi/2.
         Atan "atan",
+        /// The hyperbolic sine.
         Sinh "sinh",
+        /// The hyperbolic cosine.
         Cosh "cosh",
+        /// The hyperbolic tangent.
         Tanh "tanh",
+        /// The inverse hyperbolic sine.
         Asinh "asinh",
+        /// The inverse hyperbolic cosine, 0 or larger; NaN below 1.
         Acosh "acosh",
+        /// The inverse hyperbolic tangent; NaN outside -1 to 1.
         Atanh "atanh",
+        /// The error function.
         Erf "erf",
+        /// `1 - erf(x)`, precise for large `x`.
         Erfc "erfc",
+        /// The inverse of the error function; NaN outside -1 to 1.
         ErfInv "erf_inv",
+        /// The largest whole number that is not above `x`.
         Floor "floor",
+        /// The smallest whole number that is not below `x`.
         Ceil "ceil",
         /// Half to even.
         Round "round",
+        /// Towards zero.
         Trunc "trunc",
         /// This and the next two take floats and give bool.
         IsNan "isnan",
+        /// Whether it is an infinity of either sign.
         IsInf "isinf",
+        /// Whether it is neither an infinity nor NaN.
         IsFinite "isfinite",
     }
 }
@@ -76,8 +113,11 @@ operations! {
 operations! {
     /// Two operands of one type, and a result of that type.
     BinaryOp {
+        /// `x + y`; of bools `x | y`
         Add "add",
+        /// `x - y`; not defined for bools
         Sub "sub",
+        /// `x * y`; of bools `x & y`
         Mul "mul",
         /// Floats only; `/` of integers converts first, as in NumPy.
         Div "div",
@@ -93,15 +133,21 @@ operations! {
         Minimum "minimum",
         /// NaN wins; -0 is less than +0.
         Maximum "maximum",
+        /// The angle of the point with ordinate `x` and abscissa `y`, in radians from -pi to pi.
         Atan2 "atan2",
+        /// `sqrt(x * x + y * y)`, without overflow in between.
         Hypot "hypot",
+        /// `log(exp(x) + exp(y))`, without overflow in between.
         Logaddexp "logaddexp",
         /// Bitwise for integers, logical for bool.
         And "and",
+        /// Bitwise for integers, logical for bool.
         Or "or",
+        /// Bitwise for integers, logical for bool.
         Xor "xor",
         /// Shifts by the width or more, or by a negative number, give 0, or the sign for `Shr` of signed integers.
         Shl "shl",
+        /// As `Shl`; signed integers keep their sign.
         Shr "shr",
     }
 }
@@ -109,11 +155,17 @@ operations! {
 operations! {
     /// Two operands of one type, and a bool.
     CompareOp {
+        /// `x == y`
         Eq "eq",
+        /// `x != y`
         Ne "ne",
+        /// `x < y`
         Lt "lt",
+        /// `x <= y`
         Le "le",
+        /// `x > y`
         Gt "gt",
+        /// `x >= y`
         Ge "ge",
     }
 }
@@ -129,6 +181,7 @@ impl UnaryOp {
         matches!(self, UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc)
     }
 
+    /// The type of the result for an operand of type `dtype`: bool for `isnan`, `isinf` and `isfinite`, else `dtype`.
     pub fn result_dtype(self, dtype: DType) -> DType {
         if matches!(self, UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite) { DType::Bool } else { dtype }
     }
@@ -163,6 +216,7 @@ impl BinaryOp {
 }
 
 impl CompareOp {
+    /// The operator, as the language writes it.
     pub fn symbol(self) -> &'static str {
         match self {
             CompareOp::Eq => "==",

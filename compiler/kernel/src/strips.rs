@@ -54,6 +54,7 @@ pub fn value_bytes(store: &Store) -> u32 {
     }
 }
 
+/// Bytes of the position beside a partial result: 4 for argmax and argmin, else 0.
 pub fn position_bytes(store: &Store) -> u32 {
     if matches!(store.combine, Some(Combine::ArgMax | Combine::ArgMin)) { 4 } else { 0 }
 }

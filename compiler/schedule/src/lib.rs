@@ -3,7 +3,7 @@
 //! - `fuse`: it is known which values exist in memory.
 //! - `order`: the work that makes them, under loops and branches.
 //! - `plan_memory`: each of them has a place, and the program is a list of steps.
-
+#![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod fuse;

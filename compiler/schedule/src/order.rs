@@ -28,30 +28,49 @@ use spmdc_kernel::scalar::BinaryOp;
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
+    /// One unit of work, such as a kernel, a product or a collective.
     Work(Work),
+    /// A loop with a counter.
     For {
+        /// The scalar i32 that the body reads.
         counter: Value,
+        /// The first value of the counter.
         start: Limit,
+        /// The value behind the last one.
         end: Limit,
+        /// The values that go from trip to trip.
         carries: Vec<Carry>,
         /// Filled trip by trip.
         stacked: Vec<Value>,
+        /// One trip, with the copies of the next values into the carried ones at its end.
         body: Vec<Task>,
+        /// The loop in the source.
         origin: Origin,
     },
+    /// A loop with a condition.
     While {
+        /// The values that go from trip to trip.
         carries: Vec<Carry>,
+        /// The work that computes `flag`, before each trip.
         cond: Vec<Task>,
+        /// The scalar bool that says whether there is another trip.
         flag: Value,
+        /// One trip, with the copies of the next values into the carried ones at its end.
         body: Vec<Task>,
+        /// The loop in the source.
         origin: Origin,
     },
+    /// A branch.
     If {
+        /// The scalar bool that chooses.
         flag: Value,
         /// Written at the end of each branch.
         results: Vec<Value>,
+        /// The work if `flag` is true, with the copies into `results` at its end.
         then: Vec<Task>,
+        /// The work if `flag` is false, with the copies into `results` at its end.
         otherwise: Vec<Task>,
+        /// The branch in the source.
         origin: Origin,
     },
 }
@@ -59,17 +78,23 @@ pub enum Task {
 /// A value that a loop carries lies in the buffer of `param` throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carry {
+    /// The parameter of the loop's body.
     pub param: Value,
 }
 
+/// A bound of the counter of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
+    /// Known at compile time.
     Const(i64),
+    /// A scalar integer that is computed before the loop.
     Value(Value),
 }
 
+/// The work of a program, in order, before it has memory.
 #[derive(Clone, Debug)]
 pub struct Schedule {
+    /// The tasks, in the order in which every device runs them.
     pub tasks: Vec<Task>,
     /// Of all values: those of the function, then what was needed in between.
     pub types: Vec<Type>,

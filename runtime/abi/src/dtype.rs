@@ -5,18 +5,31 @@ use serde::{Deserialize, Serialize};
 /// Element types. Their order is the order of the language's reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DType {
+    /// Truth value, one byte: 0 or 1.
     Bool,
+    /// Signed integer of 8 bits.
     I8,
+    /// Signed integer of 16 bits.
     I16,
+    /// Signed integer of 32 bits.
     I32,
+    /// Signed integer of 64 bits.
     I64,
+    /// Unsigned integer of 8 bits.
     U8,
+    /// Unsigned integer of 16 bits.
     U16,
+    /// Unsigned integer of 32 bits.
     U32,
+    /// Unsigned integer of 64 bits.
     U64,
+    /// IEEE half precision, computed in f32.
     F16,
+    /// The upper 16 bits of an f32, computed in f32.
     Bf16,
+    /// IEEE single precision.
     F32,
+    /// IEEE double precision.
     F64,
     /// A random key: two 32-bit words.
     Key,
@@ -25,10 +38,15 @@ pub enum DType {
 /// What the elements of a type are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Truth values.
     Bool,
+    /// Signed integers.
     Signed,
+    /// Unsigned integers.
     Unsigned,
+    /// Floats of any width.
     Float,
+    /// Random keys.
     Key,
 }
 
@@ -97,6 +115,7 @@ const TABLE: [Row; 14] = [
 ];
 
 impl DType {
+    /// All element types, in the order of the variants.
     pub const ALL: [DType; TABLE.len()] = {
         let mut all = [DType::Bool; TABLE.len()];
         let mut at = 0;
@@ -111,6 +130,7 @@ impl DType {
         &TABLE[self as usize]
     }
 
+    /// The name in the language, such as `f32`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -125,6 +145,7 @@ impl DType {
         self.row().size
     }
 
+    /// What the elements are: truth values, integers, floats or keys.
     pub fn kind(self) -> Kind {
         self.row().kind
     }
@@ -163,18 +184,22 @@ impl DType {
         self.row().limits
     }
 
+    /// Whether it is `f16`, `bf16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
         self.kind() == Kind::Float
     }
 
+    /// Whether it is one of `i8` to `i64`.
     pub fn is_signed_integer(self) -> bool {
         self.kind() == Kind::Signed
     }
 
+    /// Whether it is one of `u8` to `u64`.
     pub fn is_unsigned_integer(self) -> bool {
         self.kind() == Kind::Unsigned
     }
 
+    /// Whether it is a signed or unsigned integer; bool is not.
     pub fn is_integer(self) -> bool {
         self.is_signed_integer() || self.is_unsigned_integer()
     }

@@ -3,6 +3,7 @@
 /// A part of a text that is printed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
+    /// Text that is printed as it is.
     Text(String),
     /// The place of the next value.
     Value(Spec),
@@ -11,27 +12,37 @@ pub enum Piece {
 /// What may stand behind the colon of a place: `[[fill]align][+][0][width][.precision][e]`, or `?`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
+    /// The character that fills the width; None: a space.
     pub fill: Option<char>,
+    /// None: numbers stand on the right, everything else on the left.
     pub align: Option<Align>,
     /// A sign on positive numbers, too.
     pub plus: bool,
     /// Zeros between sign and digits fill the width.
     pub zeros: bool,
+    /// The least number of characters, at most 1000; 0 when not given.
     pub width: usize,
     /// Digits after the point.
     pub precision: Option<usize>,
+    /// How the value itself is written.
     pub form: Form,
 }
 
+/// Where a text stands in its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
+    /// `<`
     Left,
+    /// `^`
     Center,
+    /// `>`
     Right,
 }
 
+/// How a value is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
+    /// `{}`: the value as NumPy prints it, or with the digits of the precision.
     #[default]
     Plain,
     /// `{:e}`: with an exponent.

@@ -13,6 +13,7 @@
 //!
 //! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
 //! constants; how much of it is valid on a device is a [`Scalar`] that the loader resolves once per device.
+#![warn(missing_docs)]
 
 mod dtype;
 mod format;
@@ -59,6 +60,7 @@ impl Kernels {
         Kernels(functions)
     }
 
+    /// The functions, in the order of [`Program::kernels`].
     pub fn functions(&self) -> &[KernelFn] {
         &self.0
     }
@@ -70,8 +72,11 @@ impl Kernels {
 pub struct Image {
     /// An encoded [`Program`].
     pub program: *const u8,
+    /// Bytes of the encoded program.
     pub program_len: u64,
+    /// The first entry of the table of kernels.
     pub kernels: *const KernelFn,
+    /// Entries of that table, in the order of [`Program::kernels`].
     pub kernel_count: u64,
     /// The features of the processor that the kernels need: a bit for each of [`CPU_FEATURES`].
     pub features: u64,
@@ -107,6 +112,7 @@ pub const CPU_FEATURES: [&str; 24] = [
 
 /// What a kernel returns when it must stop the program.
 pub mod trap {
+    /// The kernel has done its work.
     pub const NONE: i64 = 0;
     /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number: the second of them, and so on.
     /// Of several the kernel returns the first.
@@ -118,8 +124,10 @@ pub mod trap {
 pub struct AxisSet(pub u32);
 
 impl AxisSet {
+    /// No axes.
     pub const EMPTY: AxisSet = AxisSet(0);
 
+    /// A single axis, by its index in the mesh: less than 32.
     pub fn of(axis: usize) -> AxisSet {
         AxisSet(1 << axis)
     }
@@ -129,30 +137,37 @@ impl AxisSet {
         AxisSet(((1u64 << n) - 1) as u32)
     }
 
+    /// Whether the axis is in the set; its index is less than 32.
     pub fn contains(self, axis: usize) -> bool {
         self.0 & (1 << axis) != 0
     }
 
+    /// Whether no axis is in the set.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
+    /// The axes that are in either set.
     pub fn union(self, other: AxisSet) -> AxisSet {
         AxisSet(self.0 | other.0)
     }
 
+    /// The axes that are in both sets.
     pub fn intersect(self, other: AxisSet) -> AxisSet {
         AxisSet(self.0 & other.0)
     }
 
+    /// The axes that are in this set and not in the other.
     pub fn minus(self, other: AxisSet) -> AxisSet {
         AxisSet(self.0 & !other.0)
     }
 
+    /// Whether every axis of this set is in the other.
     pub fn is_subset_of(self, other: AxisSet) -> bool {
         self.minus(other).is_empty()
     }
 
+    /// The number of axes in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -169,27 +184,37 @@ impl FromIterator<usize> for AxisSet {
     }
 }
 
+/// One axis of the mesh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeshAxis {
+    /// The name in the source.
     pub name: String,
+    /// Devices along the axis.
     pub size: usize,
 }
 
 /// A compiled program, but for the machine code of its kernels. Device `d` has the row-major coordinates of `d` in `mesh`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
+    /// The [`ABI_VERSION`] of the compiler; the runtime refuses any other than its own.
     pub abi_version: u32,
+    /// The name of the entry function.
     pub entry: String,
     /// Source files, as the user named them; [`Site::file`] indexes them.
     pub files: Vec<String>,
+    /// The axes of the mesh, major to minor: the last one varies fastest in device numbers.
     pub mesh: Vec<MeshAxis>,
+    /// The arenas of memory; [`Place::arena`] indexes them.
     pub arenas: Vec<Arena>,
     /// What lies in the arenas, for messages and reports: the largest are named when memory does not suffice.
     pub buffers: Vec<BufferInfo>,
+    /// The parameters of the entry function, in order.
     pub params: Vec<Binding>,
+    /// The results of the entry function, in order.
     pub results: Vec<Binding>,
     /// Written once, before the first run.
     pub constants: Vec<ConstantData>,
+    /// The schedule, the same for every device.
     pub body: Vec<Step>,
     /// Names of the kernels, in the order of their function table.
     pub kernels: Vec<String>,
@@ -198,57 +223,73 @@ pub struct Program {
 }
 
 impl Program {
+    /// The number of devices: the product of the sizes of the mesh.
     pub fn device_count(&self) -> usize {
         self.mesh.iter().map(|axis| axis.size).product()
     }
 }
 
+/// Memory that the compiler has planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arena {
     /// The axes along which each coordinate has its own copy.
     pub axes: AxisSet,
+    /// Size of one copy.
     pub bytes: u64,
 }
 
+/// One buffer of an arena, as messages name it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BufferInfo {
     /// The user's name for the value, or the operation that made it.
     pub name: String,
     /// The type as printed in messages, with its sharding.
     pub ty: String,
+    /// Where the buffer lies.
     pub place: Place,
+    /// Size of the buffer in one copy of its arena.
     pub bytes: u64,
+    /// The statement that makes the value; line 0 for temporaries of the compiler.
     pub site: Site,
 }
 
 /// A parameter or result of the entry function. Structs and tuples come as one binding per leaf, named by path: `p.w`, `0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Binding {
+    /// The path of the leaf.
     pub name: String,
     /// As printed, with its sharding: `f32[8@X, 8@Y]`.
     pub ty: String,
+    /// Element type, shape and sharding of the whole array.
     pub layout: Layout,
+    /// Where a device's block lies.
     pub place: Place,
 }
 
 /// A list of numbers that the program contains: a place that no step writes, in every instance of its arena.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstantData {
+    /// Where the numbers lie.
     pub place: Place,
+    /// The elements as they lie in memory.
     pub bytes: Vec<u8>,
 }
 
 /// Where a source line is; line and column are one-based, 0 when unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Site {
+    /// An index of [`Program::files`].
     pub file: u16,
+    /// The line, from 1 on; 0 when unknown.
     pub line: u32,
+    /// The column in characters, from 1 on; 0 when unknown.
     pub column: u32,
 }
 
 /// A buffer: on a device, `base of its instance of the arena + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
+    /// An index of [`Program::arenas`].
     pub arena: u16,
     /// In bytes, a multiple of 64.
     pub offset: u64,
@@ -260,19 +301,25 @@ pub struct Place {
 /// `t` along the axes holds `[min(t*b, size), min((t+1)*b, size))`: flat over several axes, trailing blocks perhaps empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
+    /// The element type.
     pub dtype: DType,
+    /// The dimensions, outermost first; empty for a scalar.
     pub dims: Vec<LayoutDim>,
 }
 
+/// One dimension of a whole array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutDim {
+    /// Elements of the whole dimension, not of a block.
     pub size: usize,
+    /// The axes that split it, by index in the mesh, major to minor; empty if it is not split.
     pub axes: Vec<u8>,
 }
 
 /// A number that the loader resolves once per device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Scalar {
+    /// The same on all devices.
     Const(i64),
     /// The length of this device's block of the dimension.
     BlockLen(LayoutDim),
@@ -282,36 +329,47 @@ pub enum Scalar {
     Coordinate(Vec<u8>),
     /// The entry at this device's linear coordinate along the axes.
     Table {
+        /// The axes, major to minor.
         axes: Vec<u8>,
+        /// One entry for each combination of coordinates along the axes.
         values: Vec<i64>,
     },
+    /// The sum; wraps.
     Add(Box<Scalar>, Box<Scalar>),
+    /// The product; wraps.
     Mul(Box<Scalar>, Box<Scalar>),
+    /// The smaller of the two.
     Min(Box<Scalar>, Box<Scalar>),
+    /// The larger of the two.
     Max(Box<Scalar>, Box<Scalar>),
 }
 
 /// A whole number that is known when the step runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Bound {
+    /// Known at compile time.
     Const(i64),
     /// A scalar of an integer type in memory.
     Memory(Place, DType),
 }
 
+/// One entry of the schedule. Devices run the entries of a list in order.
 // Steps are made once and then only looked at; a box in each would cost more than the room.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
+    /// A loop nest as native code.
     Kernel(KernelStep),
     /// Kernels with one range and one `split`. For any part of the range each of them uses, of what the others write, only what
     /// they write for this very part; and none of them stops the program. All are run for one panel of the range, then for the
     /// next, so that what they hand on stays in the cache.
     Panels {
+        /// At least one, in the order in which they run on each panel.
         kernels: Vec<KernelStep>,
         /// Units of the range in a panel.
         panel: u64,
     },
+    /// A matrix product done by the library.
     Gemm(GemmStep),
     /// Moves blocks between the devices of each group so that they lie as `to` says: every device fetches exact ranges.
     Exchange(ExchangeStep),
@@ -324,61 +382,92 @@ pub enum Step {
     /// A barrier: waits until every device of the group (all that differ from this one along `group` only) has arrived. Collectives
     /// do not wait by themselves: a barrier stands between a device's access to memory and another device's conflicting access.
     Sync {
+        /// The axes along which the devices of the group differ.
         group: AxisSet,
         /// The collective that needs the barrier; None where a step of another kind does.
         kind: Option<CollectiveKind>,
+        /// The statement that needs the barrier.
         site: Site,
     },
     /// Arrives at a barrier without waiting: the first half of a [`Step::Sync`]. The [`Step::Await`] of the same group follows in
     /// the same list, with no other barrier of that group and no loop or branch between. The barrier does not order the accesses
     /// that the device makes between the two.
     Post {
+        /// The axes along which the devices of the group differ.
         group: AxisSet,
+        /// The statement that needs the barrier.
         site: Site,
     },
     /// Waits until every device of the group has posted.
     Await {
+        /// The axes along which the devices of the group differ.
         group: AxisSet,
+        /// The collective that needs the barrier; None where a step of another kind does.
         kind: Option<CollectiveKind>,
+        /// The statement that needs the barrier.
         site: Site,
     },
     /// Copies `bytes` within the device's memory. Devices that share `to` divide the work as in [`KernelStep::split`].
     Copy {
+        /// The first byte that is read.
         from: Place,
+        /// The first byte that is written.
         to: Place,
+        /// The number of bytes.
         bytes: u64,
+        /// Devices that differ along these axes only share `to`.
         split: AxisSet,
     },
     /// Checks that `i + (i < 0 ? extent : 0)` and the `len - 1` places behind it are among `0..extent`, and writes the sum to `to` as i64;
     /// stops the program otherwise.
     CheckIndex {
+        /// A scalar: the index `i`, which may be negative.
         index: Place,
+        /// The integer type of the index.
         dtype: DType,
+        /// Elements of the dimension.
         extent: i64,
+        /// Places that are used from the index on: 1 for an index, more for a slice.
         len: i64,
+        /// An i64 scalar: the index, counted from the front.
         to: Place,
+        /// The statement with the index, for the message.
         site: Site,
     },
     /// `counter` (an i32 scalar) takes the values `start..end`. It lies in an arena of all axes: devices do not keep in step, so
     /// one may begin its next trip while another still reads its counter.
     For {
+        /// The i32 scalar that holds the current value.
         counter: Place,
+        /// The first value.
         start: Bound,
+        /// The value behind the last one; the body does not run if it is not above `start`.
         end: Bound,
+        /// One trip.
         body: Vec<Step>,
+        /// The loop in the source.
         site: Site,
     },
     /// Runs `cond`, then reads the bool `flag`; while it is true runs `body` and begins again.
     While {
+        /// The steps that compute `flag`.
         cond: Vec<Step>,
+        /// A bool scalar: whether there is another trip.
         flag: Place,
+        /// One trip.
         body: Vec<Step>,
+        /// The loop in the source.
         site: Site,
     },
+    /// Runs one of two lists of steps.
     If {
+        /// A bool scalar that chooses.
         flag: Place,
+        /// The steps that run if the flag is true.
         then: Vec<Step>,
+        /// The steps that run if the flag is false; may be empty.
         otherwise: Vec<Step>,
+        /// The branch in the source.
         site: Site,
     },
     /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, as NumPy prints it if
@@ -386,25 +475,36 @@ pub enum Step {
     ///
     /// With `asserts` the first value is a bool, and the program stops with the text where it is false; else nothing is printed.
     Print {
+        /// The text with places for values: see [`pieces`].
         text: String,
+        /// The values, in the order of their places in the text; with `asserts` the condition comes first.
         values: Vec<PrintValue>,
+        /// Whether it is an assertion.
         asserts: bool,
+        /// The statement that prints or asserts.
         site: Site,
     },
 }
 
+/// A value of [`Step::Print`]: the whole array is printed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrintValue {
+    /// Where a device's block lies.
     pub place: Place,
+    /// Element type, shape and sharding.
     pub layout: Layout,
     /// Axes along which devices may hold different values (inside `manual`): one line for each of their coordinates.
     pub varying: AxisSet,
 }
 
+/// A call of a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelStep {
+    /// An index of [`Program::kernels`].
     pub kernel: u32,
+    /// The buffers of the kernel, in the order of its parameters.
     pub buffers: Vec<Place>,
+    /// The numbers that the kernel is called with, in the order of its parameters.
     pub scalars: Vec<Scalar>,
     /// The kernel is called for parts of `0..range`.
     pub range: Scalar,
@@ -418,6 +518,7 @@ pub struct KernelStep {
     pub grain: u32,
     /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
     pub cost: f32,
+    /// The statement that the kernel computes; of several that are fused, the last.
     pub site: Site,
     /// Where the divisions of integers stand that the kernel makes: see [`trap::DIVISION_BY_ZERO`].
     pub divisions: Vec<Site>,
@@ -426,19 +527,28 @@ pub struct KernelStep {
 /// Units `first..first + len` of a range: unit 0 of a kernel that was cut out of a larger one is unit `first` of the whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangePart {
+    /// The first unit of the part, in the whole range.
     pub first: Scalar,
+    /// The number of units.
     pub len: Scalar,
 }
 
 /// `c[..] (+)= a[..] * b[..]` over f32 or f64, for every combination of `loops`. Strides are in elements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmStep {
+    /// The element type of operands and result: f32 or f64.
     pub dtype: DType,
+    /// The left operand.
     pub a: Place,
+    /// The right operand.
     pub b: Place,
+    /// The result.
     pub c: Place,
+    /// The rows of `a` and of `c`.
     pub m: GemmDim,
+    /// The columns of `b` and of `c`.
     pub n: GemmDim,
+    /// The contracted dimension: the columns of `a` and the rows of `b`.
     pub k: GemmDim,
     /// Batch dimensions, and further free ones, outermost first.
     pub loops: Vec<GemmDim>,
@@ -448,6 +558,7 @@ pub struct GemmStep {
     pub split: AxisSet,
     /// One operand is taken from where its blocks lie, one after the other.
     pub ring: Option<GemmRing>,
+    /// The statement that the product computes.
     pub site: Site,
 }
 
@@ -457,6 +568,7 @@ pub struct GemmStep {
 pub struct GemmRing {
     /// The collective that this stands for, and the bytes of one device's operand, for `--stats`.
     pub kind: CollectiveKind,
+    /// Bytes of one device's operand.
     pub bytes: u64,
     /// Whether it is `b`; otherwise `a`.
     pub is_b: bool,
@@ -465,31 +577,44 @@ pub struct GemmRing {
     /// The index in the whole operand at which the owner's block begins, and how far apart in elements its neighbours lie in the
     /// other operand and in `c`. If not in `c`, the products are added up, in the order of positions on every device.
     pub start: Scalar,
+    /// Elements between neighbours in the operand that is not taken from the owners.
     pub other: i64,
+    /// Elements between neighbours in `c`; 0 if the dimension is contracted.
     pub c: i64,
 }
 
 /// One dimension of a product and how far apart its elements lie in each operand (0 where it does not occur).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmDim {
+    /// Elements of the dimension on the device.
     pub extent: Scalar,
+    /// Stride in `a`, in elements.
     pub a: i64,
+    /// Stride in `b`, in elements.
     pub b: i64,
+    /// Stride in `c`, in elements.
     pub c: i64,
 }
 
 /// The kinds of collectives as they are listed for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CollectiveKind {
+    /// Every device of a group receives the combination of all their partial values.
     AllReduce,
+    /// Every device of a group receives the blocks of all of them.
     AllGather,
+    /// Partial values are combined; every device of a group keeps one part of the combination.
     ReduceScatter,
+    /// Every device of a group receives a part of each block: another dimension is split.
     AllToAll,
+    /// Every device receives data of particular other devices of its group.
     CollectivePermute,
+    /// A value goes to the devices of another mesh.
     Transfer,
 }
 
 impl CollectiveKind {
+    /// All kinds, in the order of the variants.
     pub const ALL: [CollectiveKind; 6] = [
         CollectiveKind::AllReduce,
         CollectiveKind::AllGather,
@@ -499,6 +624,7 @@ impl CollectiveKind {
         CollectiveKind::Transfer,
     ];
 
+    /// The name in listings, such as `all_reduce`.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce => "all_reduce",
@@ -515,90 +641,122 @@ impl CollectiveKind {
 /// part in the collective, whether in its group or not, and writes a part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shards {
+    /// Where a device's block lies.
     pub place: Place,
+    /// How the whole array lies on the devices.
     pub layout: Layout,
 }
 
+/// A change of the sharding of an array: see [`Step::Exchange`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStep {
+    /// The collective that it is listed as.
     pub kind: CollectiveKind,
     /// The devices that take part together: those that differ along these axes only.
     pub group: AxisSet,
+    /// The blocks as they lie.
     pub from: Shards,
+    /// The blocks as they shall lie.
     pub to: Shards,
     /// Bytes of one device's operand, for `--stats`.
     pub bytes: u64,
     /// Whether it is the first part of a collective, or all of it, and so counts as one.
     pub counts: bool,
+    /// The statement that communicates.
     pub site: Site,
 }
 
+/// How partial values are combined, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReduceOp {
+    /// The sum; integers wrap.
     Sum,
+    /// The product; integers wrap.
     Product,
     /// NaN wins.
     Max,
     /// NaN wins.
     Min,
+    /// Logical and, of bools only.
     And,
+    /// Logical or, of bools only.
     Or,
 }
 
+/// A combination of partial values: see [`Step::Reduce`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReduceStep {
+    /// The collective that it is listed as.
     pub kind: CollectiveKind,
+    /// How the partial values are combined.
     pub op: ReduceOp,
     /// All devices that take part together; a superset of `reduce`.
     pub group: AxisSet,
     /// Along these axes every device holds a partial value.
     pub reduce: AxisSet,
+    /// The partial values.
     pub from: Shards,
+    /// The combined value, as a device shall hold it.
     pub to: Shards,
+    /// Bytes of one device's operand, for `--stats`.
     pub bytes: u64,
     /// As in [`ExchangeStep::counts`].
     pub counts: bool,
+    /// The statement that communicates.
     pub site: Site,
 }
 
+/// Whole local buffers that change their devices: see [`Step::Permute`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermuteStep {
     /// The axes of the group, major to minor: positions in it count in this order.
     pub axes: Vec<u8>,
     /// For each position in the group, whose buffer it receives; None receives zeros.
     pub source: Vec<Option<u32>>,
+    /// The buffer that other devices receive.
     pub from: Place,
+    /// The buffer that the device fills.
     pub to: Place,
     /// Bytes of the local buffer.
     pub bytes: u64,
+    /// The statement that communicates.
     pub site: Site,
 }
 
 /// Every device copies boxes out of the blocks of others into buffers of its own. What is not copied stays as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchStep {
+    /// The collective that it is listed as.
     pub kind: CollectiveKind,
     /// The devices that take part together; they hold all that any of them copies.
     pub group: AxisSet,
+    /// The boxes that every device copies.
     pub parts: Vec<FetchPart>,
     /// The most bytes that one device provides, for `--stats`.
     pub bytes: u64,
+    /// The statement that communicates.
     pub site: Site,
 }
 
 /// What comes from one buffer into another: the boxes of all combinations of one [`FetchRun`] for each dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchPart {
+    /// The element type of both buffers.
     pub dtype: DType,
+    /// The buffer of the owners.
     pub from: Place,
+    /// The buffer of the device that copies.
     pub to: Place,
+    /// The dimensions of both buffers, outermost first.
     pub dims: Vec<FetchDim>,
 }
 
+/// One dimension of the boxes of a [`FetchPart`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchDim {
     /// Elements with which the dimension is stored on either side.
     pub from_len: usize,
+    /// Elements of the dimension in the buffer that is written.
     pub to_len: usize,
     /// The axes, major to minor, along which the owners of a run have positions.
     pub owners: Vec<u8>,
@@ -613,8 +771,12 @@ pub struct FetchDim {
 pub struct FetchRun {
     /// A position along [`FetchDim::owners`].
     pub owner: u32,
+    /// The first index in the owner's block.
     pub from: usize,
+    /// The distance between elements in the owner's block; negative: backwards.
     pub step: i64,
+    /// The first index in the buffer that is written.
     pub to: usize,
+    /// The number of elements.
     pub len: usize,
 }

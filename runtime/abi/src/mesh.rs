@@ -10,6 +10,7 @@ use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
 /// More devices than this are taken for a mistake.
 const MAX_DEVICES: usize = 1 << 16;
 
+/// The devices of a mesh, numbered row-major: the last axis varies fastest.
 #[derive(Clone, Debug)]
 pub struct DeviceMesh {
     sizes: Vec<usize>,
@@ -36,10 +37,12 @@ impl DeviceMesh {
         }
     }
 
+    /// The number of devices, 1 to 65536.
     pub fn devices(&self) -> usize {
         self.devices
     }
 
+    /// Whether the mesh has an axis with this index.
     pub fn has_axis(&self, axis: usize) -> bool {
         axis < self.sizes.len()
     }
@@ -49,6 +52,7 @@ impl DeviceMesh {
         (0..self.sizes.len()).filter(|&axis| self.sizes[axis] > 1).collect()
     }
 
+    /// The device's position along one axis.
     pub fn coordinate(&self, device: usize, axis: usize) -> usize {
         debug_assert!(device < self.devices, "there is no device {device}");
         device / self.strides[axis] % self.sizes[axis]

@@ -1,6 +1,8 @@
 //! What executables and libraries of `spmdc build` are linked with: from the entry function of the compiler's object to the
 //! runtime.
 
+#![warn(missing_docs)]
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::__m128i;
 use std::cell::RefCell;

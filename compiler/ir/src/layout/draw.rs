@@ -9,9 +9,12 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use std::fmt::Write;
 use std::ops::Range;
 
+/// The characters that lines are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
+    /// `┌─┬─┐`
     Unicode,
+    /// `+-+-+`
     Ascii,
 }
 

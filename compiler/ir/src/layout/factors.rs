@@ -21,17 +21,22 @@ pub enum FactorKind {
     Whole,
 }
 
+/// An index variable of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
+    /// The number of its values.
     pub size: usize,
+    /// What it means for the op that the factor is split.
     pub kind: FactorKind,
 }
 
 /// The factors of one dimension, major to minor. A dimension of size 1 that is broadcast has a factor of its own.
 pub type DimFactors = Vec<usize>;
 
+/// The rule of an op for operands and results of given shapes. Factors are named by their position in `factors`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Factors {
+    /// All factors of the rule.
     pub factors: Vec<Factor>,
     /// Per operand, per dimension.
     pub operands: Vec<Vec<DimFactors>>,
@@ -44,9 +49,13 @@ pub struct Factors {
 /// Element `i` of an operand's dimension stands at `start + i * step` of its factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FactorPart {
+    /// The position of the operand.
     pub operand: usize,
+    /// The dimension of the operand.
     pub dim: usize,
+    /// The place of element 0 in the factor.
     pub start: usize,
+    /// The distance of neighbouring elements in the factor.
     pub step: usize,
 }
 
@@ -64,6 +73,7 @@ impl FactorKind {
 }
 
 impl Factors {
+    /// A rule without factors, operands and results.
     pub fn new() -> Factors {
         Factors::default()
     }

@@ -23,6 +23,7 @@ use std::ops::Range;
 pub struct Margin {
     /// The dimension along which it lies before or behind the block.
     pub dim: usize,
+    /// Whether it lies behind the block; otherwise before it.
     pub behind: bool,
     /// For each dimension, the span for each position along the axes that split it.
     pub spans: Vec<Vec<Range<i64>>>,
@@ -146,11 +147,14 @@ fn hull(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
 /// Where the elements of a window lie, seen from the blocks of its operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
+    /// One for each dimension.
     pub dims: Vec<DimSpread>,
 }
 
+/// One dimension of a window, seen from the blocks of its operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimSpread {
+    /// The window along this dimension.
     pub map: DimMap,
     /// The axes that split operand and result.
     pub axes: Vec<u8>,
@@ -163,6 +167,7 @@ pub struct DimSpread {
 pub struct Stretch {
     /// The block of the result, and what of it has an element. Places count in the whole result.
     pub block: Range<usize>,
+    /// The places of the block that have an element.
     pub body: Range<usize>,
     /// What of this comes from the device's own block of the operand.
     pub held: Range<usize>,
@@ -261,10 +266,12 @@ impl DimSpread {
         self.positions.iter().any(|at| at.body.start < at.held.start)
     }
 
+    /// Whether some device needs what is behind its block.
     pub fn lacks_behind(&self) -> bool {
         self.positions.iter().any(|at| at.held.end < at.body.end)
     }
 
+    /// Whether some device finds an element in its own block.
     pub fn holds(&self) -> bool {
         self.positions.iter().any(|at| !at.held.is_empty())
     }

@@ -10,8 +10,11 @@ pub const MAX_AXES: usize = 16;
 /// A named axis, and who decides shardings along it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
+    /// The name in dumps; that in the program, unless the axis is a part of another one.
     pub name: String,
+    /// The number of devices along the axis.
     pub size: usize,
+    /// Who decides shardings along it.
     pub kind: AxisKind,
     /// Where the program's axis is another one, which the compiler has cut.
     pub part: Option<AxisPart>,
@@ -24,10 +27,12 @@ pub struct AxisPart {
     pub of: String,
     /// Which one it is of how many, major to minor. They stand side by side in the mesh.
     pub at: usize,
+    /// The number of parts.
     pub count: usize,
 }
 
 impl Axis {
+    /// An axis that is no part of another one.
     pub fn new(name: &str, size: usize, kind: AxisKind) -> Axis {
         Axis { name: name.to_string(), size, kind, part: None }
     }
@@ -36,15 +41,19 @@ impl Axis {
 /// Devices are numbered row-major over the axes. Axes are referred to by their position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mesh {
+    /// The axes, at most [`MAX_AXES`], major to minor.
     pub axes: Vec<Axis>,
+    /// The sizes at which the compiler chooses another way.
     pub machine: Machine,
 }
 
 impl Mesh {
+    /// The product of the sizes of all axes; 1 without axes.
     pub fn device_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.size).product()
     }
 
+    /// The position of the axis of this name; None if there is none.
     pub fn find(&self, name: &str) -> Option<u8> {
         self.axes.iter().position(|axis| axis.name == name).map(|position| position as u8)
     }
@@ -54,18 +63,22 @@ impl Mesh {
         axes.iter().map(|&axis| self.axes[axis as usize].size).product()
     }
 
+    /// How many devices differ along these axes only: the product of their sizes.
     pub fn size_of_set(&self, axes: AxisSet) -> usize {
         axes.iter().map(|axis| self.axes[axis].size).product()
     }
 
+    /// The set of all axes.
     pub fn all(&self) -> AxisSet {
         AxisSet::all(self.axes.len())
     }
 
+    /// The axes of this kind.
     pub fn of_kind(&self, kind: AxisKind) -> AxisSet {
         (0..self.axes.len()).filter(|&axis| self.axes[axis].kind == kind).collect()
     }
 
+    /// The name of the axis at this position.
     pub fn name(&self, axis: u8) -> &str {
         &self.axes[axis as usize].name
     }
@@ -117,6 +130,7 @@ impl Mesh {
         if names.len() == 1 { names[0].to_string() } else { format!("({})", names.join(",")) }
     }
 
+    /// As [`Mesh::display_axes`], in the order of the mesh.
     pub fn display_set(&self, axes: AxisSet) -> String {
         let list: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
         self.display_axes(&list)

@@ -7,14 +7,17 @@ use crate::layout::types::AxisSet;
 pub struct AxisParts(pub Vec<Vec<u8>>);
 
 impl AxisParts {
+    /// A list of axes, each replaced by its parts; the order stays major to minor.
     pub fn axes(&self, axes: &[u8]) -> Vec<u8> {
         axes.iter().flat_map(|&axis| &self.0[axis as usize]).copied().collect()
     }
 
+    /// A set of axes, each replaced by its parts.
     pub fn set(&self, axes: AxisSet) -> AxisSet {
         axes.iter().flat_map(|axis| &self.0[axis]).map(|&part| part as usize).collect()
     }
 
+    /// A sharding with parts in the place of the axes.
     pub fn sharding(&self, sharding: &Sharding) -> Sharding {
         let mut cut = sharding.clone();
         cut.dims.iter_mut().for_each(|dim| dim.axes = self.axes(&dim.axes));

@@ -17,6 +17,7 @@ pub type Assignment = Vec<Vec<u8>>;
 /// A rule, and what follows from it for splitting its factors.
 #[derive(Clone, Debug)]
 pub struct Projection {
+    /// The rule of the op.
     pub rule: Factors,
     /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1 that
     /// share a dimension with others.
@@ -26,6 +27,7 @@ pub struct Projection {
 }
 
 impl Projection {
+    /// The projection of a rule.
     pub fn new(rule: Factors) -> Projection {
         let mut whole: Vec<bool> = rule.factors.iter().map(|factor| factor.kind == FactorKind::Whole).collect();
         let mut even = vec![false; rule.factors.len()];

@@ -9,10 +9,12 @@ use crate::layout::types::AxisSet;
 use spmdc_abi::ReduceOp;
 use std::ops::Range;
 
+/// How one dimension is split.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimSharding {
     /// Major to minor.
     pub axes: Vec<u8>,
+    /// Whether propagation may append axes.
     pub open: bool,
     /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have alignments.
     pub alignment: Option<Alignment>,
@@ -27,8 +29,11 @@ pub struct DimSharding {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alignment {
+    /// The size of the other dimension.
     pub size: usize,
+    /// The place of element 0 in the other dimension; negative where elements stand before its first place.
     pub start: i64,
+    /// The distance of neighbouring elements in the other dimension.
     pub step: usize,
 }
 
@@ -45,6 +50,7 @@ impl Alignment {
 }
 
 impl DimSharding {
+    /// A closed dimension that these axes split, major to minor, in blocks of its own.
     pub fn closed(axes: Vec<u8>) -> DimSharding {
         DimSharding { axes, open: false, alignment: None }
     }
@@ -110,8 +116,10 @@ impl DimSharding {
     }
 }
 
+/// How a value lies on the devices: the split of each dimension, and the unreduced axes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
+    /// One for each dimension of the value.
     pub dims: Vec<DimSharding>,
     /// Along these axes every device holds a partial value, to be combined by `combine`.
     pub unreduced: AxisSet,
@@ -120,26 +128,31 @@ pub struct Sharding {
 }
 
 impl Sharding {
+    /// Closed dimensions that no axis splits.
     pub fn replicated(rank: usize) -> Sharding {
         Sharding::closed(vec![Vec::new(); rank])
     }
 
+    /// Open dimensions without axes.
     pub fn open(rank: usize) -> Sharding {
         let dims = vec![DimSharding { open: true, ..DimSharding::default() }; rank];
         Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
     }
 
+    /// Closed dimensions, each split by these axes, major to minor.
     pub fn closed(dims: Vec<Vec<u8>>) -> Sharding {
         let dims = dims.into_iter().map(DimSharding::closed).collect();
         Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
     }
 
+    /// The same split with these unreduced axes; without any, `combine` is `Sum`.
     pub fn with_unreduced(mut self, axes: AxisSet, combine: ReduceOp) -> Sharding {
         self.unreduced = axes;
         self.combine = if axes.is_empty() { ReduceOp::Sum } else { combine };
         self
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
@@ -149,10 +162,12 @@ impl Sharding {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
     }
 
+    /// Whether no axis splits a dimension and none is unreduced.
     pub fn is_replicated(&self) -> bool {
         self.unreduced.is_empty() && self.dims.iter().all(|dim| dim.axes.is_empty())
     }
 
+    /// Whether no dimension is open.
     pub fn is_closed(&self) -> bool {
         self.dims.iter().all(|dim| !dim.open)
     }
@@ -164,6 +179,7 @@ impl Sharding {
         closed
     }
 
+    /// Whether some dimension has an alignment.
     pub fn is_aligned(&self) -> bool {
         self.dims.iter().any(|dim| dim.alignment.is_some())
     }

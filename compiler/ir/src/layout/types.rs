@@ -13,31 +13,39 @@ pub const MAX_ELEMENTS: usize = 1 << 48;
 /// An element type and a shape: what an op computes from its operands, whatever their layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayType {
+    /// The element type.
     pub dtype: DType,
+    /// The size of each dimension; empty for a scalar.
     pub shape: Vec<usize>,
 }
 
 impl ArrayType {
+    /// An array type of this element type and shape.
     pub fn new(dtype: DType, shape: &[usize]) -> ArrayType {
         ArrayType { dtype, shape: shape.to_vec() }
     }
 
+    /// An array type without dimensions.
     pub fn scalar(dtype: DType) -> ArrayType {
         ArrayType { dtype, shape: Vec::new() }
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
+    /// The number of elements; 1 for a scalar.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
+    /// Whether it has no elements, because some dimension has size 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The same shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> ArrayType {
         ArrayType { dtype, shape: self.shape.clone() }
     }
@@ -57,6 +65,7 @@ impl std::fmt::Display for ArrayType {
 /// The type of a value. Inside a `manual` region `array.shape` is the shape that one device sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
+    /// The element type and the shape.
     pub array: ArrayType,
     /// Before propagation, dimensions may be open: then only what is known so far is listed.
     pub sharding: Sharding,
@@ -71,23 +80,28 @@ impl Type {
         Type { array, sharding, varying: AxisSet::EMPTY }
     }
 
+    /// A type that all devices hold whole.
     pub fn replicated(array: ArrayType) -> Type {
         let sharding = Sharding::replicated(array.rank());
         Type { array, sharding, varying: AxisSet::EMPTY }
     }
 
+    /// The element type.
     pub fn dtype(&self) -> DType {
         self.array.dtype
     }
 
+    /// The size of each dimension, of the whole array and not of its blocks.
     pub fn shape(&self) -> &[usize] {
         &self.array.shape
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.array.rank()
     }
 
+    /// Whether it has no dimensions.
     pub fn is_scalar(&self) -> bool {
         self.array.rank() == 0
     }

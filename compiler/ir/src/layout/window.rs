@@ -21,26 +21,36 @@ use std::ops::Range;
 /// `i` is the operand's at `start + i * step`, counted round its `size`. `step` is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DimMap {
+    /// The size of the operand.
     pub size: usize,
+    /// The number of places without an element before the first element.
     pub before: usize,
+    /// The place of the first element in the operand; below `size` where there are elements.
     pub start: usize,
+    /// The distance of neighbouring elements in the operand; negative where they come in reverse.
     pub step: i64,
+    /// The number of elements.
     pub len: usize,
+    /// The number of places without an element behind the last element.
     pub after: usize,
 }
 
 /// Elements that lie `step` apart without going round: their numbers, and the place that number 0 would have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
+    /// The numbers of the elements, counted from the first one of the window.
     pub numbers: Range<usize>,
+    /// The place in the operand that number 0 would have; it may lie outside of the operand.
     pub origin: i64,
 }
 
 impl DimMap {
+    /// The window that has every element of a dimension of `size` at its own place.
     pub fn identity(size: usize) -> DimMap {
         DimMap { size, before: 0, start: 0, step: 1, len: size, after: 0 }
     }
 
+    /// Whether it changes nothing.
     pub fn is_identity(&self) -> bool {
         *self == DimMap::identity(self.size)
     }
@@ -174,11 +184,14 @@ pub(super) fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 /// What a window is: a map for each dimension, and the bits of the number where there is no element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowMap {
+    /// One for each dimension.
     pub dims: Vec<DimMap>,
+    /// The bits of the number where there is no element.
     pub fill: u64,
 }
 
 impl WindowMap {
+    /// The shape of the result.
     pub fn result_shape(&self) -> Vec<usize> {
         self.dims.iter().map(DimMap::result).collect()
     }
@@ -208,6 +221,7 @@ impl WindowMap {
 /// One dimension of a device's block of the result. Places count in the whole result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach {
+    /// The device's block of the result.
     pub block: Range<usize>,
     /// What of it has an element.
     pub body: Range<usize>,
@@ -247,6 +261,7 @@ impl Reach {
 /// One dimension of a window on all devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimReach {
+    /// The window along this dimension.
     pub map: DimMap,
     /// The axes, major to minor, along which devices hold other parts of result or operand.
     pub axes: Vec<u8>,
@@ -254,6 +269,7 @@ pub struct DimReach {
     pub positions: Vec<Reach>,
     /// The axes that split the operand, and its blocks for each position along them.
     pub owners: Vec<u8>,
+    /// The blocks of the operand, by position along `owners`.
     pub blocks: Vec<Range<usize>>,
     /// The axes that split the result, and its blocks.
     to: Vec<u8>,
@@ -261,6 +277,7 @@ pub struct DimReach {
 }
 
 impl DimReach {
+    /// The window `map` from an operand's dimension that is split as `from` to a result's that is split as `to`.
     pub fn new(map: DimMap, from: &DimSharding, to: &DimSharding, mesh: &Mesh) -> DimReach {
         let blocks = from.blocks(map.size, mesh);
         let to_blocks = to.blocks(map.result(), mesh);
@@ -326,6 +343,7 @@ impl DimReach {
         self.positions.iter().any(|reach| reach.body.start < reach.held.start)
     }
 
+    /// Whether some device lacks elements behind those that it holds.
     pub fn lacks_behind(&self) -> bool {
         self.positions.iter().any(|reach| reach.held.end < reach.body.end)
     }
@@ -370,6 +388,7 @@ enum FetchedPart {
 /// A window on all devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reaches {
+    /// One for each dimension.
     pub dims: Vec<DimReach>,
     to: Sharding,
 }
@@ -439,6 +458,7 @@ pub struct HaloFlow {
     pub group: AxisSet,
     /// Of the device that provides, or receives, most.
     pub provided: usize,
+    /// Of the device that receives most.
     pub received: usize,
     /// Of all devices.
     pub total: usize,

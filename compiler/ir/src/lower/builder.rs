@@ -15,14 +15,18 @@ use std::ops::Range;
 
 /// What a kernel needs to know of the program around it.
 pub struct KernelContext<'a> {
+    /// The function that is lowered.
     pub func: &'a Func,
+    /// The mesh of the program.
     pub mesh: &'a Mesh,
     /// For each value the statement to expand in place of a load, if it is fused into its users.
     pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
+    /// The types of values that the function does not have.
     pub temporaries: &'a Temporaries,
 }
 
 impl<'a> KernelContext<'a> {
+    /// The type of a value of the function or of a temporary one.
     pub fn ty(&self, value: Value) -> &'a Type {
         self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
     }
@@ -79,8 +83,11 @@ fn layout_dim(ty: &Type, dim: usize) -> LayoutDim {
     LayoutDim { size: ty.shape()[dim], axes: ty.sharding.dims[dim].axes.clone() }
 }
 
+/// A kernel that is being built. Methods that give an element add its instruction to the body, unless the body has it already.
 pub struct KernelBuilder<'a> {
+    /// The program around the kernel.
     pub context: KernelContext<'a>,
+    /// The kernel so far.
     pub kernel: Kernel,
     /// Which value lies in each buffer of the kernel.
     pub values: Vec<Value>,
@@ -195,35 +202,43 @@ impl<'a> KernelBuilder<'a> {
         Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
     }
 
+    /// A constant, by its bits.
     pub fn constant(&mut self, dtype: DType, bits: u64) -> Elem {
         self.push(Inst::Const { dtype, bits })
     }
 
+    /// An index as an element of type `dtype`.
     pub fn index(&mut self, affine: Affine, dtype: DType) -> Elem {
         self.push(Inst::Index { affine, dtype })
     }
 
+    /// `op(arg)` for an operand of type `dtype`.
     pub fn unary(&mut self, op: UnaryOp, dtype: DType, arg: Elem) -> Elem {
         self.push(Inst::Unary { op, dtype, arg })
     }
 
+    /// `lhs op rhs` for operands of type `dtype`. A division of integers notes the place of the statement, for its trap.
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
         let site = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
         self.push(Inst::Binary { op, dtype, lhs, rhs, site: site.then_some(self.span) })
     }
 
+    /// `lhs op rhs` for operands of type `dtype`, as a bool.
     pub fn compare(&mut self, op: CompareOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
         self.push(Inst::Compare { op, dtype, lhs, rhs })
     }
 
+    /// `if cond { then } else { otherwise }`, of type `dtype`.
     pub fn select(&mut self, dtype: DType, cond: Elem, then: Elem, otherwise: Elem) -> Elem {
         self.push(Inst::Select { dtype, cond, then, otherwise })
     }
 
+    /// The operand converted from one type to another; the operand itself where they are the same.
     pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
         if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
     }
 
+    /// `low <= affine < high`, as a bool.
     pub fn in_range(&mut self, affine: Affine, low: Affine, high: Affine) -> Elem {
         self.push(Inst::InRange { affine, low, high })
     }

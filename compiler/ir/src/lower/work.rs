@@ -13,12 +13,19 @@ use std::cell::OnceCell;
 /// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
+    /// The element type of both operands and of the result: f32 or f64.
     pub dtype: DType,
+    /// The first operand, with dimensions `m` and `k`.
     pub a: Value,
+    /// The second operand, with dimensions `k` and `n`.
     pub b: Value,
+    /// The result, with dimensions `m` and `n`.
     pub c: Value,
+    /// The free dimension of `a`.
     pub m: ProductDim,
+    /// The free dimension of `b`.
     pub n: ProductDim,
+    /// The contracted dimension.
     pub k: ProductDim,
     /// Batch dimensions and further free ones.
     pub loops: Vec<ProductDim>,
@@ -28,11 +35,16 @@ pub struct Product {
     pub ring: Option<Box<GemmRing>>,
 }
 
+/// One dimension of a product: its extent, and its stride in each block, 0 where it does not occur.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductDim {
+    /// The number of elements on this device.
     pub extent: Scalar,
+    /// Its stride in `a`.
     pub a: i64,
+    /// Its stride in `b`.
     pub b: i64,
+    /// Its stride in `c`.
     pub c: i64,
 }
 
@@ -40,16 +52,22 @@ pub struct ProductDim {
 /// may be a larger array than the value's type says: the blocks of all devices together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
+    /// The value whose buffer it is.
     pub value: Value,
+    /// The layout of the whole array on the devices.
     pub layout: Layout,
 }
 
 /// What devices fetch from the blocks of one value into those of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetch {
+    /// The value whose blocks are read.
     pub from: Value,
+    /// The value whose block is written.
     pub to: Value,
+    /// The element type of both.
     pub dtype: DType,
+    /// For each dimension the runs that are copied.
     pub dims: Vec<FetchDim>,
 }
 
@@ -71,81 +89,129 @@ pub struct Cutout {
 /// One unit of work, in terms of values; memory and machine code come later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
+    /// A loop nest over some buffers.
     Kernel {
+        /// The loop nest.
         kernel: Kernel,
+        /// The values of the kernel's buffers, in their order.
         buffers: Vec<Value>,
+        /// The position of its range in that of a larger kernel; None where it is no part of one.
         cutout: Option<Cutout>,
+        /// The statement whose work it is.
         origin: Origin,
     },
+    /// A matrix product by the library.
     Product {
+        /// The operands, the result and the loops.
         product: Product,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// `to` is the same bytes as `from`: a reshape, a squeeze.
     Alias {
+        /// The value that is computed.
         from: Value,
+        /// The value that shares its bytes.
         to: Value,
     },
     /// The bytes of `from`, in the buffer of `to`.
     Copy {
+        /// The value that is read.
         from: Value,
+        /// The value that is written; its block has as many bytes.
         to: Value,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// The buffer of `to` has these bytes, always; no work.
     Constant {
+        /// The value with these bytes.
         to: Value,
+        /// The elements of its block, row-major and little-endian.
         bytes: Vec<u8>,
     },
     /// As [`spmdc_abi::ExchangeStep`].
     Exchange {
+        /// The collective as it is listed for the user.
         kind: CollectiveKind,
+        /// The axes along which the devices of a group differ.
         group: AxisSet,
+        /// The blocks that are read.
         from: Side,
+        /// The blocks that are written.
         to: Side,
+        /// Whether it is the first part of a collective, or all of it, and so counts as one.
         counts: bool,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// As [`spmdc_abi::ReduceStep`].
     Reduce {
+        /// The collective as it is listed for the user.
         kind: CollectiveKind,
+        /// The operation that combines the partial values.
         op: ReduceOp,
+        /// The axes along which the devices of a group differ; a superset of `reduce`.
         group: AxisSet,
+        /// The axes along which every device holds a partial value.
         reduce: AxisSet,
+        /// The partial values.
         from: Side,
+        /// The combined values.
         to: Side,
+        /// Whether it is the first part of a collective, or all of it, and so counts as one.
         counts: bool,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// As [`spmdc_abi::PermuteStep`].
     Permute {
+        /// The axes of the group, major to minor.
         axes: Vec<u8>,
+        /// For each position along `axes` the position whose buffer it receives; None: zeros.
         source: Vec<Option<u32>>,
+        /// The value whose buffers are read.
         from: Value,
+        /// The value whose buffers are written.
         to: Value,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// As [`spmdc_abi::FetchStep`].
     Fetch {
+        /// The collective as it is listed for the user.
         kind: CollectiveKind,
+        /// The axes along which the devices of a group differ.
         group: AxisSet,
+        /// The fetches, which are made together.
         parts: Vec<Fetch>,
+        /// The most bytes that one device provides.
         bytes: u64,
+        /// The statement whose work it is.
         origin: Origin,
     },
     /// As [`spmdc_abi::Step::CheckIndex`].
     CheckIndex {
+        /// An integer scalar; a negative one counts from the end of the dimension.
         index: Value,
+        /// The size of the dimension.
         extent: i64,
+        /// The number of places from the index on that must exist.
         len: i64,
+        /// An i64 scalar: the index counted from the start of the dimension.
         to: Value,
+        /// The statement whose work it is.
         origin: Origin,
     },
+    /// A `print` or an assertion.
     Print {
+        /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
         text: String,
+        /// The values to print, in order.
         values: Vec<Value>,
         /// The first value is a bool that must hold; the text says what is wrong if it does not.
         asserts: bool,
+        /// The statement whose work it is.
         origin: Origin,
     },
 }
@@ -228,6 +294,7 @@ struct Temporary {
 }
 
 impl Temporaries {
+    /// An empty list whose first value is going to have the number `first`.
     pub fn starting_at(first: u32) -> Temporaries {
         Temporaries { first, head: OnceCell::new() }
     }
@@ -236,6 +303,7 @@ impl Temporaries {
         std::iter::successors(self.head.get(), |temporary| temporary.next.get()).map(|temporary| &**temporary)
     }
 
+    /// The type of a temporary value; None for all other values.
     pub fn ty(&self, value: Value) -> Option<&Type> {
         let position = value.0.checked_sub(self.first)?;
         self.iter().nth(position as usize).map(|temporary| &temporary.ty)
@@ -248,6 +316,7 @@ impl Temporaries {
         Value(self.first + position as u32)
     }
 
+    /// The types of all temporary values, in the order of their numbers.
     pub fn types(&self) -> Vec<Type> {
         self.iter().map(|temporary| temporary.ty.clone()).collect()
     }
@@ -255,16 +324,22 @@ impl Temporaries {
 
 /// Where ops put their work. One is made for each statement that is not fused away.
 pub struct Lowering<'a> {
+    /// The function that is lowered.
     pub func: &'a Func,
+    /// The mesh of the program.
     pub mesh: &'a Mesh,
+    /// For each value the statement to expand in place of a load; None where the value lies in memory.
     pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
+    /// The work so far, in the order in which it runs.
     pub work: Vec<Work>,
     /// Values that ops needed in between, numbered after all others.
     pub temporaries: &'a Temporaries,
+    /// The statement that is lowered.
     pub origin: Origin,
 }
 
 impl<'a> Lowering<'a> {
+    /// A kernel without loops, to be completed and given to [`Lowering::run`].
     pub fn kernel(&self) -> KernelBuilder<'a> {
         let context =
             KernelContext { func: self.func, mesh: self.mesh, inlined: self.inlined, temporaries: self.temporaries };
@@ -279,10 +354,12 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::Kernel { kernel, buffers, cutout: None, origin });
     }
 
+    /// A product by the library.
     pub fn product(&mut self, product: Product) {
         self.work.push(Work::Product { product, origin: self.origin.clone() });
     }
 
+    /// `to` has the same bytes as `from` and shares its buffer.
     pub fn alias(&mut self, from: Value, to: Value) {
         self.work.push(Work::Alias { from, to });
     }
@@ -340,10 +417,12 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::CheckIndex { index, extent, len, to, origin: self.origin.clone() });
     }
 
+    /// Prints the text with the values in it; with `asserts` stops the program with the text where the first value is false.
     pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {
         self.work.push(Work::Print { text, values, asserts, origin: self.origin.clone() });
     }
 
+    /// The type of a value of the function or of a temporary one.
     pub fn ty(&self, value: Value) -> &'a Type {
         self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
     }

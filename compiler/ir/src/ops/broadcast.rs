@@ -25,8 +25,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `broadcast_to(x, (4,6))`: dimensions of size 1, and new ones in front, are repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broadcast {
+    /// The shape of the result.
     pub shape: Vec<usize>,
 }
 

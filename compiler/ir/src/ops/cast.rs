@@ -25,8 +25,10 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 
+/// `bf16(x)`: the elements of `x` converted to another element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cast {
+    /// The element type of the result.
     pub to: DType,
 }
 

@@ -23,8 +23,10 @@ use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `all_reduce(x, y, to=[P(_), P(_,_)])`: the steps of several reshards in one collective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {
+    /// The kind of the collective, which all steps share.
     pub kind: CollectiveKind,
     /// The layout of each result.
     pub to: Vec<Sharding>,
@@ -33,6 +35,7 @@ pub struct Combined {
 /// What collectives must have in common to be one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
+    /// The kind of the collective.
     pub kind: CollectiveKind,
     /// Reports say one element type of a collective.
     dtype: DType,

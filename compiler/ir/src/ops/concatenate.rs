@@ -22,8 +22,10 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `concatenate([x, y], axis=0)`: the operands one after another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Concatenate {
+    /// The dimension along which they are joined; the sizes of all others are equal.
     pub axis: usize,
 }
 

@@ -21,6 +21,7 @@ use spmdc_kernel::loops::{Affine, Elem};
 /// An array known at compile time: a scalar, or the elements of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constant {
+    /// The elements with their type and shape.
     pub array: Array,
 }
 
@@ -30,6 +31,7 @@ impl Constant {
         self.array.shape().is_empty() || self.array.bits.windows(2).all(|pair| pair[0] == pair[1])
     }
 
+    /// The scalar of this element type with these bits.
     pub fn scalar(dtype: DType, bits: u64) -> Constant {
         Constant { array: Array::scalar(dtype, bits) }
     }

@@ -488,6 +488,7 @@ pub fn binary(build: &mut CallBuilder, op: BinaryOp, lhs: Operand<'_>, rhs: Oper
     build.emit1(Binary(op), &[lhs, rhs])
 }
 
+/// A comparison of two operands, converted to their common type; the result is of bools.
 pub fn compare(
     build: &mut CallBuilder,
     op: CompareOp,

@@ -19,8 +19,10 @@ use crate::program::Stmt;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `flip(x, axis=(0,))`: the elements of some dimensions in reverse order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flip {
+    /// The dimensions that are reversed.
     pub axes: Vec<usize>,
 }
 

@@ -31,6 +31,7 @@ use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `halo(x, dims=[..], to=[..])`: one result for each dimension along which devices lack elements of a window on an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Halo {
     /// One for each operand.
@@ -40,9 +41,11 @@ pub struct Halo {
 /// A window, and on which devices its elements lie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HaloPart {
+    /// For each dimension, which elements of the operand the window has.
     pub dims: Vec<DimMap>,
     /// The layout of the window.
     pub to: Sharding,
+    /// The elements that the devices have and lack, computed from the other fields, the operand's layout and the mesh.
     pub reaches: Reaches,
 }
 

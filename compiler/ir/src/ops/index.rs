@@ -34,9 +34,25 @@ use spmdc_kernel::number;
 #[derive(Clone, Debug)]
 pub enum IndexItem {
     /// `1:-1`, `::2`
-    Range { start: Option<i64>, stop: Option<i64>, step: Option<i64>, span: Span },
+    Range {
+        /// The first place, counted from the end if negative; None: the end of the dimension where the range begins.
+        start: Option<i64>,
+        /// The place before which the range ends, counted from the end if negative; None: it goes up to the end of the dimension.
+        stop: Option<i64>,
+        /// The distance from each place to the next; None stands for 1, 0 is an error (E0402).
+        step: Option<i64>,
+        /// Where the entry stands in the source.
+        span: Span,
+    },
     /// `k : k + 4` with a dynamic scalar: so many places from it on.
-    Window { start: Value, len: usize, span: Span },
+    Window {
+        /// The first place: an integer scalar, counted from the end if negative.
+        start: Value,
+        /// The number of places.
+        len: usize,
+        /// Where the entry stands in the source.
+        span: Span,
+    },
     /// An integer known while compiling, or an array.
     Place(Term, Span),
     /// `None`: a new dimension of size 1.
@@ -206,7 +222,9 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
 /// there on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckIndex {
+    /// The size of the dimension that is indexed.
     pub extent: usize,
+    /// How many places are taken from the index on, at least 1; all of them must exist.
     pub len: usize,
 }
 

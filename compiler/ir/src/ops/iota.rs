@@ -21,9 +21,12 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 
+/// `iota(f32[4, 8], axis=1)`: each element is its own index along one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iota {
+    /// The element type and shape of the result.
     pub ty: ArrayType,
+    /// The dimension whose indices are the elements.
     pub axis: usize,
 }
 

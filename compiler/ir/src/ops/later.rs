@@ -52,6 +52,7 @@ impl Call for Later {
     }
 }
 
+/// E0901 for a function of the language, or a use of one, that the compiler does not support yet.
 pub fn not_supported(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0901, span, format!("`{name}` is not supported yet"))
 }

@@ -22,6 +22,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
+/// The calls that make arrays out of nothing; they emit constants, broadcasts, `iota` and elementwise ops.
 pub struct Makers;
 
 impl Call for Makers {

@@ -32,6 +32,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// `margins(x, parts=[..])`: one result for each margin of the blocks of `x`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Margins {
     /// One for each result.

@@ -59,23 +59,29 @@ use spmdc_kernel::scalar::symbol_of;
 /// Operands that an op does not take; the place is added by who asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
+    /// The error code of the diagnostic.
     pub code: Code,
+    /// One sentence that says why the operands do not fit.
     pub message: String,
+    /// A line that shows a way out; None where the message says enough.
     pub help: Option<String>,
     /// Where a layout is ambiguous: what the program can choose.
     pub choices: Vec<Choice>,
 }
 
 impl Mismatch {
+    /// An error without help and without choices.
     pub fn new(code: Code, message: impl Into<String>) -> Mismatch {
         Mismatch { code, message: message.into(), help: None, choices: Vec::new() }
     }
 
+    /// Sets the layouts that the program can choose from.
     pub fn choices(mut self, choices: Vec<Choice>) -> Mismatch {
         self.choices = choices;
         self
     }
 
+    /// Sets the line that shows a way out.
     pub fn help(mut self, help: impl Into<String>) -> Mismatch {
         self.help = Some(help.into());
         self
@@ -141,6 +147,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op,)* }
             }
 
+            /// As [`Op::rules`], to replace the axes that the op names.
             pub fn rules_mut(&mut self) -> &mut dyn Rules {
                 match self { $(Op::$variant(op) => op,)* }
             }
@@ -169,6 +176,7 @@ impl Op {
         }
     }
 
+    /// Whether the op does something besides giving results; its statements are kept even if no result is used, and stay in order.
     pub fn has_effect(&self) -> bool {
         self.rules().properties().has_effect()
     }
@@ -286,6 +294,7 @@ composites! {
 /// A shipped function.
 #[derive(Clone, Copy)]
 pub struct Function {
+    /// The name that calls use.
     pub name: &'static str,
     signatures: &'static [Signature],
     call: Option<CallFn>,
@@ -307,6 +316,7 @@ impl Function {
         written.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
     }
 
+    /// How a call becomes statements: by the op, or by expanding the prelude's source.
     pub fn body(&self) -> Body {
         match self.call {
             Some(call) => Body::Emitted(call),

@@ -19,6 +19,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
+/// The calls of `norm`; they emit reductions and elementwise ops.
 pub struct Norm;
 
 impl Call for Norm {

@@ -28,6 +28,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `pad(x, [(1, 2)], bits=0)`: the elements of `x` with a number before and after them along each dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {
     /// (before, after) for each dimension.

@@ -43,7 +43,9 @@ pub const FILE: FileId = FileId(u16::MAX);
 /// A function of the prelude.
 #[derive(Debug)]
 pub struct Written {
+    /// The parameters from the declaration, and the documentation from the lines above it.
     pub signature: Signature,
+    /// The parsed declaration and body; their spans are in [`FILE`].
     pub function: FnItem,
     /// Its text, without what the signature says.
     pub source: &'static str,
@@ -136,6 +138,7 @@ pub enum Helper {
 }
 
 impl Helper {
+    /// The helper of this name; None if no helper has it.
     pub fn named(name: &str) -> Option<Helper> {
         match name {
             "is_none" => Some(Helper::IsNone),
@@ -147,6 +150,7 @@ impl Helper {
         }
     }
 
+    /// The term that a call gives; statements are emitted where one needs them. An argument of the wrong kind is a defect of the prelude.
     pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = build.span;
         let array = |at: usize| -> Value {

@@ -24,6 +24,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
 use spmdc_grammar::span::Span;
 
+/// `print("x = {}", x)`: prints one line; the operands are the values of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {
     /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
@@ -33,6 +34,7 @@ pub struct Print {
 /// Stops all devices with the text unless its first operand is true; the others are the text's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assert {
+    /// As that of [`Print`].
     pub text: String,
 }
 

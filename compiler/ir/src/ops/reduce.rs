@@ -47,6 +47,7 @@ pub fn reduction_name(op: ReduceOp) -> &'static str {
 /// `sum(x, axis=(0,))`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduce {
+    /// The operation that combines the elements.
     pub op: ReduceOp,
     /// Which dimensions vanish, in order.
     pub axes: Vec<usize>,
@@ -58,9 +59,11 @@ pub struct Reduce {
 /// `argmax(x, axis=(0,1))` over all dimensions gives the position in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgReduce {
+    /// Whether it is `argmax`; else it is `argmin`.
     pub largest: bool,
     /// One dimension, or all of several in order.
     pub axes: Vec<usize>,
+    /// The reduced dimensions stay with size 1.
     pub keepdims: bool,
 }
 
@@ -125,6 +128,7 @@ fn print_reduction(name: &str, arg: &str, axis: &str, keepdims: bool) -> String 
 }
 
 impl Reduce {
+    /// `axes` may be in any order; they are sorted.
     pub fn new(op: ReduceOp, axes: &[usize], keepdims: bool) -> Reduce {
         let mut axes = axes.to_vec();
         axes.sort_unstable();

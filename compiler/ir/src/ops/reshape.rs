@@ -27,14 +27,17 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `reshape(x, (4,6))`: the same elements, in row-major order, in another shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reshape {
+    /// The shape of the result; it has as many elements as the operand.
     pub shape: Vec<usize>,
     /// Only dimensions of size 1 come or go; then it is an expression of single elements.
     pub trivial: bool,
 }
 
 impl Reshape {
+    /// The op that takes an array from one shape to another.
     pub fn new(from: &[usize], to: &[usize]) -> Reshape {
         let proper = |shape: &[usize]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
         Reshape { shape: to.to_vec(), trivial: proper(from) == proper(to) }

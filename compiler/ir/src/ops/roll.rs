@@ -22,6 +22,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move on, and those that pass the end come to the front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roll {
     /// For each dimension how far its elements move, from 0 up to its size.

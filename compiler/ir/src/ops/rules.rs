@@ -50,11 +50,13 @@ pub enum Typing<'a> {
     Placed(&'a dyn PlacesResults),
 }
 
+/// The element types and shapes of results, for ops whose shardings follow from the factor rule.
 pub trait Infer {
     /// Element type and shape of each result, or why the operands do not fit.
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
 }
 
+/// The types of results, for ops that set the shardings themselves.
 pub trait PlacesResults {
     /// The type of each result, or why the operands do not fit.
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch>;
@@ -74,7 +76,9 @@ pub trait Rules: Semantics {
 
 /// A place where an op names axes.
 pub enum NamedAxes<'a> {
+    /// A list of mesh axes, such as those of the group of a collective.
     List(&'a mut Vec<u8>),
+    /// A sharding, such as the one that a `reshard` asks for.
     Layout(&'a mut Sharding),
 }
 
@@ -143,20 +147,25 @@ pub enum Reads {
     Buffer,
 }
 
+/// The lowering of ops that fuse: one element of the result is an expression of single elements of the operands.
 pub trait Point {
     /// The value at `index` (one entry per result dimension, in this device's block).
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem;
 
+    /// How kernels read an operand; `args` are the types of all operands.
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
 }
 
+/// The lowering of ops that fill their results by loop nests or other work of one device.
 pub trait NestLowering {
     /// The kernels, copies or prints that fill the results.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic>;
 
+    /// How the kernels read an operand; `args` are the types of all operands.
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
 }
 
+/// The lowering of ops whose result can be the bytes of the operand, such as `reshape`.
 pub trait Alias {
     /// Whether the result is the operand's bytes under another type, so that it needs no work once that lies in memory.
     fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool;
@@ -167,17 +176,22 @@ pub trait Alias {
 
 /// How an alias is computed of an operand that does not lie in memory.
 pub enum Copied<'a> {
+    /// As the expression of one element, which fuses.
     Point(&'a dyn Point),
+    /// By loop nests.
     Nest(&'a dyn NestLowering),
 }
 
+/// The lowering of ops that a function of the runtime computes, such as a matrix product.
 pub trait Library: NestLowering {
     /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
     /// need not lie in memory. At most one operand of a statement is taken so.
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool;
 }
 
+/// The lowering of ops in which devices exchange data.
 pub trait Exchange {
+    /// The steps by which the devices exchange data and fill the results.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic>;
 
     /// What it communicates: the kind, and the axes of its groups.
@@ -196,11 +210,17 @@ pub(crate) fn usual_traffic(op: &dyn Exchange, args: &[&Type], results: &[&Type]
 /// What passes ask of an op. Where passes used to match on ops, they read an answer here.
 #[derive(Clone)]
 pub struct Properties<'a> {
+    /// What a statement does besides giving results.
     pub effect: Effect,
+    /// What the op is in `manual` code.
     pub manual: Manual<'a>,
+    /// Where the layout of the results comes from.
     pub placement: Placement<'a>,
+    /// Which operands may be partial sums.
     pub linear: Linear,
+    /// What happens along split dimensions of the operands that no result has.
     pub combines: Combines,
+    /// Of what the results consist.
     pub elements: Elements<'a>,
     /// Whether its dimensions may lie in blocks that are parts of those of another array.
     pub keeps_alignment: bool,
@@ -209,6 +229,7 @@ pub struct Properties<'a> {
 /// What a statement does besides giving results. With an effect it is kept though nobody uses its results, and stays in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Nothing.
     None,
     /// Stops a program that is wrong.
     Check,
@@ -297,12 +318,14 @@ pub enum Elements<'a> {
     Other,
 }
 
+/// An op whose result is a window on its first operand, perhaps with a number around the elements.
 pub trait Windowed {
     /// Which elements of the first operand the result consists of.
     fn window(&self, args: &[&ArrayType]) -> WindowMap;
 }
 
 impl<'a> Elements<'a> {
+    /// The array that the result is; None where it is not known at compile time.
     pub fn literal(self) -> Option<&'a Array> {
         match self {
             Elements::Literal(array) => Some(array),
@@ -317,6 +340,7 @@ impl<'a> Elements<'a> {
         }
     }
 
+    /// The window that the result is, with or without a number around it; None for other ops.
     pub fn window(self) -> Option<&'a dyn Windowed> {
         match self {
             Elements::Window(window) | Elements::Framed(window) => Some(window),
@@ -342,6 +366,7 @@ impl<'a> Elements<'a> {
 }
 
 impl Properties<'_> {
+    /// Whether a statement does something besides giving results.
     pub fn has_effect(&self) -> bool {
         self.effect != Effect::None
     }

@@ -34,7 +34,9 @@ use spmdc_kernel::scalar::BinaryOp;
 /// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the blocks before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
+    /// The operation that combines the elements: sum, product, maximum or minimum.
     pub op: ReduceOp,
+    /// The dimension that is scanned.
     pub axis: usize,
     /// From the last place to the first.
     pub reverse: bool,
@@ -43,8 +45,11 @@ pub struct Scan {
 /// `block_totals(x, of="cumsum", axis=1, parts=4)`: what each of the blocks comes to that a dimension is split into.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockTotals {
+    /// The operation of the scan that needs the totals.
     pub op: ReduceOp,
+    /// The dimension that the blocks divide; in the result its size is `parts`.
     pub axis: usize,
+    /// The number of blocks.
     pub parts: usize,
 }
 

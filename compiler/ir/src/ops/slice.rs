@@ -23,12 +23,16 @@ use spmdc_kernel::loops::{Affine, Elem};
 /// The places `start`, `start + step`, ... of a dimension, `len` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceRange {
+    /// The place of the first element.
     pub start: usize,
+    /// The distance from each place to the next, not 0; negative for a range that runs backwards.
     pub step: i64,
+    /// The number of places.
     pub len: usize,
 }
 
 impl SliceRange {
+    /// All places of a dimension of this size, in order.
     pub fn all(size: usize) -> SliceRange {
         SliceRange { start: 0, step: 1, len: size }
     }
@@ -45,9 +49,9 @@ impl SliceRange {
     /// `start:stop:step` as Python reads it: negative bounds count from the end, bounds beyond the ends are cut.
     ///
     /// ```
-    /// use spmdc_ir::ops::slice::Range;
-    /// let reversed = Range::of(None, None, Some(-1), 5).map_err(|e| e.message);
-    /// assert_eq!(reversed, Ok(Range { start: 4, step: -1, len: 5 }));
+    /// use spmdc_ir::ops::slice::SliceRange;
+    /// let reversed = SliceRange::of(None, None, Some(-1), 5).map_err(|e| e.message);
+    /// assert_eq!(reversed, Ok(SliceRange { start: 4, step: -1, len: 5 }));
     /// ```
     pub fn of(start: Option<i64>, stop: Option<i64>, step: Option<i64>, size: usize) -> Result<SliceRange, Mismatch> {
         let (size, step) = (size as i64, step.unwrap_or(1));
@@ -82,6 +86,7 @@ impl SliceRange {
         Ok(SliceRange { start: place as usize, step: 1, len: 1 })
     }
 
+    /// Whether these are all places of a dimension of this size, in order.
     pub fn is_all(&self, size: usize) -> bool {
         *self == SliceRange::all(size)
     }
@@ -116,6 +121,7 @@ impl SliceRange {
     }
 }
 
+/// `x[1:3, :]`: the elements of `x` at a static range of places of each dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// For each dimension the places that are taken, and its size.

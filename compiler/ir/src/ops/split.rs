@@ -10,6 +10,7 @@ use crate::ops::call::term::whole_number;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// The calls of `split`; they emit slices.
 pub struct Split;
 
 /// Where the parts begin and end: equal parts for a number, else the borders given, which are clipped as in NumPy.

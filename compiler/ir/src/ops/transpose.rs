@@ -21,6 +21,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `transpose(x, (1,0))`: the dimensions of `x` in another order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transpose {
     /// Result dimension `i` is operand dimension `axes[i]`.

@@ -43,6 +43,7 @@ pub enum Places {
 /// for each dynamic dimension, of which `()` replaces one place and `(4,)` four.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
+    /// For each dimension of the array, the places that are replaced.
     pub at: Vec<Places>,
 }
 

@@ -32,8 +32,10 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use std::sync::Arc;
 
+/// `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other places; the other operands have what a device lacks of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
+    /// For each dimension the places of the elements, and the number where there is none.
     pub map: WindowMap,
     /// The dimensions of the halos that follow the operand.
     pub halos: Vec<usize>,

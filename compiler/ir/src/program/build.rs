@@ -12,12 +12,14 @@ use crate::program::origin::Origin;
 
 /// Makes statements one after the other; [`Builder::finish`] gives them.
 pub struct Builder<'a> {
+    /// The function that gets the new values.
     pub func: &'a mut Func,
     mesh: &'a Mesh,
     stmts: Vec<Stmt>,
 }
 
 impl<'a> Builder<'a> {
+    /// A builder without statements.
     pub fn new(func: &'a mut Func, mesh: &'a Mesh) -> Builder<'a> {
         Builder { func, mesh, stmts: Vec::new() }
     }
@@ -34,6 +36,7 @@ impl<'a> Builder<'a> {
         self.stmts.push(statement(self.func, self.mesh, (op, args), results, origin));
     }
 
+    /// The statements, in the order in which they were made.
     pub fn finish(self) -> Vec<Stmt> {
         self.stmts
     }

@@ -10,9 +10,13 @@ use crate::layout::types::AxisSet;
 /// A statement that decides which others run, how often, and on whose behalf.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
+    /// `for`
     For(ForLoop),
+    /// `while`
     While(WhileLoop),
+    /// `if`
     Branch(Branch),
+    /// The body of a `manual` function, where it is called.
     Manual(ManualRegion),
 }
 
@@ -22,7 +26,9 @@ pub enum Control {
 /// each collected value stacked along a new first dimension (`range` is known then).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForLoop {
+    /// Start (inclusive) and end (exclusive); None where they are known only when the program runs.
     pub range: Option<(i64, i64)>,
+    /// The number of values that each trip collects.
     pub collected: usize,
     /// Takes `i` (an i32 scalar) and the carries, and gives the next carries and then the `collected` values.
     pub body: Block,
@@ -34,6 +40,7 @@ impl ForLoop {
         if self.range.is_some() { 0 } else { 2 }
     }
 
+    /// The number of trips; None where it is known only when the program runs.
     pub fn trips(&self) -> Option<u64> {
         self.range.map(|(start, end)| (end - start).max(0) as u64)
     }
@@ -51,11 +58,14 @@ pub struct WhileLoop {
 /// `if`: the operand is a bool scalar; both blocks take nothing and give the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
+    /// Runs where the operand is true.
     pub then: Block,
+    /// Runs where the operand is false.
     pub otherwise: Block,
 }
 
 impl Branch {
+    /// Both blocks, `then` first.
     pub fn sides(&self) -> [&Block; 2] {
         [&self.then, &self.otherwise]
     }
@@ -66,9 +76,13 @@ impl Branch {
 /// `inputs` and `outputs` say for each operand and result how its dimensions are split over the manual axes (and only those).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManualRegion {
+    /// The name of the function.
     pub name: String,
+    /// The manual axes.
     pub axes: AxisSet,
+    /// For each operand its split over the manual axes.
     pub inputs: Vec<Sharding>,
+    /// For each result its split over the manual axes.
     pub outputs: Vec<Sharding>,
     /// Takes the local blocks of the operands and gives local results.
     pub body: Block,

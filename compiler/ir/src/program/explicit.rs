@@ -24,6 +24,7 @@ use spmdc_grammar::codes::Code;
 /// One way to make a layout unambiguous.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
+    /// The change of the program.
     pub edit: ChoiceEdit,
     /// What it costs, in words.
     pub note: String,
@@ -50,12 +51,18 @@ pub fn spaced(sharding: &Sharding, mesh: &Mesh) -> String {
     sharding.display(mesh).replace(',', ", ")
 }
 
+/// The change of the program that makes a layout unambiguous.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChoiceEdit {
     /// `out=` on the call.
     Out(Sharding),
     /// `reshard` around an operand.
-    Reshard { operand: usize, to: Sharding },
+    Reshard {
+        /// The position of the operand.
+        operand: usize,
+        /// Its layout after the change.
+        to: Sharding,
+    },
     /// `reshard` around several operands.
     Reshards(Vec<(usize, Sharding)>),
 }

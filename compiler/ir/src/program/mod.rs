@@ -56,8 +56,10 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// All stages, in the order in which a program goes through them.
     pub const ALL: [Stage; 4] = [Stage::Typed, Stage::Propagated, Stage::Partitioned, Stage::Optimized];
 
+    /// The name in the first line of dumps.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Typed => "typed",
@@ -71,63 +73,90 @@ impl Stage {
 /// A whole program: its mesh and its entry function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
+    /// How far the module has come.
     pub stage: Stage,
+    /// The devices that it is compiled for.
     pub mesh: Mesh,
+    /// The entry function, in which all others are expanded.
     pub func: Func,
 }
 
+/// A function: its signature, its statements, and the table of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Func {
+    /// The name of the function in the source.
     pub name: String,
     /// One for each leaf: a struct parameter `p` comes as `p.w`, `p.b`. The values are the parameters of `body`.
     pub params: Vec<Param>,
     /// The names of the results: `0`, `1` for a tuple's fields, field paths for a struct's. The values are the results of `body`.
     pub results: Vec<ResultInfo>,
+    /// The statements.
     pub body: Block,
+    /// All values, by number.
     pub values: Vec<ValueInfo>,
 }
 
+/// A leaf of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
+    /// The path of the leaf, such as `p.w`.
     pub name: String,
+    /// The place of the parameter in the source.
     pub span: Span,
 }
 
+/// A leaf of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultInfo {
+    /// The path of the leaf, such as `0` or `w`.
     pub name: String,
+    /// The place of the result in the source.
     pub span: Span,
 }
 
+/// What is known of a value besides its definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
+    /// Its type, with its sharding.
     pub ty: Type,
     /// The name of the user's `let`, for reports.
     pub name: Option<String>,
     /// Where the value was given that name.
     pub named: Span,
+    /// The source of its definition.
     pub origin: Origin,
 }
 
+/// Statements in order, with parameters and results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
+    /// The values that exist before the first statement; the holder of the block gives them.
     pub params: Vec<Value>,
+    /// The statements, in the order in which they run.
     pub stmts: Vec<Stmt>,
+    /// The values that the block gives to its holder.
     pub results: Vec<Value>,
 }
 
+/// A statement: an op or control flow, with its operands and the values that it defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
+    /// The op or the control flow.
     pub kind: StmtKind,
+    /// The operands.
     pub args: Vec<Value>,
+    /// The values that it defines.
     pub results: Vec<Value>,
+    /// Its source, and the reason where a pass inserted it.
     pub origin: Origin,
 }
 
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
+    /// An operation on arrays.
     Op(Op),
+    /// A loop, a branch or a region, which holds blocks.
     Control(Control),
 }
 
@@ -163,6 +192,7 @@ impl Stmt {
         }
     }
 
+    /// The control flow; None for an op.
     pub fn control(&self) -> Option<&Control> {
         match &self.kind {
             StmtKind::Op(_) => None,
@@ -170,6 +200,7 @@ impl Stmt {
         }
     }
 
+    /// As [`Stmt::control`], to change it.
     pub fn control_mut(&mut self) -> Option<&mut Control> {
         match &mut self.kind {
             StmtKind::Op(_) => None,
@@ -177,6 +208,7 @@ impl Stmt {
         }
     }
 
+    /// Whether it is control flow.
     pub fn is_control(&self) -> bool {
         self.control().is_some()
     }
@@ -214,6 +246,7 @@ impl Stmt {
 }
 
 impl Func {
+    /// A function of this name without parameters, results and statements.
     pub fn new(name: &str) -> Func {
         Func {
             name: name.to_string(),
@@ -224,14 +257,17 @@ impl Func {
         }
     }
 
+    /// The type of a value.
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value.0 as usize].ty
     }
 
+    /// The type of each of these values.
     pub fn types(&self, values: &[Value]) -> Vec<&Type> {
         values.iter().map(|&value| self.ty(value)).collect()
     }
 
+    /// The element type and shape of each of these values.
     pub fn arrays(&self, values: &[Value]) -> Vec<&ArrayType> {
         values.iter().map(|&value| &self.ty(value).array).collect()
     }
@@ -252,14 +288,17 @@ impl Func {
         Some(exchange.collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh))
     }
 
+    /// The entry of a value in the table of values.
     pub fn info(&self, value: Value) -> &ValueInfo {
         &self.values[value.0 as usize]
     }
 
+    /// As [`Func::info`], to change it.
     pub fn info_mut(&mut self, value: Value) -> &mut ValueInfo {
         &mut self.values[value.0 as usize]
     }
 
+    /// Adds a value of this type without a name; the caller makes it a result or a parameter.
     pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
         self.values.push(ValueInfo { ty, name: None, named: origin.span, origin });
         Value(self.values.len() as u32 - 1)

@@ -75,12 +75,14 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
+    /// A planner for a mesh that takes known ways from `plans` and adds those that it finds.
     pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
         let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
         let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
         Planner { mesh, known, compared: RefCell::default(), priced: Cell::default() }
     }
 
+    /// The cheapest way from one layout of an array to another.
     pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
         let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
         if let Some(known) = self.known.borrow().get(&request) {

@@ -3,6 +3,7 @@
 use crate::layout::sharding::Sharding;
 use spmdc_abi::CollectiveKind;
 
+/// How a value comes into another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReshardStep {
     /// Any layout to any other; not yet a plan.
@@ -11,6 +12,7 @@ pub enum ReshardStep {
     Pin,
     /// Every device takes a part of what it has: no communication.
     Slice,
+    /// A collective of this kind.
     Collective(CollectiveKind),
 }
 
@@ -28,17 +30,22 @@ impl ReshardStep {
     }
 }
 
+/// A step to a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reshard {
+    /// The layout after the step.
     pub to: Sharding,
+    /// How it gets there.
     pub step: ReshardStep,
 }
 
 impl Reshard {
+    /// A request for this layout.
     pub fn request(to: Sharding) -> Reshard {
         Reshard { to, step: ReshardStep::Request }
     }
 
+    /// A pin to this layout.
     pub fn pin(to: Sharding) -> Reshard {
         Reshard { to, step: ReshardStep::Pin }
     }

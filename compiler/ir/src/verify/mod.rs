@@ -28,7 +28,9 @@ use std::collections::BTreeMap;
 /// What a module must hold and does not, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
+    /// The place of the statement; the default where no statement is known.
     pub span: Span,
+    /// The statement and what is wrong with it, in words.
     pub text: String,
 }
 

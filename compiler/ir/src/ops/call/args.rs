@@ -16,14 +16,19 @@ use spmdc_grammar::span::Span;
 /// An argument as a call has it.
 #[derive(Clone, Debug)]
 pub struct Arg {
+    /// The parameter's name where the call gives it, as in `axis=0`; None for an argument by position.
     pub name: Option<String>,
+    /// The argument itself.
     pub term: Term,
+    /// Where the argument stands in the source.
     pub span: Span,
 }
 
+/// The arguments of one call; an op takes each of them out by the name of its parameter.
 pub struct Args<'a> {
     /// The function's name as called.
     pub function: &'a str,
+    /// Where the whole call stands in the source.
     pub span: Span,
     signature: &'static Signature,
     /// The arguments of each parameter that have not been taken yet.
@@ -85,14 +90,17 @@ impl<'a> Args<'a> {
         build.materialize(&arg.term, Some(dtype), arg.span)
     }
 
+    /// An integer known at compile time; errors as of [`as_int`].
     pub fn int(&mut self, name: &str) -> Result<i64, Diagnostic> {
         as_int(&self.required(name)?, name)
     }
 
+    /// As [`Args::int`]; None if the argument is not given.
     pub fn optional_int(&mut self, name: &str) -> Result<Option<i64>, Diagnostic> {
         self.take(name).map(|arg| as_int(&arg, name)).transpose()
     }
 
+    /// A bool known at compile time; None if the argument is not given.
     pub fn optional_bool(&mut self, name: &str) -> Result<Option<bool>, Diagnostic> {
         self.take(name).map(|arg| as_bool(&arg, name)).transpose()
     }
@@ -102,14 +110,17 @@ impl<'a> Args<'a> {
         as_ints(&self.required(name)?, name)
     }
 
+    /// As [`Args::ints`]; None if the argument is not given.
     pub fn optional_ints(&mut self, name: &str) -> Result<Option<Vec<i64>>, Diagnostic> {
         self.take(name).map(|arg| as_ints(&arg, name)).transpose()
     }
 
+    /// A string; E0210 for anything else.
     pub fn string(&mut self, name: &str) -> Result<String, Diagnostic> {
         as_string(&self.required(name)?, name)
     }
 
+    /// A type such as `f32[4, 8]`; E0210 for anything else.
     pub fn ty(&mut self, name: &str) -> Result<TypeTerm, Diagnostic> {
         as_type(&self.required(name)?, name, self.function)
     }
@@ -130,6 +141,7 @@ impl<'a> Args<'a> {
     }
 }
 
+/// The bool that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_bool(arg: &Arg, name: &str) -> Result<bool, Diagnostic> {
     match &arg.term {
         Term::Bool(value) => Ok(*value),
@@ -137,6 +149,7 @@ pub fn as_bool(arg: &Arg, name: &str) -> Result<bool, Diagnostic> {
     }
 }
 
+/// The string that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_string(arg: &Arg, name: &str) -> Result<String, Diagnostic> {
     match &arg.term {
         Term::Str(text) => Ok(text.clone()),
@@ -144,6 +157,7 @@ pub fn as_string(arg: &Arg, name: &str) -> Result<String, Diagnostic> {
     }
 }
 
+/// The type that the argument of parameter `name` is, E0210 for anything else; for bare sizes the help shows a call of `function`.
 pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagnostic> {
     match &arg.term {
         Term::Type(ty) => Ok(ty.clone()),
@@ -157,6 +171,7 @@ pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagno
     }
 }
 
+/// The element type that the argument of parameter `name` is; E0210 for anything else, also for types with dimensions.
 pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
     match &arg.term {
         Term::Type(ty) if ty.array.rank() == 0 => Ok(ty.array.dtype),
@@ -167,6 +182,7 @@ pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
     }
 }
 
+/// The mesh axes that the argument of parameter `name` lists, or the single one; E0210 for anything else.
 pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
     let terms = match &arg.term {
         Term::Tuple(terms) | Term::List(terms) => terms.clone(),
@@ -179,6 +195,7 @@ pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
     terms.iter().map(axis).collect()
 }
 
+/// The sharding that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
     match &arg.term {
         Term::Sharding(sharding) => Ok(sharding.clone()),
@@ -186,6 +203,7 @@ pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
     }
 }
 
+/// The integer that the argument of parameter `name` is: E0208 for a fraction, E0218 beyond 64 bits, E0210 for anything else.
 pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     // A quotient such as `N / 2` counts if it is whole.
     match (whole_number(&arg.term), &arg.term) {
@@ -196,6 +214,7 @@ pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     }
 }
 
+/// The integers of a tuple or list, or the single one; errors as of [`as_int`].
 pub fn as_ints(arg: &Arg, name: &str) -> Result<Vec<i64>, Diagnostic> {
     match &arg.term {
         Term::Tuple(terms) | Term::List(terms) => {

@@ -24,8 +24,11 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
+/// A function while it is built: its values, its open blocks, and the context of the next statement.
 pub struct CallBuilder {
+    /// The mesh of the program.
     pub mesh: Mesh,
+    /// The function; the builder adds the values of the results that it emits.
     pub func: Func,
     /// Open blocks, innermost last; statements go to the last one.
     pub blocks: Vec<Block>,
@@ -47,6 +50,7 @@ pub struct CallBuilder {
 }
 
 impl CallBuilder {
+    /// A builder with one open, empty block, outside `manual` code.
     pub fn new(mesh: Mesh, func: Func) -> CallBuilder {
         CallBuilder {
             mesh,
@@ -62,10 +66,12 @@ impl CallBuilder {
         }
     }
 
+    /// The type of a value of the function.
     pub fn ty(&self, value: Value) -> &Type {
         self.func.ty(value)
     }
 
+    /// The origin of the statements that are emitted now: the current span.
     pub fn origin(&self) -> Origin {
         Origin::at(self.span)
     }
@@ -127,6 +133,7 @@ impl CallBuilder {
         Ok(self.emit(op, args)?[0])
     }
 
+    /// The block that statements go to; it is opened if none is open.
     pub fn innermost(&mut self) -> &mut Block {
         if self.blocks.is_empty() {
             self.blocks.push(Block::default());

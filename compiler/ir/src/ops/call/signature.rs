@@ -15,33 +15,44 @@ use std::fmt;
 /// One form of a call of a shipped function. A function has one form in programs; dumps may have others of the same name.
 #[derive(Clone, Debug)]
 pub struct Signature {
+    /// The name that calls use.
     pub name: &'static str,
+    /// The parameters, in the order of their positions.
     pub params: &'static [ParamSpec],
     /// One sentence.
     pub doc: &'static str,
+    /// The element types for which the function exists.
     pub dtypes: Dtypes,
     /// The parameters and the body of a `main` that calls the function, or a whole `manual` one.
     pub example: &'static str,
+    /// Who may call the function in this form.
     pub status: Status,
 }
 
 /// Who may call a function in this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
+    /// Programs and dumps.
     Shipped,
     /// A name of the language; its calls are answered by E0901.
     Later,
     /// Dumps only. `with` tells the form from that of programs, such as "with `dims=`"; `instead` says what programs write.
     InDumps {
+        /// It completes "`name` ..." in the message to a program; empty where the name has no form for programs.
         with: &'static str,
+        /// The help of that message, such as "write x[i]".
         instead: &'static str,
     },
 }
 
+/// A parameter of a shipped function.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
+    /// The name by which calls can give it.
     pub name: &'static str,
+    /// The kind of argument that it takes.
     pub kind: ParamKind,
+    /// How an argument reaches it.
     pub given: Given,
     /// The value when no argument is given, as a program writes it; None where an argument is needed.
     pub default: Option<&'static str>,
@@ -65,10 +76,13 @@ pub enum Given {
 pub enum ParamKind {
     /// An array, or a number or list of numbers that becomes one.
     Array,
+    /// An integer known at compile time, of 64 bits.
     Int,
     /// An integer, or a tuple or list of integers.
     Ints,
+    /// `true` or `false`, known at compile time.
     Bool,
+    /// A string; it exists at compile time only.
     String,
     /// Such as `f32[4, 8]`.
     Type,
@@ -85,19 +99,24 @@ pub enum ParamKind {
 /// The element types for which a function is there: which can stand for the first one that its example names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtypes {
+    /// All, keys included.
     Any,
     /// All but keys.
     NumbersAndBools,
     /// Integers and floats.
     Numbers,
+    /// Signed and unsigned integers.
     Integers,
+    /// Floats of any width.
     Floats,
+    /// Bools only.
     Bools,
     /// It takes no array.
     Nothing,
 }
 
 impl Dtypes {
+    /// Whether the function exists for this element type.
     pub fn contains(self, dtype: DType) -> bool {
         match self {
             Dtypes::Any => true,
@@ -183,6 +202,7 @@ impl ParamSpec {
 }
 
 impl Signature {
+    /// Whether programs may name this form, even if its calls are answered by E0901.
     pub fn is_for_programs(&self) -> bool {
         match self.status {
             Status::Shipped | Status::Later => true,

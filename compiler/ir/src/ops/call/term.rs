@@ -14,8 +14,11 @@ pub enum Term {
     Int(i128),
     /// A float literal or constant that has not met a type yet.
     Float(f64),
+    /// A bool known at compile time.
     Bool(bool),
+    /// A string; it never reaches the IR as a value.
     Str(String),
+    /// `(a, b)`: terms of any kinds.
     Tuple(Vec<Term>),
     /// `[a, b]`: several operands, or an array literal.
     List(Vec<Term>),
@@ -23,6 +26,7 @@ pub enum Term {
     Struct(Vec<(String, Term)>),
     /// `f32[3, 4@X]` as an argument.
     Type(TypeTerm),
+    /// `P(X, _)` as an argument.
     Sharding(ShardingTerm),
     /// The name of a mesh axis.
     Axis(u8),
@@ -47,15 +51,18 @@ pub trait FunctionTerm: std::fmt::Debug {
 /// A type given as an argument; `sharding` has an entry for each dimension.
 #[derive(Clone, Debug)]
 pub struct TypeTerm {
+    /// The element type and shape.
     pub array: ArrayType,
     /// None where the type says nothing of its layout.
     pub sharding: Option<Sharding>,
+    /// The axes along which the value varies (`{V:X}`).
     pub varying: AxisSet,
 }
 
 /// `P(...)`, before it has met a value: it may have fewer dimensions than that.
 #[derive(Clone, Debug)]
 pub struct ShardingTerm {
+    /// An entry for each dimension that is written, and the unreduced axes.
     pub sharding: Sharding,
 }
 

@@ -21,9 +21,12 @@ use crate::reshard::step::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `all_gather(x, X, axis=0)`: the local values of a group, one after another along a dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllGather {
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
+    /// The dimension along which the values are joined.
     pub dim: usize,
     /// How many devices take part.
     pub members: usize,

@@ -27,9 +27,12 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 
+/// `psum(x, X)`: the local values of a group combined element by element; all devices have the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllReduce {
+    /// The operation that combines two devices' elements.
     pub op: ReduceOp,
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
 }
 

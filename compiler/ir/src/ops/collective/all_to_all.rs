@@ -23,11 +23,16 @@ use crate::reshard::step::Reshard;
 use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `all_to_all(x, X, split=0, concat=1)`: each device sends a part of its value to every device of its group, and joins the received parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PAllToAll {
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
+    /// The dimension that is cut into parts; `members` divides its size.
     pub split: usize,
+    /// The dimension along which received parts are joined.
     pub concat: usize,
+    /// The number of devices in a group.
     pub members: usize,
 }
 

@@ -20,8 +20,10 @@ use spmdc_abi::Scalar;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `axis_index(X)`: this device's position in its group, an i32 scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisIndex {
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
 }
 

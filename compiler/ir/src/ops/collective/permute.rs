@@ -23,8 +23,10 @@ use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `ppermute(x, X, [(0, 1)])`: each local value goes from a position of the group to another; zeros where none arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PPermute {
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
     /// For each position along the axes, from which it receives.
     pub source: Vec<Option<u32>>,

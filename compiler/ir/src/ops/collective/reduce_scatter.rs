@@ -22,10 +22,14 @@ use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// `psum_scatter(x, X, axis=0)`: the sum of the local values of a group, of which each device keeps one part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PSumScatter {
+    /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
+    /// The dimension along which the sum is cut into parts; `members` divides its size.
     pub dim: usize,
+    /// The number of devices in a group.
     pub members: usize,
 }
 

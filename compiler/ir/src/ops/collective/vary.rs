@@ -19,8 +19,10 @@ use crate::program::Stmt;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
+/// `pvary(x, X)`: the value of `x`, marked as varying along the axes; nothing moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PVary {
+    /// The mesh axes along which the result varies, besides those along which the operand does.
     pub axes: Vec<u8>,
 }
 

@@ -313,6 +313,7 @@ fn tensordot(
     contract(build, vec![(a, la), (b, lb)], &output, &out)
 }
 
+/// The calls of `einsum`, `matmul`, `dot`, `outer` and `tensordot`; they emit [`Einsum`] and ops that prepare its operands.
 pub struct Products;
 
 impl Products {

@@ -40,8 +40,11 @@ const LABEL: &str = "every letter is one of an operand's";
 /// Each operand has each of its letters once; letters that are not in the result are in both operands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Einsum {
+    /// The letters of the first operand's dimensions, in order.
     pub lhs: String,
+    /// The letters of the second operand's dimensions, in order.
     pub rhs: String,
+    /// The letters of the result's dimensions, in order.
     pub result: String,
     /// What the user's `out=` says of explicit axes, where the operands alone may leave a choice.
     pub out: Option<Sharding>,

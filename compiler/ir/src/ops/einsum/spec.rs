@@ -6,9 +6,12 @@
 use crate::ops::Mismatch;
 use spmdc_grammar::codes::Code;
 
+/// The notation as read for operands of known rank: every dimension has a letter, and `...` is replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EinsumSpec {
+    /// For each operand the letters of its dimensions.
     pub inputs: Vec<Vec<char>>,
+    /// The letters of the result's dimensions.
     pub output: Vec<char>,
 }
 
