@@ -133,6 +133,7 @@ impl PipelineRun<'_> {
     fn stages(&mut self, mut m: Module) -> Result<Option<Module>, Vec<Diagnostic>> {
         let mut compared = None;
         if m.stage <= Stage::Typed {
+            m = self.watch.pass("check", m);
             if self.done(&m)? {
                 return Ok(None);
             }
@@ -183,7 +184,6 @@ impl PipelineRun<'_> {
 }
 
 /// Holds what each pass makes to the contract of its stage.
-#[derive(Default)]
 struct Watch {
     /// Whether it looks; else only [`verify_layouts`] does, once for each stage.
     is_on: bool,

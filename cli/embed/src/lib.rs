@@ -18,7 +18,7 @@ pub fn executable_archive(_: TokenStream) -> TokenStream {
             "compile_error!(\"the command line of rustc does not name the library `spmdc_executable`\")".to_string()
         }
     };
-    text.parse().unwrap_or_default()
+    text.parse().expect("a literal or a macro call")
 }
 
 fn archive(args: impl Iterator<Item = String>) -> Option<PathBuf> {

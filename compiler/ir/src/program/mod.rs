@@ -184,14 +184,6 @@ impl Stmt {
         }
     }
 
-    /// As [`Stmt::op`], to change it.
-    pub fn op_mut(&mut self) -> Option<&mut Op> {
-        match &mut self.kind {
-            StmtKind::Op(op) => Some(op),
-            StmtKind::Control(_) => None,
-        }
-    }
-
     /// The control flow; None for an op.
     pub fn control(&self) -> Option<&Control> {
         match &self.kind {

@@ -1,6 +1,6 @@
 //! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
 
-use super::{GroupCollective, axis_set, dimension, factors, join, manual_axes, sides};
+use super::{GroupCollective, axis_set, dimension, factors, group_properties, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -11,8 +11,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
-    Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
@@ -72,15 +71,7 @@ impl Rules for PAllGather {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::None,
-            manual: Manual::Group(self),
-            placement: Placement::Follows,
-            linear: Linear::No,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        group_properties(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

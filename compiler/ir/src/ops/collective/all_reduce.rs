@@ -2,7 +2,7 @@
 //!
 //! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
 
-use super::{GroupCollective, axis_set, factors, manual_axes, refuse_keys, sides};
+use super::{GroupCollective, axis_set, factors, group_properties, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -15,8 +15,7 @@ use crate::ops::call::term::Term;
 use crate::ops::constant::{Constant, float_bits};
 use crate::ops::elementwise::Binary;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
-    Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
@@ -113,15 +112,7 @@ impl Rules for PAllReduce {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::None,
-            manual: Manual::Group(self),
-            placement: Placement::Follows,
-            linear: Linear::No,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        group_properties(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

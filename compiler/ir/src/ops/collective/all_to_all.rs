@@ -2,7 +2,7 @@
 //! receives along another.
 
 use super::reduce_scatter::divided;
-use super::{GroupCollective, axis_set, cut, dimension, factors, join, manual_axes, sides};
+use super::{GroupCollective, axis_set, cut, dimension, factors, group_properties, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -13,8 +13,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
-    Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
@@ -77,15 +76,7 @@ impl Rules for PAllToAll {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::None,
-            manual: Manual::Group(self),
-            placement: Placement::Follows,
-            linear: Linear::No,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        group_properties(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -1,6 +1,6 @@
 //! `axis_index(X)`: this device's position along the axes, an i32 that varies over them. `axis_size(X)` is a constant.
 
-use super::{GroupCollective, axis_set, manual_axes};
+use super::{GroupCollective, axis_set, group_properties, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -10,10 +10,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
-    Semantics, Typing,
-};
+use crate::ops::rules::{Infer, Lowered, NamedAxes, Point, Properties, Reads, Rules, Semantics, Typing};
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
 use spmdc_abi::Scalar;
@@ -65,15 +62,7 @@ impl Rules for AxisIndex {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::None,
-            manual: Manual::Group(self),
-            placement: Placement::Follows,
-            linear: Linear::No,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        group_properties(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -17,6 +17,7 @@ use crate::layout::types::{AxisSet, DType};
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
+use crate::ops::rules::{Combines, Effect, Elements, Linear, Manual, Placement, Properties};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -36,6 +37,20 @@ pub trait GroupCollective {
 
     /// The results of all members, in the order of their position along the axes. `members` holds each one's operands.
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array>;
+}
+
+/// The properties that the ops over a group of devices have in common: each combines the values of its group itself, and no pass may
+/// move partial values or alignments through it.
+pub(super) fn group_properties(op: &dyn GroupCollective) -> Properties<'_> {
+    Properties {
+        effect: Effect::None,
+        manual: Manual::Group(op),
+        placement: Placement::Follows,
+        linear: Linear::No,
+        combines: Combines::Nothing,
+        elements: Elements::Other,
+        keeps_alignment: false,
+    }
 }
 
 pub(super) fn axis_set(axes: &[u8]) -> AxisSet {

@@ -1,7 +1,7 @@
 //! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes, of which each device keeps its own part.
 
 use super::all_reduce::combined;
-use super::{GroupCollective, axis_set, cut, dimension, factors, manual_axes, refuse_keys, sides};
+use super::{GroupCollective, axis_set, cut, dimension, factors, group_properties, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -12,8 +12,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Exchange, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules,
-    Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
@@ -74,15 +73,7 @@ impl Rules for PSumScatter {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::None,
-            manual: Manual::Group(self),
-            placement: Placement::Follows,
-            linear: Linear::No,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        group_properties(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
