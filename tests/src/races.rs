@@ -22,7 +22,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
         let bytes = sizes.entry(buffer.place).or_insert(buffer.bytes);
         *bytes = (*bytes).min(buffer.bytes);
     }
-    [true, false].into_iter().find_map(|taken| {
+    for taken in [true, false] {
         let clocks = vec![vec![0; mesh.devices()]; mesh.devices()];
         let mut watch = Watch {
             program,
@@ -30,6 +30,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             mesh: &mesh,
             sizes: &sizes,
             taken,
+            branched: false,
             is_second: false,
             step: 0,
             posted: BTreeMap::new(),
@@ -40,8 +41,11 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             before: None,
         };
         watch.steps(&program.body);
-        watch.found
-    })
+        if watch.found.is_some() || !watch.branched {
+            return watch.found;
+        }
+    }
+    None
 }
 
 /// What one device did to some bytes, and in which step last.
@@ -60,7 +64,10 @@ struct Watch<'a> {
     mesh: &'a DeviceMesh,
     /// Of what lies at a place at one time or another, the least.
     sizes: &'a BTreeMap<Place, u64>,
+    /// Which branches are taken.
     taken: bool,
+    /// Whether the program has any.
+    branched: bool,
     /// Whether this is the second trip of a loop.
     is_second: bool,
     /// How many steps have been done.
@@ -189,6 +196,7 @@ impl Watch<'_> {
                 test(self);
             }
             Step::If { flag, then, otherwise, site } => {
+                self.branched = true;
                 self.each(*flag, 1, false, *site);
                 self.steps(if self.taken { then } else { otherwise });
             }
@@ -243,24 +251,25 @@ impl Watch<'_> {
         let now = Seen { bytes, written, device, step: self.step, line: site.line };
         for instance in instances {
             let list = self.seen.entry((place.arena, instance)).or_default();
-            let conflict = list.iter().find(|other| {
-                other.device != device
-                    && other.step < self.since
-                    && (other.written || written)
-                    && other.bytes.start < now.bytes.end
-                    && now.bytes.start < other.bytes.end
-                    && known[other.device] < other.step
-            });
-            if let Some(other) = conflict {
-                let message = format!(
-                    "lines {} and {} may use bytes {:?} of arena {} at the same time, on devices {} and {device}",
-                    other.line, now.line, now.bytes, place.arena, other.device
-                );
-                self.found.get_or_insert(message);
+            let mut same = None;
+            for (at, other) in list.iter().enumerate() {
+                if other.bytes.end <= now.bytes.start || now.bytes.end <= other.bytes.start {
+                    continue;
+                }
+                if other.device == device {
+                    if other.written == written && other.bytes == now.bytes {
+                        same = Some(at);
+                    }
+                } else if (other.written || written) && other.step < self.since && known[other.device] < other.step {
+                    let message = format!(
+                        "lines {} and {} may use bytes {:?} of arena {} at the same time, on devices {} and {device}",
+                        other.line, now.line, now.bytes, place.arena, other.device
+                    );
+                    self.found.get_or_insert(message);
+                }
             }
-            let same = |other: &Seen| other.device == device && other.written == written && other.bytes == now.bytes;
-            match list.iter_mut().find(|other| same(other)) {
-                Some(other) => *other = now.clone(),
+            match same {
+                Some(at) => list[at] = now.clone(),
                 None => list.push(now.clone()),
             }
         }

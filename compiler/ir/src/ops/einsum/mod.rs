@@ -127,22 +127,24 @@ impl Semantics for Einsum {
         let contracted = self.parts().contracted;
         let summed: Vec<usize> = contracted.iter().map(|label| sizes[label]).collect();
         let shape: Vec<usize> = self.result.chars().map(|label| sizes[&label]).collect();
-        // For each letter of an operand, whether its index is one of the result's or of the sum's.
-        let place = |labels: &str| -> Vec<(bool, usize)> {
-            let find = |label| match position(&self.result, label) {
-                Some(at) => (true, at),
-                None => (false, contracted.iter().position(|&other| other == label).expect(LABEL)),
+        let results: Vec<char> = self.result.chars().collect();
+        // For each of these letters, how many elements an operand's neighbours along it are apart; 0 without it.
+        let steps = |labels: &str, along: &[char]| -> Vec<usize> {
+            let stride = |&label: &char| match position(labels, label) {
+                Some(at) => labels.chars().skip(at + 1).map(|inner| sizes[&inner]).product(),
+                None => 0,
             };
-            labels.chars().map(find).collect()
+            along.iter().map(stride).collect()
         };
-        let (lhs, rhs) = (place(&self.lhs), place(&self.rhs));
-        let get = |array: &Array, places: &[(bool, usize)], kept: &[usize], inner: &[usize]| {
-            let index: Vec<usize> = places.iter().map(|&(keep, at)| if keep { kept[at] } else { inner[at] }).collect();
-            array.get(&index)
-        };
+        let [lhs, rhs] = [&self.lhs, &self.rhs].map(|labels| steps(labels, &results));
+        let [lhs_inner, rhs_inner] = [&self.lhs, &self.rhs].map(|labels| steps(labels, &contracted));
+        let at =
+            |index: &[usize], steps: &[usize]| -> usize { index.iter().zip(steps).map(|(i, step)| i * step).sum() };
+        let inner: Vec<[usize; 2]> =
+            indices(&summed).map(|index| [at(&index, &lhs_inner), at(&index, &rhs_inner)]).collect();
         let array = Array::from_fn(ArrayType::new(dtype, &shape), |kept| {
-            let pairs =
-                indices(&summed).map(|inner| (get(args[0], &lhs, kept, &inner), get(args[1], &rhs, kept, &inner)));
+            let (a, b) = (at(kept, &lhs), at(kept, &rhs));
+            let pairs = inner.iter().map(|&[i, j]| (args[0].bits[a + i], args[1].bits[b + j]));
             if dtype.is_float() {
                 let sum: f64 = pairs.map(|(a, b)| number::to_float(dtype, a) * number::to_float(dtype, b)).sum();
                 // An empty sum is +0.

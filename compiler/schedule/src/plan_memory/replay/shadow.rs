@@ -202,45 +202,75 @@ impl Shadow {
     /// Gives the units of these bytes that have the name `from` the name `to` as well.
     pub fn rename(&mut self, place: Place, len: u64, from: Name, to: Name) {
         let arena = place.arena as usize;
-        for instance in 0..self.memory.units[arena].len() {
-            for at in (place.offset / self.unit) as usize..(place.offset + len).div_ceil(self.unit) as usize {
-                let names = &self.sets[self.memory.units[arena][instance][at] as usize];
-                if names.contains(&from) && !names.contains(&to) {
-                    let mut names = names.clone();
-                    names.push(to);
-                    names.sort_unstable();
-                    self.memory.units[arena][instance][at] = self.set(names);
+        let range = (place.offset / self.unit) as usize..(place.offset + len).div_ceil(self.unit) as usize;
+        let mut units = std::mem::take(&mut self.memory.units[arena]);
+        for instance in &mut units {
+            // Neighbours mostly have the same names.
+            let mut last = (0, 0);
+            for set in &mut instance[range.clone()] {
+                if *set != last.0 {
+                    last = (*set, self.renamed(*set, from, to));
                 }
+                *set = last.1;
             }
         }
+        self.memory.units[arena] = units;
+    }
+
+    fn renamed(&mut self, set: SetId, from: Name, to: Name) -> SetId {
+        let names = &self.sets[set as usize];
+        if !names.contains(&from) || names.contains(&to) {
+            return set;
+        }
+        let mut names = names.clone();
+        names.push(to);
+        names.sort_unstable();
+        self.set(names)
     }
 
     /// Removes these names from all units: a loop makes their values anew in each trip.
     pub fn kill(&mut self, names: &[Name]) {
-        let left: Vec<Vec<Name>> =
-            self.sets.iter().map(|set| set.iter().copied().filter(|name| !names.contains(name)).collect()).collect();
-        let ids: Vec<SetId> = left.into_iter().map(|set| self.set(set)).collect();
-        self.memory.units.iter_mut().flatten().flatten().for_each(|set| *set = ids[*set as usize]);
+        let ids: Vec<SetId> = (0..self.sets.len())
+            .map(|id| {
+                let set = &self.sets[id];
+                if !set.iter().any(|name| names.contains(name)) {
+                    return id as SetId;
+                }
+                self.set(set.iter().copied().filter(|name| !names.contains(name)).collect())
+            })
+            .collect();
+        for instance in self.memory.units.iter_mut().flatten() {
+            instance.iter_mut().for_each(|set| *set = ids[*set as usize]);
+        }
     }
 
     /// Keeps the names that each unit has on both of two paths to a step.
     pub fn join(&mut self, other: &ShadowMemory) {
         let mut memory = std::mem::replace(&mut self.memory, ShadowMemory { units: Vec::new() });
         let mut known: BTreeMap<(SetId, SetId), SetId> = BTreeMap::new();
-        for (set, theirs) in memory.units.iter_mut().flatten().flatten().zip(other.units.iter().flatten().flatten()) {
-            if set != theirs {
-                let pair = (*set, *theirs);
-                *set = match known.get(&pair) {
-                    Some(&id) => id,
-                    None => {
-                        let (a, b) = (&self.sets[pair.0 as usize], &self.sets[pair.1 as usize]);
-                        let id = self.set(a.iter().copied().filter(|name| b.contains(name)).collect());
-                        known.insert(pair, id);
-                        id
-                    }
-                };
+        for (ours, theirs) in memory.units.iter_mut().flatten().zip(other.units.iter().flatten()) {
+            if ours == theirs {
+                continue;
+            }
+            // Neighbours mostly have the same names.
+            let mut last = ((0, 0), 0);
+            for (set, &other) in ours.iter_mut().zip(theirs) {
+                let pair = (*set, other);
+                if pair != last.0 {
+                    last = (pair, *known.entry(pair).or_insert_with(|| self.common(pair)));
+                }
+                *set = last.1;
             }
         }
         self.memory = memory;
+    }
+
+    /// The names in both of two sets.
+    fn common(&mut self, (a, b): (SetId, SetId)) -> SetId {
+        if a == b {
+            return a;
+        }
+        let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
+        self.set(a.iter().copied().filter(|name| b.contains(name)).collect())
     }
 }
