@@ -1,8 +1,22 @@
-//! Compiles the reference functions of the accuracy sweep (`src/accuracy`), which need C's wider formats.
+//! Compiles the reference functions of the accuracy sweep (`src/accuracy`), which need C's wider formats. Those of one number are
+//! expressions in the table of math functions.
+
+use spmdc_math::MathFn;
+use std::path::Path;
+use std::{env, fs};
 
 fn main() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/reference.c");
     println!("cargo:rerun-if-changed={}", concat!(env!("CARGO_MANIFEST_DIR"), "/reference"));
-    cc::Build::new().file(source).opt_level(2).flag_if_supported("-ffp-contract=off").compile("reference");
+    let case = |(number, f): (usize, &MathFn)| format!("case {number}: return {};\n", f.description().reference);
+    let cases: String = MathFn::ALL.iter().enumerate().map(case).collect();
+    let made = env::var("OUT_DIR").expect("Cargo says where build scripts may write");
+    fs::write(Path::new(&made).join("unary.h"), cases).expect("a build script may write there");
+    cc::Build::new()
+        .file(source)
+        .include(&made)
+        .opt_level(2)
+        .flag_if_supported("-ffp-contract=off")
+        .compile("reference");
     println!("cargo:rustc-link-lib=m");
 }

@@ -65,7 +65,7 @@ pub fn may_have_value(kind: &ExprKind) -> bool {
     }
 }
 
-pub fn assign<'s>(target: Expr, op: Option<BinaryOp>, value: Expr) -> Action<'s, StmtNodeKind> {
+pub fn assign<'s>(target: Expr, op: Option<InfixOp>, value: Expr) -> Action<'s, StmtNodeKind> {
     match &target.kind {
         ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::TupleField { .. } => {
             Ok(StmtNodeKind::Assign { target, op, value })
@@ -114,7 +114,7 @@ pub fn lambda(params: Vec<ParamNode>, body: Expr, span: Span) -> Expr {
     Expr { kind: ExprKind::Lambda { params, body: Box::new(body) }, span }
 }
 
-pub fn binary(lhs: Expr, op: BinaryOp, op_span: Span, rhs: Expr) -> Expr {
+pub fn binary(lhs: Expr, op: InfixOp, op_span: Span, rhs: Expr) -> Expr {
     let span = lhs.span.to(rhs.span);
     Expr { kind: ExprKind::Binary { op, op_span, lhs: Box::new(lhs), rhs: Box::new(rhs) }, span }
 }

@@ -203,7 +203,7 @@ pub enum StmtNodeKind {
         /// A name, index or field; without `op` also `_`, a tuple or a struct.
         target: Expr,
         /// None for a plain `=`.
-        op: Option<BinaryOp>,
+        op: Option<InfixOp>,
         /// The value, or the right operand of `op`.
         value: Expr,
     },
@@ -262,14 +262,14 @@ pub enum ExprKind {
     /// `-x`, `!x`
     Unary {
         /// The operator.
-        op: UnaryOp,
+        op: PrefixOp,
         /// The operand.
         arg: Box<Expr>,
     },
     /// `x + y`
     Binary {
         /// The operator.
-        op: BinaryOp,
+        op: InfixOp,
         /// The place of the operator.
         op_span: Span,
         /// The left operand.
@@ -391,26 +391,26 @@ pub enum IndexNode {
 
 /// The operators with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnaryOp {
+pub enum PrefixOp {
     /// `-x`
     Neg,
     /// `!x`
     Not,
 }
 
-impl UnaryOp {
+impl PrefixOp {
     /// The operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
-            UnaryOp::Neg => "-",
-            UnaryOp::Not => "!",
+            PrefixOp::Neg => "-",
+            PrefixOp::Not => "!",
         }
     }
 }
 
 /// In the order of the reference, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BinaryOp {
+pub enum InfixOp {
     /// `x || y`
     Or,
     /// `x && y`
@@ -455,31 +455,31 @@ pub enum BinaryOp {
     Pow,
 }
 
-impl BinaryOp {
+impl InfixOp {
     /// The operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
-            BinaryOp::Or => "||",
-            BinaryOp::And => "&&",
-            BinaryOp::Eq => "==",
-            BinaryOp::Ne => "!=",
-            BinaryOp::Lt => "<",
-            BinaryOp::Le => "<=",
-            BinaryOp::Gt => ">",
-            BinaryOp::Ge => ">=",
-            BinaryOp::BitOr => "|",
-            BinaryOp::BitXor => "^",
-            BinaryOp::BitAnd => "&",
-            BinaryOp::Shl => "<<",
-            BinaryOp::Shr => ">>",
-            BinaryOp::Add => "+",
-            BinaryOp::Sub => "-",
-            BinaryOp::Mul => "*",
-            BinaryOp::Div => "/",
-            BinaryOp::FloorDiv => "//",
-            BinaryOp::Rem => "%",
-            BinaryOp::MatMul => "@",
-            BinaryOp::Pow => "**",
+            InfixOp::Or => "||",
+            InfixOp::And => "&&",
+            InfixOp::Eq => "==",
+            InfixOp::Ne => "!=",
+            InfixOp::Lt => "<",
+            InfixOp::Le => "<=",
+            InfixOp::Gt => ">",
+            InfixOp::Ge => ">=",
+            InfixOp::BitOr => "|",
+            InfixOp::BitXor => "^",
+            InfixOp::BitAnd => "&",
+            InfixOp::Shl => "<<",
+            InfixOp::Shr => ">>",
+            InfixOp::Add => "+",
+            InfixOp::Sub => "-",
+            InfixOp::Mul => "*",
+            InfixOp::Div => "/",
+            InfixOp::FloorDiv => "//",
+            InfixOp::Rem => "%",
+            InfixOp::MatMul => "@",
+            InfixOp::Pow => "**",
         }
     }
 }

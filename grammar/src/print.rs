@@ -503,7 +503,7 @@ impl<'a> TreePrinter<'a> {
             StmtNodeKind::Assign { target, op, value } => {
                 self.expr(target, Level::Postfix);
                 self.push(" ");
-                self.push(op.map_or("", BinaryOp::symbol));
+                self.push(op.map_or("", InfixOp::symbol));
                 self.push("= ");
                 self.expr(value, Level::Lambda);
                 self.push(";");

@@ -63,7 +63,7 @@ macro_rules! without_spans {
     ($($leaf:ty),*) => { $(impl PlaceSpans for $leaf { fn place(&mut self, _: Span) {} })* };
 }
 
-without_spans!(bool, u64, usize, String, AlignmentNode, AxisKind, DTypeName, UnaryOp, BinaryOp);
+without_spans!(bool, u64, usize, String, AlignmentNode, AxisKind, DTypeName, PrefixOp, InfixOp);
 
 macro_rules! structs {
     ($($name:ident { $($field:ident),* })*) => {

@@ -182,10 +182,10 @@ impl Maker<'_> {
                 base: Box::new(Expr { kind: ExprKind::Name(self.text()), span: Span::default() }),
                 name: self.name(),
             },
-            3 => ExprKind::Unary { op: UnaryOp::Neg, arg: Box::new(self.size()) },
+            3 => ExprKind::Unary { op: PrefixOp::Neg, arg: Box::new(self.size()) },
             _ => {
                 let operators =
-                    [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::FloorDiv, BinaryOp::Rem];
+                    [InfixOp::Add, InfixOp::Sub, InfixOp::Mul, InfixOp::Div, InfixOp::FloorDiv, InfixOp::Rem];
                 ExprKind::Binary {
                     op: operators[self.below(6)],
                     op_span: Span::default(),
@@ -240,8 +240,8 @@ impl Maker<'_> {
         StmtNode { kind, span: Span::default() }
     }
 
-    fn operator(&mut self) -> BinaryOp {
-        use BinaryOp::*;
+    fn operator(&mut self) -> InfixOp {
+        use InfixOp::*;
         let operators = [
             Or, And, Eq, Ne, Lt, Le, Gt, Ge, BitOr, BitXor, BitAnd, Shl, Shr, Add, Sub, Mul, Div, FloorDiv, Rem,
             MatMul, Pow,
@@ -282,7 +282,7 @@ impl Maker<'_> {
             4 => ExprKind::Str(self.string()),
             5 => ExprKind::Wildcard,
             6 => ExprKind::None,
-            7 => ExprKind::Unary { op: [UnaryOp::Neg, UnaryOp::Not][self.below(2)], arg: self.boxed() },
+            7 => ExprKind::Unary { op: [PrefixOp::Neg, PrefixOp::Not][self.below(2)], arg: self.boxed() },
             8..=11 => {
                 ExprKind::Binary { op: self.operator(), op_span: Span::default(), lhs: self.boxed(), rhs: self.boxed() }
             }
@@ -340,8 +340,8 @@ impl Maker<'_> {
     }
 }
 
-fn is_logical(op: BinaryOp) -> bool {
-    use BinaryOp::*;
+fn is_logical(op: InfixOp) -> bool {
+    use InfixOp::*;
     matches!(op, Or | And | Eq | Ne | Lt | Le | Gt | Ge)
 }
 

@@ -10,10 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 
-enum {
-    SQRT, RSQRT, CBRT, EXP, EXP2, EXPM1, LOG, LOG2, LOG10, LOG1P, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH,
-    ASINH, ACOSH, ATANH, ERF, ERFC, ERF_INV, FLOOR, CEIL, ROUND, TRUNC
-};
 enum { POW, ATAN2, HYPOT, LOGADDEXP };
 
 // A wrong answer rather than an inexact one.

@@ -81,7 +81,7 @@ fn every_function_is_in_the_table_and_within_its_bound() {
     let page = fs::read_to_string(root().join("docs/math.md")).unwrap();
     let mut rows = rows(&page);
     let own = |name: &str| MathFn::from_name(name).is_some() || MathFn2::from_name(name).is_some();
-    let unary = UnaryOp::ALL.iter().map(|op| op.name());
+    let unary = UnaryOp::all().map(UnaryOp::name);
     let names: Vec<&str> = unary.chain(BinaryOp::ALL.iter().map(|op| op.name())).filter(|name| own(name)).collect();
     assert_eq!(names.len(), MathFn::ALL.len() + MathFn2::ALL.len(), "a math function that is no operation");
     for name in names {
@@ -98,48 +98,14 @@ fn every_function_is_in_the_table_and_within_its_bound() {
 /// Results have one NaN: their bytes do not depend on which instructions computed it, nor on who did.
 #[test]
 fn nans_have_the_same_bits() {
-    let unary = [
-        "sqrt",
-        "log",
-        "asin",
-        "acos",
-        "atan",
-        "acosh",
-        "asinh",
-        "atanh",
-        "sin",
-        "cos",
-        "tan",
-        "exp",
-        "exp2",
-        "expm1",
-        "log1p",
-        "log2",
-        "log10",
-        "rsqrt",
-        "cbrt",
-        "erf",
-        "erfc",
-        "erf_inv",
-        "floor",
-        "round",
-        "sign",
-        "tanh",
-        "sinh",
-        "cosh",
-        "square",
-        "reciprocal",
-        "sigmoid",
-        "gelu",
-        "-",
-        "abs",
-    ];
+    let unary =
+        MathFn::ALL.iter().map(|f| f.name()).chain(["sign", "square", "reciprocal", "sigmoid", "gelu", "-", "abs"]);
     let binary = ["pow", "hypot", "atan2", "logaddexp", "minimum", "maximum"];
     let infix = ["+", "-", "*", "/", "%", "//"];
     let numbers = ["nan", "-nan", "0", "-0.0", "inf", "-inf", "-2", "0.5"];
     let list = |step: usize| (0..37).map(|i| numbers[i / step % 8]).collect::<Vec<_>>().join(",");
     for dtype in ["f32", "f64", "f16", "bf16"] {
-        let mut exprs: Vec<String> = unary.iter().map(|name| format!("{name}(x)")).collect();
+        let mut exprs: Vec<String> = unary.clone().map(|name| format!("{name}(x)")).collect();
         exprs.extend(binary.iter().map(|name| format!("{name}(x, y)")));
         exprs.extend(infix.iter().map(|symbol| format!("x {symbol} y")));
         exprs.extend(["x / 0", "x * (y / 0)", "f64(x)", "f32(x)", "f16(x)", "bf16(x)"].map(str::to_string));

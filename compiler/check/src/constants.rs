@@ -5,7 +5,7 @@ use super::errors::{self, items};
 use super::names::ItemId;
 use super::scopes::{Expansion, Scope};
 use super::sizes;
-use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, ItemKind};
+use spmdc_grammar::ast::{Expr, ExprKind, InfixOp, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
@@ -90,8 +90,8 @@ impl Checker<'_> {
     pub(super) fn static_expr(&mut self, value: &Expr) -> Option<Term> {
         if let ExprKind::Binary { op, lhs: left, rhs: right, .. } = &value.kind {
             let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
-            if let (BinaryOp::Div, Term::Int(lhs), Term::Int(rhs)) = (op, &lhs, &rhs)
-                && let Ok(quotient) = sizes::arithmetic(BinaryOp::Div, *lhs, *rhs)
+            if let (InfixOp::Div, Term::Int(lhs), Term::Int(rhs)) = (op, &lhs, &rhs)
+                && let Ok(quotient) = sizes::arithmetic(InfixOp::Div, *lhs, *rhs)
             {
                 return Some(Term::Int(quotient));
             }

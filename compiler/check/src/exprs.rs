@@ -5,7 +5,7 @@ use super::errors::items;
 use super::errors::types as errors;
 use super::names::Entity;
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, Expr, ExprKind, Ident};
+use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::ops::call::term::whole_number;
@@ -81,7 +81,7 @@ impl Checker<'_> {
     }
 
     /// A chain such as `a + b + c` leans to the left and may be long; it is walked, not recursed into.
-    fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, span: Span) -> Term {
+    fn binary(&mut self, op: InfixOp, lhs: &Expr, rhs: &Expr, span: Span) -> Term {
         let mut chain = vec![(op, rhs, span)];
         let mut first = lhs;
         while let ExprKind::Binary { op, lhs, rhs, .. } = &first.kind {

@@ -8,7 +8,7 @@ use super::operators::WrittenOperator;
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::windows::SliceBound;
-use spmdc_grammar::ast::{BinaryOp, Expr, IndexNode};
+use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::errors::too_large;
@@ -90,7 +90,7 @@ impl Checker<'_> {
         &mut self,
         old: Value,
         indices: &[IndexNode],
-        op: Option<BinaryOp>,
+        op: Option<InfixOp>,
         value: (Term, Span),
         place: Span,
         span: Span,

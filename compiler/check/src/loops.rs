@@ -8,7 +8,7 @@ use super::control::{Carried, same_static};
 use super::errors::control as errors;
 use super::layouts::{FlowPart, choose};
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, PatternNode};
+use spmdc_grammar::ast::{BlockNode, Expr, InfixOp, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost;
@@ -184,9 +184,9 @@ impl Checker<'_> {
         let mut wide = |value: Value| promote::cast(&mut self.build, value, DType::I64).map(Term::Array);
         let (first, last) = if step > 0 { (wide(start)?, wide(end)?) } else { (wide(end)?, wide(start)?) };
         let size = i128::from(step.abs());
-        let distance = self.binary_terms(BinaryOp::Sub, span, (last, span), (first, span));
-        let padded = self.binary_terms(BinaryOp::Add, span, (distance, span), (Term::Int(size - 1), span));
-        let trips = self.binary_terms(BinaryOp::FloorDiv, span, (padded, span), (Term::Int(size), span));
+        let distance = self.binary_terms(InfixOp::Sub, span, (last, span), (first, span));
+        let padded = self.binary_terms(InfixOp::Add, span, (distance, span), (Term::Int(size - 1), span));
+        let trips = self.binary_terms(InfixOp::FloorDiv, span, (padded, span), (Term::Int(size), span));
         let trips = self.call_builtin("maximum", vec![(None, trips, span), (None, Term::Int(0), span)], span);
         let trips = self.build.materialize(&trips, None, span)?;
         let trips = promote::cast(&mut self.build, trips, DType::I32)?;
@@ -427,8 +427,8 @@ impl Checker<'_> {
         match stride {
             Stride::One => trip,
             Stride::By { start, step } => {
-                let steps = self.binary_terms(BinaryOp::Mul, span, (trip, span), (Term::Int(i128::from(*step)), span));
-                self.binary_terms(BinaryOp::Add, span, (steps, span), (start.clone(), span))
+                let steps = self.binary_terms(InfixOp::Mul, span, (trip, span), (Term::Int(i128::from(*step)), span));
+                self.binary_terms(InfixOp::Add, span, (steps, span), (start.clone(), span))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::layouts::{Way, choose};
-use spmdc_grammar::ast::{BinaryOp, UnaryOp};
+use spmdc_grammar::ast::{InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -30,7 +30,7 @@ const TAKE_OUT: &[&str] =
 const FLATTEN: &[&str] = &["cumsum", "cumprod", "cummax", "cummin", "repeat", "concatenate"];
 
 impl Checker<'_> {
-    pub(super) fn unary_terms(&mut self, op: UnaryOp, span: Span, arg: (Term, Span)) -> Term {
+    pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
         if matches!(arg.0, Term::Poison) {
             return Term::Poison;
         }
@@ -39,21 +39,21 @@ impl Checker<'_> {
         self.or_report(result)
     }
 
-    pub(super) fn binary_terms(&mut self, op: BinaryOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
+    pub(super) fn binary_terms(&mut self, op: InfixOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
         if matches!(lhs.0, Term::Poison) || matches!(rhs.0, Term::Poison) {
             return Term::Poison;
         }
         self.build.span = span;
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
         let result = result.map_err(|diagnostic| {
-            if op == BinaryOp::BitXor && diagnostic.code == Code::E0215 {
+            if op == InfixOp::BitXor && diagnostic.code == Code::E0215 {
                 return diagnostic.help("`^` is for bits; a power is `x ** n`");
             }
             // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
             let written = if let (Term::Array(target), true) = (&lhs.0, lhs.1 == span) {
                 WrittenOperator::Assignment(*target)
             } else {
-                WrittenOperator::Operator((op == BinaryOp::MatMul).then_some("matmul"))
+                WrittenOperator::Operator((op == InfixOp::MatMul).then_some("matmul"))
             };
             let is_part = lhs.1 != span && self.source(span).ends_with(';');
             let given = if is_part { vec![rhs] } else { vec![lhs, rhs] };

@@ -2,7 +2,7 @@
 //!
 //! A type that mentions size parameters is met by values of known shape: `f32[N, 2 * M]` and `f32[8, 6]` give `N = 8`, `M = 3`.
 
-use spmdc_grammar::ast::BinaryOp;
+use spmdc_grammar::ast::InfixOp;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Size {
     /// A size parameter, by name.
     Param(String),
     /// An operator of sizes (`+ - * / // %`) with its operands.
-    Binary(BinaryOp, Box<Size>, Box<Size>),
+    Binary(InfixOp, Box<Size>, Box<Size>),
     /// Reported already.
     Poison,
 }
@@ -63,24 +63,24 @@ impl Size {
             Size::Binary(op, lhs, rhs) => match (lhs.value(bindings), rhs.value(bindings)) {
                 (Ok(lhs), Ok(rhs)) => arithmetic(*op, lhs, rhs) == Ok(actual),
                 (Err(_), Ok(known)) => {
-                    if *op == BinaryOp::Add {
+                    if *op == InfixOp::Add {
                         lhs.learn(actual - known, bindings)
-                    } else if *op == BinaryOp::Sub {
+                    } else if *op == InfixOp::Sub {
                         lhs.learn(actual + known, bindings)
-                    } else if *op == BinaryOp::Mul && known != 0 && actual % known == 0 {
+                    } else if *op == InfixOp::Mul && known != 0 && actual % known == 0 {
                         lhs.learn(actual / known, bindings)
                     } else {
-                        *op == BinaryOp::Div && lhs.learn(actual * known, bindings)
+                        *op == InfixOp::Div && lhs.learn(actual * known, bindings)
                     }
                 }
                 (Ok(known), Err(_)) => {
-                    if *op == BinaryOp::Add {
+                    if *op == InfixOp::Add {
                         rhs.learn(actual - known, bindings)
-                    } else if *op == BinaryOp::Sub {
+                    } else if *op == InfixOp::Sub {
                         rhs.learn(known - actual, bindings)
-                    } else if *op == BinaryOp::Mul && known != 0 && actual % known == 0 {
+                    } else if *op == InfixOp::Mul && known != 0 && actual % known == 0 {
                         rhs.learn(actual / known, bindings)
-                    } else if *op == BinaryOp::Div && actual != 0 && known % actual == 0 {
+                    } else if *op == InfixOp::Div && actual != 0 && known % actual == 0 {
                         rhs.learn(known / actual, bindings)
                     } else {
                         false
@@ -98,34 +98,34 @@ impl Size {
 }
 
 /// `+ - * /` and `// %` of sizes. A quotient that is not whole is an error.
-pub fn arithmetic(op: BinaryOp, lhs: i128, rhs: i128) -> Result<i128, SizeError> {
+pub fn arithmetic(op: InfixOp, lhs: i128, rhs: i128) -> Result<i128, SizeError> {
     let value = match op {
-        BinaryOp::Add => lhs.checked_add(rhs),
-        BinaryOp::Sub => lhs.checked_sub(rhs),
-        BinaryOp::Mul => lhs.checked_mul(rhs),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if rhs == 0 => return Err(SizeError::DivisionByZero),
-        BinaryOp::Div if lhs % rhs != 0 => return Err(SizeError::Inexact(lhs, rhs)),
-        BinaryOp::Div => Some(lhs / rhs),
-        BinaryOp::FloorDiv => Some(lhs.div_euclid(rhs) - i128::from(rhs < 0 && lhs.rem_euclid(rhs) != 0)),
-        BinaryOp::Rem => {
+        InfixOp::Add => lhs.checked_add(rhs),
+        InfixOp::Sub => lhs.checked_sub(rhs),
+        InfixOp::Mul => lhs.checked_mul(rhs),
+        InfixOp::Div | InfixOp::FloorDiv | InfixOp::Rem if rhs == 0 => return Err(SizeError::DivisionByZero),
+        InfixOp::Div if lhs % rhs != 0 => return Err(SizeError::Inexact(lhs, rhs)),
+        InfixOp::Div => Some(lhs / rhs),
+        InfixOp::FloorDiv => Some(lhs.div_euclid(rhs) - i128::from(rhs < 0 && lhs.rem_euclid(rhs) != 0)),
+        InfixOp::Rem => {
             let rest = lhs.rem_euclid(rhs);
             Some(if rest != 0 && rhs < 0 { rest + rhs } else { rest })
         }
-        BinaryOp::Or
-        | BinaryOp::And
-        | BinaryOp::Eq
-        | BinaryOp::Ne
-        | BinaryOp::Lt
-        | BinaryOp::Le
-        | BinaryOp::Gt
-        | BinaryOp::Ge
-        | BinaryOp::BitOr
-        | BinaryOp::BitXor
-        | BinaryOp::BitAnd
-        | BinaryOp::Shl
-        | BinaryOp::Shr
-        | BinaryOp::MatMul
-        | BinaryOp::Pow => None,
+        InfixOp::Or
+        | InfixOp::And
+        | InfixOp::Eq
+        | InfixOp::Ne
+        | InfixOp::Lt
+        | InfixOp::Le
+        | InfixOp::Gt
+        | InfixOp::Ge
+        | InfixOp::BitOr
+        | InfixOp::BitXor
+        | InfixOp::BitAnd
+        | InfixOp::Shl
+        | InfixOp::Shr
+        | InfixOp::MatMul
+        | InfixOp::Pow => None,
     };
     value.ok_or(SizeError::Overflow)
 }
@@ -137,8 +137,8 @@ impl fmt::Display for Size {
             Size::Param(name) => f.write_str(name),
             Size::Poison => f.write_str("?"),
             Size::Binary(op, lhs, rhs) => {
-                let is_of_sizes = |op: &BinaryOp| {
-                    use BinaryOp::{Add, Div, FloorDiv, Mul, Rem, Sub};
+                let is_of_sizes = |op: &InfixOp| {
+                    use InfixOp::{Add, Div, FloorDiv, Mul, Rem, Sub};
                     matches!(op, Add | Sub | Mul | Div | FloorDiv | Rem)
                 };
                 if !is_of_sizes(op) {
@@ -156,26 +156,26 @@ impl fmt::Display for Size {
 mod tests {
     use super::*;
 
-    fn binary(op: BinaryOp, lhs: Size, rhs: Size) -> Size {
+    fn binary(op: InfixOp, lhs: Size, rhs: Size) -> Size {
         Size::Binary(op, Box::new(lhs), Box::new(rhs))
     }
 
     #[test]
     fn a_parameter_is_learnt_through_arithmetic() {
         let mut bindings = Bindings::new();
-        let size = binary(BinaryOp::Mul, Size::Number(2), Size::Param("M".into()));
+        let size = binary(InfixOp::Mul, Size::Number(2), Size::Param("M".into()));
         assert!(size.learn(6, &mut bindings));
         assert_eq!(bindings["M"], 3);
         assert!(!size.learn(8, &mut bindings));
-        let half = binary(BinaryOp::Div, Size::Param("M".into()), Size::Number(2));
+        let half = binary(InfixOp::Div, Size::Param("M".into()), Size::Number(2));
         assert_eq!(half.value(&bindings), Err(SizeError::Inexact(3, 2)));
     }
 
     #[test]
     fn floor_division_follows_python() {
         for (lhs, rhs, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
-            assert_eq!(arithmetic(BinaryOp::FloorDiv, lhs, rhs), Ok(quotient), "{lhs} // {rhs}");
-            assert_eq!(arithmetic(BinaryOp::Rem, lhs, rhs), Ok(rest), "{lhs} % {rhs}");
+            assert_eq!(arithmetic(InfixOp::FloorDiv, lhs, rhs), Ok(quotient), "{lhs} // {rhs}");
+            assert_eq!(arithmetic(InfixOp::Rem, lhs, rhs), Ok(rest), "{lhs} % {rhs}");
         }
     }
 }

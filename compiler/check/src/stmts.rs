@@ -4,7 +4,7 @@ use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::{Checker, trees};
-use spmdc_grammar::ast::{BinaryOp, BlockNode, Expr, ExprKind, Ident, IndexNode, StmtNode, StmtNodeKind};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::rules::Effect;
@@ -92,7 +92,7 @@ impl Checker<'_> {
         }
     }
 
-    fn assign(&mut self, target: &Expr, op: Option<BinaryOp>, value: Term, value_span: Span, span: Span) {
+    fn assign(&mut self, target: &Expr, op: Option<InfixOp>, value: Term, value_span: Span, span: Span) {
         if let ExprKind::Wildcard = &target.kind {
             return;
         }
@@ -152,7 +152,7 @@ impl Checker<'_> {
         &mut self,
         target: &Expr,
         targets: &[Expr],
-        op: Option<BinaryOp>,
+        op: Option<InfixOp>,
         (value, value_span): (Term, Span),
         span: Span,
     ) {
@@ -176,7 +176,7 @@ impl Checker<'_> {
         &mut self,
         old: Term,
         places: &[PathStep],
-        op: Option<BinaryOp>,
+        op: Option<InfixOp>,
         value: Term,
         value_span: Span,
         span: Span,

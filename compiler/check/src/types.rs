@@ -11,9 +11,9 @@ use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::{
-    self, BinaryOp, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, ItemKind, ShardingExpr, TypeExpr,
+    self, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, InfixOp, ItemKind, ShardingExpr, TypeExpr,
 };
-use spmdc_grammar::ast::{TypeExprKind, UnaryOp};
+use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
@@ -234,9 +234,9 @@ impl Checker<'_> {
                 }
                 self.folded(Size::Binary(*op, Box::new(lhs), Box::new(rhs)), size.span)
             }
-            ExprKind::Unary { op: UnaryOp::Neg, arg } => {
+            ExprKind::Unary { op: PrefixOp::Neg, arg } => {
                 let arg = self.size(arg, params);
-                self.folded(Size::Binary(BinaryOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span)
+                self.folded(Size::Binary(InfixOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span)
             }
             ExprKind::Float(_)
             | ExprKind::Bool(_)

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::types::{F32, F64, I8, I32};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use spmdc_abi::{DType, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
-use spmdc_math::{MathFn, MathFn2};
+use spmdc_math::MathFn2;
 
 /// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.
 pub fn register_type(dtype: DType) -> Type {
@@ -79,17 +79,8 @@ impl Vector<'_, '_> {
         };
         let is_exact = matches!(
             op,
-            UnaryOp::Neg
-                | UnaryOp::Abs
-                | UnaryOp::Sign
-                | UnaryOp::Floor
-                | UnaryOp::Ceil
-                | UnaryOp::Round
-                | UnaryOp::Trunc
-                | UnaryOp::IsNan
-                | UnaryOp::IsInf
-                | UnaryOp::IsFinite
-        );
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite
+        ) || op.is_rounding();
         if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, y) } else { y }
     }
 
@@ -113,35 +104,7 @@ impl Vector<'_, '_> {
             UnaryOp::IsNan => self.compare_floats(FloatCC::Unordered, x, x),
             UnaryOp::IsInf => self.compare_magnitude(FloatCC::Equal, x),
             UnaryOp::IsFinite => self.compare_magnitude(FloatCC::LessThan, x),
-            UnaryOp::Sqrt => self.math(MathFn::Sqrt, x, math),
-            UnaryOp::Rsqrt => self.math(MathFn::Rsqrt, x, math),
-            UnaryOp::Cbrt => self.math(MathFn::Cbrt, x, math),
-            UnaryOp::Exp => self.math(MathFn::Exp, x, math),
-            UnaryOp::Exp2 => self.math(MathFn::Exp2, x, math),
-            UnaryOp::Expm1 => self.math(MathFn::Expm1, x, math),
-            UnaryOp::Log => self.math(MathFn::Log, x, math),
-            UnaryOp::Log2 => self.math(MathFn::Log2, x, math),
-            UnaryOp::Log10 => self.math(MathFn::Log10, x, math),
-            UnaryOp::Log1p => self.math(MathFn::Log1p, x, math),
-            UnaryOp::Sin => self.math(MathFn::Sin, x, math),
-            UnaryOp::Cos => self.math(MathFn::Cos, x, math),
-            UnaryOp::Tan => self.math(MathFn::Tan, x, math),
-            UnaryOp::Asin => self.math(MathFn::Asin, x, math),
-            UnaryOp::Acos => self.math(MathFn::Acos, x, math),
-            UnaryOp::Atan => self.math(MathFn::Atan, x, math),
-            UnaryOp::Sinh => self.math(MathFn::Sinh, x, math),
-            UnaryOp::Cosh => self.math(MathFn::Cosh, x, math),
-            UnaryOp::Tanh => self.math(MathFn::Tanh, x, math),
-            UnaryOp::Asinh => self.math(MathFn::Asinh, x, math),
-            UnaryOp::Acosh => self.math(MathFn::Acosh, x, math),
-            UnaryOp::Atanh => self.math(MathFn::Atanh, x, math),
-            UnaryOp::Erf => self.math(MathFn::Erf, x, math),
-            UnaryOp::Erfc => self.math(MathFn::Erfc, x, math),
-            UnaryOp::ErfInv => self.math(MathFn::ErfInv, x, math),
-            UnaryOp::Floor => self.math(MathFn::Floor, x, math),
-            UnaryOp::Ceil => self.math(MathFn::Ceil, x, math),
-            UnaryOp::Round => self.math(MathFn::Round, x, math),
-            UnaryOp::Trunc => self.math(MathFn::Trunc, x, math),
+            UnaryOp::Math(f) => self.math(f, x, math),
             UnaryOp::Not => unreachable!("floats have no complement"),
         }
     }

@@ -170,30 +170,30 @@ pub(super) fn define(
     module.define_function_bytes(id, code.alignment, &code.bytes, &relocations).map_err(internal)
 }
 
-/// Addresses of the math functions that this process has, for every variant of an enum.
-macro_rules! addresses {
-    ($fn:ident, $enum:ident, $single:ident, $double:ident, $args:tt, $($variant:ident)*) => {
-        fn $fn(function: $enum, lane: Type) -> *const u8 {
-            match function {
-                $($enum::$variant => addresses!(@one $enum $variant $single $double $args lane),)*
-            }
-        }
-    };
-    (@one $enum:ident $variant:ident $single:ident $double:ident ($($arg:ident)*) $lane:ident) => {{
-        extern "C" fn single($($arg: f32),*) -> f32 {
-            spmdc_math::$single($enum::$variant, $($arg),*)
-        }
-        extern "C" fn double($($arg: f64),*) -> f64 {
-            spmdc_math::$double($enum::$variant, $($arg),*)
-        }
-        if $lane == F32 { single as *const u8 } else { double as *const u8 }
-    }};
+/// The address of a math function of one number in this process.
+fn address_of_one(function: MathFn, lane: Type) -> *const u8 {
+    if lane == F32 { function.c_f32() as *const u8 } else { function.c_f64() as *const u8 }
 }
 
-addresses! { address_of_one, MathFn, eval_f32, eval_f64, (x),
-Sqrt Rsqrt Cbrt Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh
-Erf Erfc ErfInv Floor Ceil Round Trunc }
-addresses! { address_of_two, MathFn2, eval2_f32, eval2_f64, (x y), Pow Atan2 Hypot Logaddexp }
+fn address_of_two(function: MathFn2, lane: Type) -> *const u8 {
+    macro_rules! address {
+        ($function:ident) => {{
+            extern "C" fn single(x: f32, y: f32) -> f32 {
+                spmdc_math::eval2_f32(MathFn2::$function, x, y)
+            }
+            extern "C" fn double(x: f64, y: f64) -> f64 {
+                spmdc_math::eval2_f64(MathFn2::$function, x, y)
+            }
+            if lane == F32 { single as *const u8 } else { double as *const u8 }
+        }};
+    }
+    match function {
+        MathFn2::Pow => address!(Pow),
+        MathFn2::Atan2 => address!(Atan2),
+        MathFn2::Hypot => address!(Hypot),
+        MathFn2::Logaddexp => address!(Logaddexp),
+    }
+}
 
 fn address_of_rare(rare: Rare, lane: Type) -> *const u8 {
     macro_rules! address {

@@ -14,7 +14,7 @@ use spmdc_math::{Lanes, MathFn, MathFn2, Rare};
 impl<'f> Vector<'_, 'f> {
     /// `f(x)` for `f32` or `f64` lanes.
     pub fn math(&mut self, f: MathFn, x: Bundle, style: MathStyle) -> Bundle {
-        if self.is_scalar() && style.call_scalars && !is_one_instruction(f) {
+        if self.is_scalar() && style.call_scalars && !f.description().is_instruction {
             return self.call_scalar(MathCall::One(f), &[x], style);
         }
         self.map(x, |v, part| {
@@ -68,11 +68,6 @@ impl<'f> Vector<'_, 'f> {
         };
         Registers { vector: Vector { builder: self.builder, lanes }, doubles, style }
     }
-}
-
-/// Functions that are no longer than a call.
-fn is_one_instruction(f: MathFn) -> bool {
-    matches!(f, MathFn::Sqrt | MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc)
 }
 
 /// The operations of math functions on one register of `f32` with up to two of `f64`, or on one of `f64` alone.

@@ -156,6 +156,7 @@ mod tests {
     use spmdc_kernel::interpret;
     use spmdc_kernel::loops::{Elem, Inst};
     use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+    use spmdc_math::MathFn;
 
     /// A C program in the runtime's place: what it sees of an image, and kernels that compute what the interpreter does.
     const MAIN: &str = r#"
@@ -206,10 +207,10 @@ mod tests {
             |x: &[Elem]| vec![Inst::Binary { op: BinaryOp::Rem, dtype: DType::F32, lhs: x[0], rhs: x[1], site: None }];
         let inputs = [DType::F32, DType::F32];
         let kernels = [
-            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Sin)),
-            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Tanh)),
+            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Math(MathFn::Sin))),
+            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Math(MathFn::Tanh))),
             elementwise(75, &inputs, DType::F32, remainder),
-            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Sin)),
+            elementwise(75, &inputs, DType::F32, unary(UnaryOp::Math(MathFn::Sin))),
         ];
         let x: Vec<u64> = (0..75).map(|i| u64::from(((i as f32 - 30.0) * 1e4).to_bits())).collect();
         let y = vec![u64::from(0.7f32.to_bits()); 75];

@@ -8,6 +8,7 @@ use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_math::MathFn;
 
 const CRANELIFT: Cranelift = Cranelift { cpu: Cpu::Native };
 
@@ -52,7 +53,7 @@ pub(super) fn elementwise(len: usize, inputs: &[DType], output: DType, body: imp
 fn an_output_may_lie_where_an_input_does() {
     let body = |x: &[Elem]| {
         vec![
-            Inst::Unary { op: UnaryOp::Exp, dtype: DType::F32, arg: x[0] },
+            Inst::Unary { op: UnaryOp::Math(MathFn::Exp), dtype: DType::F32, arg: x[0] },
             Inst::Binary { op: BinaryOp::Add, dtype: DType::F32, lhs: Elem(2), rhs: x[1], site: None },
         ]
     };

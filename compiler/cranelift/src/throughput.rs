@@ -7,6 +7,7 @@ use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_math::MathFn;
 use std::time::Instant;
 
 fn dim(extent: u64, reduced: bool) -> LoopDim {
@@ -90,17 +91,23 @@ fn cases() -> Vec<Case> {
     vec![
         flat("2*sin(x)+1", f, {
             let (two, one) = (constant(f, 2.0), constant(f, 1.0));
-            vec![unary(UnaryOp::Sin, f, 0), two, one, binary(BinaryOp::Mul, f, 1, 2), binary(BinaryOp::Add, f, 4, 3)]
+            vec![
+                unary(UnaryOp::Math(MathFn::Sin), f, 0),
+                two,
+                one,
+                binary(BinaryOp::Mul, f, 1, 2),
+                binary(BinaryOp::Add, f, 4, 3),
+            ]
         }),
-        flat("exp(-x)", f, vec![unary(UnaryOp::Neg, f, 0), unary(UnaryOp::Exp, f, 1)]),
-        flat("tanh", f, vec![unary(UnaryOp::Tanh, f, 0)]),
-        flat("log", f, vec![unary(UnaryOp::Log, f, 0)]),
-        flat("erf", f, vec![unary(UnaryOp::Erf, f, 0)]),
+        flat("exp(-x)", f, vec![unary(UnaryOp::Neg, f, 0), unary(UnaryOp::Math(MathFn::Exp), f, 1)]),
+        flat("tanh", f, vec![unary(UnaryOp::Math(MathFn::Tanh), f, 0)]),
+        flat("log", f, vec![unary(UnaryOp::Math(MathFn::Log), f, 0)]),
+        flat("erf", f, vec![unary(UnaryOp::Math(MathFn::Erf), f, 0)]),
         flat("relu(x*a+b)", f, relu(f)),
         flat("relu(x*a+b) bf16", DType::Bf16, relu(DType::Bf16)),
         flat("relu(x*a+b) f16", DType::F16, relu(DType::F16)),
         flat("relu(x*a+b) f64", DType::F64, relu(DType::F64)),
-        flat("exp f64", DType::F64, vec![unary(UnaryOp::Exp, DType::F64, 0)]),
+        flat("exp f64", DType::F64, vec![unary(UnaryOp::Math(MathFn::Exp), DType::F64, 0)]),
         flat("x // 7 i32", DType::I32, vec![constant(DType::I32, 7.0), binary(BinaryOp::FloorDiv, DType::I32, 0, 1)]),
         case("row sum", f, rows(), whole.clone(), at(&[(0, 1)]), sum, vec![]),
         case("row max", f, rows(), whole.clone(), at(&[(0, 1)]), max, vec![]),

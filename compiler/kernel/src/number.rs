@@ -15,7 +15,7 @@
 use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use half::{bf16, f16};
 use spmdc_abi::{DType, Kind, ReduceOp};
-use spmdc_math::{MathFn, MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
+use spmdc_math::{MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 use std::cmp::Ordering;
 
 /// The value of a bool or integer element.
@@ -95,12 +95,7 @@ pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
     })
 }
 
-/// The function of the math module that an operation is, if it is one.
-pub fn math_fn(op: UnaryOp) -> Option<MathFn> {
-    MathFn::from_name(op.name())
-}
-
-/// As [`math_fn`], for two operands.
+/// The math function that an operation is, if it is one.
 pub fn math_fn2(op: BinaryOp) -> Option<MathFn2> {
     MathFn2::from_name(op.name())
 }
@@ -240,7 +235,7 @@ macro_rules! float_operations {
                 UnaryOp::Square => x * x,
                 UnaryOp::Reciprocal => 1.0 / x,
                 UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => return None,
-                _ => $eval(math_fn(op)?, x),
+                UnaryOp::Math(f) => $eval(f, x),
             })
         }
 

@@ -16,8 +16,8 @@
 use super::loops::{Combine, Inst};
 use super::nest::Nest;
 use super::number;
+use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
-use spmdc_math::MathFn;
 
 /// The most lanes of a sum: four registers of 128 bits, as many as hide the latency of an addition.
 pub const LANES: u32 = 16;
@@ -90,10 +90,7 @@ impl Order {
 /// Whether an instruction is a function of `spmdc_math` that is more than an instruction of most machines.
 fn is_math(inst: &Inst) -> bool {
     match inst {
-        Inst::Unary { op, .. } => !matches!(
-            number::math_fn(*op),
-            None | Some(MathFn::Sqrt | MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc)
-        ),
+        Inst::Unary { op, .. } => matches!(op, UnaryOp::Math(f) if !f.description().is_instruction),
         Inst::Binary { op, .. } => number::math_fn2(*op).is_some(),
         Inst::Load { .. }
         | Inst::Const { .. }

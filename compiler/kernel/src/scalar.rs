@@ -1,8 +1,8 @@
 //! The operations on scalars: what kernels and elementwise operations compute with. What each of them gives for each type, to the bit,
-//! is in [`number`].
+//! is in [`number`](crate::number).
 
-use crate::number;
 use spmdc_abi::DType;
+pub use spmdc_math::MathFn;
 
 /// Declares an enum of operations with their names in messages and, where there is a function of that name, in calls.
 macro_rules! operations {
@@ -28,85 +28,59 @@ macro_rules! operations {
     };
 }
 
-operations! {
-    /// One operand.
-    UnaryOp {
-        /// `-x`; integers wrap
-        Neg "neg",
-        /// Bitwise for integers, logical for bool.
-        Not "not",
-        /// `|x|`; the smallest signed integer gives itself.
-        Abs "abs",
-        /// Zero and NaN give themselves.
-        Sign "sign",
-        /// `x * x`
-        Square "square",
-        /// `1 / x`
-        Reciprocal "reciprocal",
-        /// The square root; NaN below 0.
-        Sqrt "sqrt",
-        /// `1 / sqrt(x)`
-        Rsqrt "rsqrt",
-        /// The cube root.
-        Cbrt "cbrt",
-        /// `e ** x`
-        Exp "exp",
-        /// `2 ** x`
-        Exp2 "exp2",
-        /// `e ** x - 1`, precise near 0.
-        Expm1 "expm1",
-        /// The natural logarithm.
-        Log "log",
-        /// The logarithm to base 2.
-        Log2 "log2",
-        /// The logarithm to base 10.
-        Log10 "log10",
-        /// The natural logarithm of `1 + x`, precise near 0.
-        Log1p "log1p",
-        /// The sine of an angle in radians.
-        Sin "sin",
-        /// The cosine of an angle in radians.
-        Cos "cos",
-        /// The tangent of an angle in radians.
-        Tan "tan",
-        /// The inverse sine, in radians from -pi/2 to pi/2.
-        Asin "asin",
-        /// The inverse cosine, in radians from 0 to pi.
-        Acos "acos",
-        /// The inverse tangent, in radians from -pi/2 to pi/2.
-        Atan "atan",
-        /// The hyperbolic sine.
-        Sinh "sinh",
-        /// The hyperbolic cosine.
-        Cosh "cosh",
-        /// The hyperbolic tangent.
-        Tanh "tanh",
-        /// The inverse hyperbolic sine.
-        Asinh "asinh",
-        /// The inverse hyperbolic cosine, 0 or larger; NaN below 1.
-        Acosh "acosh",
-        /// The inverse hyperbolic tangent; NaN outside -1 to 1.
-        Atanh "atanh",
-        /// The error function.
-        Erf "erf",
-        /// `1 - erf(x)`, precise for large `x`.
-        Erfc "erfc",
-        /// The inverse of the error function; NaN outside -1 to 1.
-        ErfInv "erf_inv",
-        /// The largest whole number that is not above `x`.
-        Floor "floor",
-        /// The smallest whole number that is not below `x`.
-        Ceil "ceil",
-        /// Half to even.
-        Round "round",
-        /// Towards zero.
-        Trunc "trunc",
-        /// This and the next two take floats and give bool.
-        IsNan "isnan",
-        /// Whether it is an infinity of either sign.
-        IsInf "isinf",
-        /// Whether it is neither an infinity nor NaN.
-        IsFinite "isfinite",
+/// One operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnaryOp {
+    /// `-x`; integers wrap
+    Neg,
+    /// Bitwise for integers, logical for bool.
+    Not,
+    /// `|x|`; the smallest signed integer gives itself.
+    Abs,
+    /// Zero and NaN give themselves.
+    Sign,
+    /// `x * x`
+    Square,
+    /// `1 / x`
+    Reciprocal,
+    /// A function of floats from the table of math functions.
+    Math(MathFn),
+    /// This and the next two take floats and give bool.
+    IsNan,
+    /// Whether it is an infinity of either sign.
+    IsInf,
+    /// Whether it is neither an infinity nor NaN.
+    IsFinite,
+}
+
+impl UnaryOp {
+    /// All operations: those before the math functions, these in the order of their table, and those behind them.
+    pub fn all() -> impl Iterator<Item = UnaryOp> {
+        let first =
+            [UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Square, UnaryOp::Reciprocal].into_iter();
+        let math = MathFn::ALL.iter().map(|&f| UnaryOp::Math(f));
+        first.chain(math).chain([UnaryOp::IsNan, UnaryOp::IsInf, UnaryOp::IsFinite])
+    }
+
+    /// The name in messages and calls.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "neg",
+            UnaryOp::Not => "not",
+            UnaryOp::Abs => "abs",
+            UnaryOp::Sign => "sign",
+            UnaryOp::Square => "square",
+            UnaryOp::Reciprocal => "reciprocal",
+            UnaryOp::Math(f) => f.name(),
+            UnaryOp::IsNan => "isnan",
+            UnaryOp::IsInf => "isinf",
+            UnaryOp::IsFinite => "isfinite",
+        }
+    }
+
+    /// The operation of this name; None if there is none.
+    pub fn from_name(name: &str) -> Option<UnaryOp> {
+        UnaryOp::all().find(|op| op.name() == name)
     }
 }
 
@@ -173,12 +147,12 @@ operations! {
 impl UnaryOp {
     /// Whether integers are converted to floats first.
     pub fn is_inexact(self) -> bool {
-        number::math_fn(self).is_some() && !self.is_rounding() || self == UnaryOp::Reciprocal
+        matches!(self, UnaryOp::Math(_) | UnaryOp::Reciprocal) && !self.is_rounding()
     }
 
     /// Integers are rounded already.
     pub fn is_rounding(self) -> bool {
-        matches!(self, UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc)
+        matches!(self, UnaryOp::Math(MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc))
     }
 
     /// The type of the result for an operand of type `dtype`: bool for `isnan`, `isinf` and `isfinite`, else `dtype`.

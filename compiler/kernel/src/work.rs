@@ -27,37 +27,12 @@ fn unary_work(op: UnaryOp) -> f64 {
         | UnaryOp::Square
         | UnaryOp::IsNan
         | UnaryOp::IsInf
-        | UnaryOp::IsFinite
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Trunc => 1.0,
+        | UnaryOp::IsFinite => 1.0,
+        UnaryOp::Math(_) if op.is_rounding() => 1.0,
         UnaryOp::Sign => 3.0,
-        UnaryOp::Reciprocal | UnaryOp::Sqrt => 6.0,
-        UnaryOp::Rsqrt
-        | UnaryOp::Cbrt
-        | UnaryOp::Exp
-        | UnaryOp::Exp2
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log2
-        | UnaryOp::Log10
-        | UnaryOp::Log1p
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Tanh
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv => 30.0,
+        UnaryOp::Reciprocal => 6.0,
+        UnaryOp::Math(f) if f.description().is_instruction => 6.0,
+        UnaryOp::Math(_) => 30.0,
     }
 }
 

@@ -18,6 +18,7 @@ use super::exp::{EXP_TAIL_F32, LN2_F32, exp_parts, exp_short, nearest_multiple, 
 use super::log::{log_of_pair, log_short};
 use super::pair::Pair;
 use super::value::{Double, Mask, Real, Single};
+use super::{Description, MathFunction, Symmetry};
 
 /// `erf(x) / x - 1` as a polynomial in `x^2` up to 0.81: error 2^-30.1.
 const ERF_TAIL_F32: &[f64] =
@@ -284,4 +285,76 @@ fn at_the_ends<X: Real>(x: X, y: X) -> X {
     let size = x.abs();
     let pole = size.equals(1.0).select(f64::INFINITY, x.constant(f64::NAN)).flip_sign_by(x);
     size.less(1.0).select(y, pole)
+}
+
+/// The error function.
+pub(crate) struct Erf;
+
+impl MathFunction for Erf {
+    const DESCRIPTION: Description = Description {
+        name: "erf",
+        example: "(x: f32[6]) { erf(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, 1.0, -1.0],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-6.5, 6.5),
+        edges: &[0.5, 0.9, 4.0, 6.0, 5.921587195794508],
+        reference: "F(erf)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        erf_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        erf_f64(x)
+    }
+}
+
+/// 1 - erf(x), without loss for large x.
+pub(crate) struct Erfc;
+
+impl MathFunction for Erfc {
+    const DESCRIPTION: Description = Description {
+        name: "erfc",
+        example: "(x: f32[6]) { erfc(x) }",
+        is_instruction: false,
+        ends: [1.0, 1.0, 0.0, 2.0],
+        symmetry: None,
+        interval: (-6.5, 28.0),
+        edges: &[0.5, 26.54325845425098, 27.226017111108366, 27.3, -6.0, 10.05, 9.194],
+        reference: "F(erfc)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        erfc_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        erfc_f64(x)
+    }
+}
+
+/// The inverse of erf.
+pub(crate) struct ErfInv;
+
+impl MathFunction for ErfInv {
+    const DESCRIPTION: Description = Description {
+        name: "erf_inv",
+        example: "(x: f32[6]) { erf_inv(x / 6) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-1.0, 1.0),
+        edges: &[1.0, -1.0, 0.9990338455815258, 0.9999999437324099, 0.5],
+        reference: "NAME(erf_inv)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        erf_inv_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        erf_inv_f64(x)
+    }
 }

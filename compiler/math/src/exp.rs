@@ -15,6 +15,7 @@ use std::f64::consts::{LN_2, LOG2_E};
 
 use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
+use super::{Description, MathFunction};
 
 /// `ln 2` to 16 digits, whose product with any exponent of an `f32` is exact, and the rest.
 pub(super) const LN2_F32: [f64; 2] = [0.693145751953125, 1.428606765330187e-6];
@@ -194,4 +195,76 @@ pub(super) fn expm1_f64<X: Double>(x: X) -> X {
     let half = sum + power.fma(low, rest);
     // Halving would round subnormals and lose the sign of zero.
     x.abs().less(1e-17).select(x, half * 2.0)
+}
+
+/// e to the power of x.
+pub(crate) struct Exp;
+
+impl MathFunction for Exp {
+    const DESCRIPTION: Description = Description {
+        name: "exp",
+        example: "(x: f32[6]) { exp(x) }",
+        is_instruction: false,
+        ends: [1.0, 1.0, f64::INFINITY, 0.0],
+        symmetry: None,
+        interval: (-750.0, 712.0),
+        edges: &[709.782712893384, -745.1332191019412, -708.3964185322641, 0.5 * LN_2, 88.722839, -103.972084],
+        reference: "F(exp)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        exp_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        exp_f64(x)
+    }
+}
+
+/// 2 to the power of x.
+pub(crate) struct Exp2;
+
+impl MathFunction for Exp2 {
+    const DESCRIPTION: Description = Description {
+        name: "exp2",
+        example: "(x: f32[6]) { exp2(x) }",
+        is_instruction: false,
+        ends: [1.0, 1.0, f64::INFINITY, 0.0],
+        symmetry: None,
+        interval: (-1080.0, 1026.0),
+        edges: &[1024.0, -1022.0, -1074.0, -1075.0, 0.5, -0.5, 128.0, -149.0, -150.0],
+        reference: "F(exp2)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        exp2_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        exp2_f64(x)
+    }
+}
+
+/// exp(x) - 1, without loss for x close to 0.
+pub(crate) struct Expm1;
+
+impl MathFunction for Expm1 {
+    const DESCRIPTION: Description = Description {
+        name: "expm1",
+        example: "(x: f32[6]) { expm1(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::INFINITY, -1.0],
+        symmetry: None,
+        interval: (-750.0, 712.0),
+        edges: &[709.782712893384, -36.04365338911715, 0.5 * LN_2, -0.5 * LN_2, 1e-17, 88.722839],
+        reference: "F(expm1)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        expm1_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        expm1_f64(x)
+    }
 }

@@ -19,6 +19,7 @@ use super::exp::{LN2, expm1_short, nearest_multiple, power_of_two, scale};
 use super::log::{log_of_pair, log1p_any_short};
 use super::pair::Pair;
 use super::value::{Double, Mask, Real, Single};
+use super::{Description, MathFunction, Symmetry};
 
 /// `(sinh(r) - r) / r^3` as a polynomial in `r^2`: error 2^-60.8.
 const SINH_TAIL: &[f64] =
@@ -166,4 +167,148 @@ pub(super) fn atanh_f32<X: Single>(x: X) -> X {
     let size = x.abs();
     let pole = size.equals(1.0).select(f64::INFINITY, x.constant(f64::NAN));
     size.less(1.0).select(y.narrow(), pole).flip_sign_by(x)
+}
+
+/// The hyperbolic sine.
+pub(crate) struct Sinh;
+
+impl MathFunction for Sinh {
+    const DESCRIPTION: Description = Description {
+        name: "sinh",
+        example: "(x: f32[6]) { sinh(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::INFINITY, -f64::INFINITY],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-750.0, 712.0),
+        edges: &[710.4758600739439, 0.5 * LN_2, 10.0, -10.0, 20.8, 89.41599],
+        reference: "F(sinh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        sinh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        sinh_f64(x)
+    }
+}
+
+/// The hyperbolic cosine.
+pub(crate) struct Cosh;
+
+impl MathFunction for Cosh {
+    const DESCRIPTION: Description = Description {
+        name: "cosh",
+        example: "(x: f32[6]) { cosh(x) }",
+        is_instruction: false,
+        ends: [1.0, 1.0, f64::INFINITY, f64::INFINITY],
+        symmetry: Some(Symmetry::Even),
+        interval: (-750.0, 712.0),
+        edges: &[710.4758600739439, 0.5 * LN_2, 10.0, -10.0, 20.8, 89.41599],
+        reference: "F(cosh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        cosh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        cosh_f64(x)
+    }
+}
+
+/// The hyperbolic tangent.
+pub(crate) struct Tanh;
+
+impl MathFunction for Tanh {
+    const DESCRIPTION: Description = Description {
+        name: "tanh",
+        example: "(x: f32[6]) { tanh(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, 1.0, -1.0],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-20.0, 20.0),
+        edges: &[19.06154746539849, 20.0, 0.5 * LN_2, 1e-10, 9.010913],
+        reference: "F(tanh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        tanh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        tanh_f64(x)
+    }
+}
+
+/// The inverse of sinh.
+pub(crate) struct Asinh;
+
+impl MathFunction for Asinh {
+    const DESCRIPTION: Description = Description {
+        name: "asinh",
+        example: "(x: f32[6]) { asinh(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::INFINITY, -f64::INFINITY],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-10.0, 10.0),
+        edges: &[1073741824.0, 1e-9, 1.0, 0.75],
+        reference: "F(asinh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        asinh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        asinh_f64(x)
+    }
+}
+
+/// The inverse of cosh.
+pub(crate) struct Acosh;
+
+impl MathFunction for Acosh {
+    const DESCRIPTION: Description = Description {
+        name: "acosh",
+        example: "(x: f32[6]) { acosh(x + 1) }",
+        is_instruction: false,
+        ends: [f64::NAN, f64::NAN, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (1.0, 10.0),
+        edges: &[1.0, 1073741824.0, 1.25],
+        reference: "F(acosh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        acosh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        acosh_f64(x)
+    }
+}
+
+/// The inverse of tanh.
+pub(crate) struct Atanh;
+
+impl MathFunction for Atanh {
+    const DESCRIPTION: Description = Description {
+        name: "atanh",
+        example: "(x: f32[6]) { atanh(x / 6) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-1.0, 1.0),
+        edges: &[1.0, -1.0, 1e-9, 0.17157287525381],
+        reference: "F(atanh)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        atanh_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        atanh_f64(x)
+    }
 }

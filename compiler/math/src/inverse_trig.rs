@@ -12,9 +12,12 @@
 //!
 //! `atan` is the case `x = 1`.
 
+use std::f64::consts::{FRAC_PI_2, SQRT_2};
+
 use super::pair::Pair;
 use super::trig::HALF_PI;
 use super::value::{Double, Mask, Real, Single};
+use super::{Description, MathFunction, Symmetry};
 
 /// `(asin(s) - s) / s^3` as a polynomial in `s^2`: error 2^-58.2.
 const ASIN_TAIL: &[f64] = &[
@@ -222,4 +225,76 @@ pub(super) fn atan2_f64<X: Double>(y: X, x: X) -> X {
 pub(super) fn atan2_f32<X: Single>(y: X, x: X) -> X {
     let (height, width, left) = quadrant(y.widen(), x.widen());
     angle_short(height, width, left).narrow().flip_sign_by(y)
+}
+
+/// The angle whose sine is x.
+pub(crate) struct Asin;
+
+impl MathFunction for Asin {
+    const DESCRIPTION: Description = Description {
+        name: "asin",
+        example: "(x: f32[6]) { asin(x / 6) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-1.0, 1.0),
+        edges: &[0.5, -0.5, 1.0, -1.0],
+        reference: "F(asin)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        asin_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        asin_f64(x)
+    }
+}
+
+/// The angle whose cosine is x.
+pub(crate) struct Acos;
+
+impl MathFunction for Acos {
+    const DESCRIPTION: Description = Description {
+        name: "acos",
+        example: "(x: f32[6]) { acos(x / 6) }",
+        is_instruction: false,
+        ends: [FRAC_PI_2, FRAC_PI_2, f64::NAN, f64::NAN],
+        symmetry: None,
+        interval: (-1.0, 1.0),
+        edges: &[0.5, -0.5, 1.0, -1.0],
+        reference: "F(acos)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        acos_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        acos_f64(x)
+    }
+}
+
+/// The angle whose tangent is x.
+pub(crate) struct Atan;
+
+impl MathFunction for Atan {
+    const DESCRIPTION: Description = Description {
+        name: "atan",
+        example: "(x: f32[6]) { atan(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, FRAC_PI_2, -FRAC_PI_2],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-10.0, 10.0),
+        edges: &[SQRT_2 - 1.0, SQRT_2 + 1.0, 1.0, 1e16],
+        reference: "F(atan)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        atan_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        atan_f64(x)
+    }
 }

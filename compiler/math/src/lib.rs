@@ -11,7 +11,9 @@
 //! assert_eq!(eval_f32(MathFn::Log, -0.0), f32::NEG_INFINITY);
 //! ```
 //!
-//! A function that needs to know the widths is written against the traits of `value`; one family is one file.
+//! A function is written against the traits of `value`, which know the widths; one family is one file. A function of one number is a
+//! type with a [`Description`] there and a line in the table of [`MathFn`]: code generation, calls, documentation and tests follow from
+//! these.
 
 #![warn(missing_docs)]
 
@@ -27,6 +29,7 @@ mod logaddexp;
 mod pair;
 mod pow;
 mod roots;
+mod rounding;
 mod scalar;
 mod trig;
 mod value;
@@ -35,52 +38,221 @@ use std::cell::RefCell;
 
 pub use lanes::Lanes;
 pub use scalar::SingleLane;
-use value::{Real, Value32, Value64};
+use value::{Double, Single, Value32, Value64};
 
-/// Declares an enum of functions with their names in the language.
+/// What there is to know of a function of one number, besides how it is computed.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The name in the language.
+    pub name: &'static str,
+    /// A call on numbers from its domain: the parameters and the body of a function of the language.
+    pub example: &'static str,
+    /// Whether most machines have an instruction for it.
+    pub is_instruction: bool,
+    /// The values at 0, -0, infinity and -infinity, by annex F of C99 where that has the function.
+    pub ends: [f64; 4],
+    /// How `f(-x)` follows from `f(x)`; None if it does not.
+    pub symmetry: Option<Symmetry>,
+    /// The interval in which it does most of its work: where errors are measured most.
+    pub interval: (f64, f64),
+    /// Points around which the function or its computation changes.
+    pub edges: &'static [f64],
+    /// The same function in C, to measure the error with: an expression of `x`, of some type `T`; `F(sin)` is the C library's function
+    /// for `T`, and `C(0.5)` a constant.
+    pub reference: &'static str,
+}
+
+/// How the two halves of a function's graph belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symmetry {
+    /// `f(-x) = f(x)`
+    Even,
+    /// `f(-x) = -f(x)`
+    Odd,
+}
+
+/// A function of one number: all that the table needs of it.
+trait MathFunction {
+    /// What there is to know of it.
+    const DESCRIPTION: Description;
+
+    /// `f(x)` in single precision.
+    fn single<X: Single>(x: X) -> X;
+
+    /// `f(x)` in double precision.
+    fn double<X: Double>(x: X) -> X;
+}
+
+/// Declares the enum of the functions of one number: for each a sentence, and the type that describes and computes it.
 macro_rules! functions {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal),* $(,)? }) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal] $variant:ident($ty:ty),)*) => {
+        /// A function of one number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {
-            $(#[doc = concat!("`", $text, "`")] $variant),*
+        pub enum MathFn {
+            $(#[doc = $doc] $variant,)*
         }
 
-        impl $name {
+        impl MathFn {
             /// Every function, in order.
-            pub const ALL: &[$name] = &[$($name::$variant),*];
+            pub const ALL: &[MathFn] = &[$(MathFn::$variant,)*];
 
-            /// The name in the language.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text),* }
+            /// What there is to know of the function.
+            pub const fn description(self) -> &'static Description {
+                match self { $(MathFn::$variant => &<$ty as MathFunction>::DESCRIPTION,)* }
             }
 
-            /// The function with this name.
-            pub fn from_name(name: &str) -> Option<$name> {
-                match name { $($text => Some($name::$variant),)* _ => None }
+            /// One sentence on the function.
+            pub const fn doc(self) -> &'static str {
+                match self { $(MathFn::$variant => $doc,)* }
             }
+
+            /// The function for C, in single precision.
+            pub fn c_f32(self) -> extern "C" fn(f32) -> f32 {
+                match self {
+                    $(MathFn::$variant => {
+                        extern "C" fn function(x: f32) -> f32 {
+                            eval_f32(MathFn::$variant, x)
+                        }
+                        function
+                    })*
+                }
+            }
+
+            /// The function for C, in double precision.
+            pub fn c_f64(self) -> extern "C" fn(f64) -> f64 {
+                match self {
+                    $(MathFn::$variant => {
+                        extern "C" fn function(x: f64) -> f64 {
+                            eval_f64(MathFn::$variant, x)
+                        }
+                        function
+                    })*
+                }
+            }
+        }
+
+        /// `f(x)` in single precision.
+        pub fn unary_f32<L: Lanes>(l: &mut L, f: MathFn, x: L::F32) -> L::F32 {
+            let builder = RefCell::new(l);
+            let x = Value32::new(&builder, x);
+            let y = match f { $(MathFn::$variant => <$ty as MathFunction>::single(x),)* };
+            y.raw
+        }
+
+        /// `f(x)` in double precision.
+        pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
+            let builder = RefCell::new(l);
+            let x = Value64::new(&builder, x);
+            let y = match f { $(MathFn::$variant => <$ty as MathFunction>::double(x),)* };
+            y.raw
         }
     };
 }
 
 functions! {
-    /// A function of one number.
-    MathFn {
-        Sqrt "sqrt", Rsqrt "rsqrt", Cbrt "cbrt",
-        Exp "exp", Exp2 "exp2", Expm1 "expm1",
-        Log "log", Log2 "log2", Log10 "log10", Log1p "log1p",
-        Sin "sin", Cos "cos", Tan "tan",
-        Asin "asin", Acos "acos", Atan "atan",
-        Sinh "sinh", Cosh "cosh", Tanh "tanh",
-        Asinh "asinh", Acosh "acosh", Atanh "atanh",
-        Erf "erf", Erfc "erfc", ErfInv "erf_inv",
-        Floor "floor", Ceil "ceil", Round "round", Trunc "trunc",
+    /// The square root.
+    Sqrt(roots::Sqrt),
+    /// 1 / sqrt(x).
+    Rsqrt(roots::Rsqrt),
+    /// The cube root.
+    Cbrt(roots::Cbrt),
+    /// e to the power of x.
+    Exp(exp::Exp),
+    /// 2 to the power of x.
+    Exp2(exp::Exp2),
+    /// exp(x) - 1, without loss for x close to 0.
+    Expm1(exp::Expm1),
+    /// The natural logarithm.
+    Log(log::Log),
+    /// The logarithm to base 2.
+    Log2(log::Log2),
+    /// The logarithm to base 10.
+    Log10(log::Log10),
+    /// log(1 + x), without loss for x close to 0.
+    Log1p(log::Log1p),
+    /// The sine of an angle in radians.
+    Sin(trig::Sin),
+    /// The cosine of an angle in radians.
+    Cos(trig::Cos),
+    /// The tangent of an angle in radians.
+    Tan(trig::Tan),
+    /// The angle whose sine is x.
+    Asin(inverse_trig::Asin),
+    /// The angle whose cosine is x.
+    Acos(inverse_trig::Acos),
+    /// The angle whose tangent is x.
+    Atan(inverse_trig::Atan),
+    /// The hyperbolic sine.
+    Sinh(hyperbolic::Sinh),
+    /// The hyperbolic cosine.
+    Cosh(hyperbolic::Cosh),
+    /// The hyperbolic tangent.
+    Tanh(hyperbolic::Tanh),
+    /// The inverse of sinh.
+    Asinh(hyperbolic::Asinh),
+    /// The inverse of cosh.
+    Acosh(hyperbolic::Acosh),
+    /// The inverse of tanh.
+    Atanh(hyperbolic::Atanh),
+    /// The error function.
+    Erf(erf::Erf),
+    /// 1 - erf(x), without loss for large x.
+    Erfc(erf::Erfc),
+    /// The inverse of erf.
+    ErfInv(erf::ErfInv),
+    /// The largest whole number that is not above x.
+    Floor(rounding::RoundDown),
+    /// The smallest whole number that is not below x.
+    Ceil(rounding::RoundUp),
+    /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+    Round(rounding::RoundToEven),
+    /// The whole number towards 0.
+    Trunc(rounding::RoundToZero),
+}
+
+impl MathFn {
+    /// The name in the language.
+    pub const fn name(self) -> &'static str {
+        self.description().name
+    }
+
+    /// The function of this name.
+    pub fn from_name(name: &str) -> Option<MathFn> {
+        MathFn::ALL.iter().copied().find(|f| f.name() == name)
     }
 }
 
-functions! {
-    /// A function of two numbers.
-    MathFn2 { Pow "pow", Atan2 "atan2", Hypot "hypot", Logaddexp "logaddexp" }
+/// A function of two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MathFn2 {
+    /// `x` to the power of `y`.
+    Pow,
+    /// The angle of the point with the ordinate `x` and the abscissa `y`.
+    Atan2,
+    /// `sqrt(x * x + y * y)`, without overflow in between.
+    Hypot,
+    /// `log(exp(x) + exp(y))`, without overflow in between.
+    Logaddexp,
+}
+
+impl MathFn2 {
+    /// Every function, in order.
+    pub const ALL: &[MathFn2] = &[MathFn2::Pow, MathFn2::Atan2, MathFn2::Hypot, MathFn2::Logaddexp];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            MathFn2::Pow => "pow",
+            MathFn2::Atan2 => "atan2",
+            MathFn2::Hypot => "hypot",
+            MathFn2::Logaddexp => "logaddexp",
+        }
+    }
+
+    /// The function of this name.
+    pub fn from_name(name: &str) -> Option<MathFn2> {
+        MathFn2::ALL.iter().copied().find(|f| f.name() == name)
+    }
 }
 
 /// Parts of functions that only unusual arguments reach, kept apart so that a code generator can jump around them.
@@ -92,82 +264,6 @@ pub enum Rare {
     Cos,
     /// `tan` of such an argument.
     Tan,
-}
-
-/// `f(x)` in single precision.
-pub fn unary_f32<L: Lanes>(l: &mut L, f: MathFn, x: L::F32) -> L::F32 {
-    let builder = RefCell::new(l);
-    let x = Value32::new(&builder, x);
-    let y = match f {
-        MathFn::Sqrt => x.sqrt(),
-        MathFn::Rsqrt => roots::rsqrt(x),
-        MathFn::Cbrt => roots::cbrt_f32(x),
-        MathFn::Exp => exp::exp_f32(x),
-        MathFn::Exp2 => exp::exp2_f32(x),
-        MathFn::Expm1 => exp::expm1_f32(x),
-        MathFn::Log => log::log_f32(x),
-        MathFn::Log2 => log::log2_f32(x),
-        MathFn::Log10 => log::log10_f32(x),
-        MathFn::Log1p => log::log1p_f32(x),
-        MathFn::Sin => trig::sin_f32(x),
-        MathFn::Cos => trig::cos_f32(x),
-        MathFn::Tan => trig::tan_f32(x),
-        MathFn::Asin => inverse_trig::asin_f32(x),
-        MathFn::Acos => inverse_trig::acos_f32(x),
-        MathFn::Atan => inverse_trig::atan_f32(x),
-        MathFn::Sinh => hyperbolic::sinh_f32(x),
-        MathFn::Cosh => hyperbolic::cosh_f32(x),
-        MathFn::Tanh => hyperbolic::tanh_f32(x),
-        MathFn::Asinh => hyperbolic::asinh_f32(x),
-        MathFn::Acosh => hyperbolic::acosh_f32(x),
-        MathFn::Atanh => hyperbolic::atanh_f32(x),
-        MathFn::Erf => erf::erf_f32(x),
-        MathFn::Erfc => erf::erfc_f32(x),
-        MathFn::ErfInv => erf::erf_inv_f32(x),
-        MathFn::Floor => x.floor(),
-        MathFn::Ceil => x.ceil(),
-        MathFn::Round => x.nearest(),
-        MathFn::Trunc => x.trunc(),
-    };
-    y.raw
-}
-
-/// `f(x)` in double precision.
-pub fn unary_f64<L: Lanes>(l: &mut L, f: MathFn, x: L::F64) -> L::F64 {
-    let builder = RefCell::new(l);
-    let x = Value64::new(&builder, x);
-    let y = match f {
-        MathFn::Sqrt => x.sqrt(),
-        MathFn::Rsqrt => roots::rsqrt(x),
-        MathFn::Cbrt => roots::cbrt_f64(x),
-        MathFn::Exp => exp::exp_f64(x),
-        MathFn::Exp2 => exp::exp2_f64(x),
-        MathFn::Expm1 => exp::expm1_f64(x),
-        MathFn::Log => log::log_f64(x),
-        MathFn::Log2 => log::log2_f64(x),
-        MathFn::Log10 => log::log10_f64(x),
-        MathFn::Log1p => log::log1p_f64(x),
-        MathFn::Sin => trig::sin_f64(x),
-        MathFn::Cos => trig::cos_f64(x),
-        MathFn::Tan => trig::tan_f64(x),
-        MathFn::Asin => inverse_trig::asin_f64(x),
-        MathFn::Acos => inverse_trig::acos_f64(x),
-        MathFn::Atan => inverse_trig::atan_f64(x),
-        MathFn::Sinh => hyperbolic::sinh_f64(x),
-        MathFn::Cosh => hyperbolic::cosh_f64(x),
-        MathFn::Tanh => hyperbolic::tanh_f64(x),
-        MathFn::Asinh => hyperbolic::asinh_f64(x),
-        MathFn::Acosh => hyperbolic::acosh_f64(x),
-        MathFn::Atanh => hyperbolic::atanh_f64(x),
-        MathFn::Erf => erf::erf_f64(x),
-        MathFn::Erfc => erf::erfc_f64(x),
-        MathFn::ErfInv => erf::erf_inv_f64(x),
-        MathFn::Floor => x.floor(),
-        MathFn::Ceil => x.ceil(),
-        MathFn::Round => x.nearest(),
-        MathFn::Trunc => x.trunc(),
-    };
-    y.raw
 }
 
 /// `f(x, y)` in single precision.

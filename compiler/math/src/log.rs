@@ -10,9 +10,12 @@
 //! ln(1 + f) = f - (h - s (h + R)),   h = f^2 / 2,   R = 2/3 s^2 + 2/5 s^4 + ...
 //! ```
 
+use std::f64::consts::SQRT_2;
+
 use super::exp::{LN2, LN2_F32};
 use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
+use super::{Description, MathFunction};
 
 /// The inverses of `ln 2` and `ln 10`.
 #[allow(clippy::approx_constant, reason = "the parts belong together")]
@@ -207,4 +210,100 @@ fn with_log1p_specials<X: Real>(x: X, y: X) -> X {
     let right = x.less_equal(-1.0).select(pole, at_infinity);
     // Zero keeps its sign, and a subnormal its digits.
     x.abs().less(1e-17).select(x, right)
+}
+
+/// The natural logarithm.
+pub(crate) struct Log;
+
+impl MathFunction for Log {
+    const DESCRIPTION: Description = Description {
+        name: "log",
+        example: "(x: f32[6]) { log(x + 1) }",
+        is_instruction: false,
+        ends: [-f64::INFINITY, -f64::INFINITY, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (0.25, 4.0),
+        edges: &[1.0, SQRT_2, 0.5 * SQRT_2, f64::MIN_POSITIVE],
+        reference: "F(log)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        log_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        log_f64(x)
+    }
+}
+
+/// The logarithm to base 2.
+pub(crate) struct Log2;
+
+impl MathFunction for Log2 {
+    const DESCRIPTION: Description = Description {
+        name: "log2",
+        example: "(x: f32[6]) { log2(x + 1) }",
+        is_instruction: false,
+        ends: [-f64::INFINITY, -f64::INFINITY, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (0.25, 4.0),
+        edges: &[1.0, SQRT_2, 0.5 * SQRT_2, f64::MIN_POSITIVE],
+        reference: "F(log2)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        log2_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        log2_f64(x)
+    }
+}
+
+/// The logarithm to base 10.
+pub(crate) struct Log10;
+
+impl MathFunction for Log10 {
+    const DESCRIPTION: Description = Description {
+        name: "log10",
+        example: "(x: f32[6]) { log10(x + 1) }",
+        is_instruction: false,
+        ends: [-f64::INFINITY, -f64::INFINITY, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (0.25, 4.0),
+        edges: &[1.0, SQRT_2, 0.5 * SQRT_2, f64::MIN_POSITIVE],
+        reference: "F(log10)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        log10_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        log10_f64(x)
+    }
+}
+
+/// log(1 + x), without loss for x close to 0.
+pub(crate) struct Log1p;
+
+impl MathFunction for Log1p {
+    const DESCRIPTION: Description = Description {
+        name: "log1p",
+        example: "(x: f32[6]) { log1p(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (-1.0, 4.0),
+        edges: &[-1.0, SQRT_2 - 1.0, 0.5 * SQRT_2 - 1.0, 1e-17, 1.0],
+        reference: "F(log1p)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        log1p_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        log1p_f64(x)
+    }
 }

@@ -3,6 +3,7 @@
 use super::exp::power_of_two;
 use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
+use super::{Description, MathFunction, Symmetry};
 
 /// `1 / sqrt(x)`, in either width.
 ///
@@ -100,4 +101,76 @@ pub(super) fn hypot_f64<X: Double>(x: X, y: X) -> X {
 fn hypot_specials<X: Real>(x: X, y: X, z: X) -> X {
     let infinite = x.abs().equals(f64::INFINITY) | y.abs().equals(f64::INFINITY);
     infinite.select(f64::INFINITY, z)
+}
+
+/// The square root.
+pub(crate) struct Sqrt;
+
+impl MathFunction for Sqrt {
+    const DESCRIPTION: Description = Description {
+        name: "sqrt",
+        example: "(x: f32[6]) { sqrt(x) }",
+        is_instruction: true,
+        ends: [0.0, -0.0, f64::INFINITY, f64::NAN],
+        symmetry: None,
+        interval: (0.0, 100.0),
+        edges: &[1.0, 8.0, 4.0, f64::MIN_POSITIVE],
+        reference: "F(sqrt)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        x.sqrt()
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        x.sqrt()
+    }
+}
+
+/// 1 / sqrt(x).
+pub(crate) struct Rsqrt;
+
+impl MathFunction for Rsqrt {
+    const DESCRIPTION: Description = Description {
+        name: "rsqrt",
+        example: "(x: f32[6]) { rsqrt(x + 1) }",
+        is_instruction: false,
+        ends: [f64::INFINITY, -f64::INFINITY, 0.0, f64::NAN],
+        symmetry: None,
+        interval: (0.0, 100.0),
+        edges: &[1.0, 4.0, 2.5e-274, 6.9e-18],
+        reference: "1 / F(sqrt)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        rsqrt(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        rsqrt(x)
+    }
+}
+
+/// The cube root.
+pub(crate) struct Cbrt;
+
+impl MathFunction for Cbrt {
+    const DESCRIPTION: Description = Description {
+        name: "cbrt",
+        example: "(x: f32[6]) { cbrt(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::INFINITY, -f64::INFINITY],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-10.0, 10.0),
+        edges: &[1.0, 8.0, 4.0, f64::MIN_POSITIVE],
+        reference: "F(cbrt)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        cbrt_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        cbrt_f64(x)
+    }
 }

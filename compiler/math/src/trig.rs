@@ -11,10 +11,13 @@
 //! Arguments of which a multiple of `pi/2` has too many digits for that are [`Rare`]: they are multiplied by `2/pi`, of
 //! which only the digits are used that do not merely add multiples of four (Payne and Hanek's method).
 
+use std::f64::consts::FRAC_PI_2;
+
 use super::Rare;
 use super::exp::nearest_multiple;
 use super::pair::Pair;
 use super::value::{Bits, Double, Mask, Real, Single};
+use super::{Description, MathFunction, Symmetry};
 
 const FRAC_2_PI: f64 = std::f64::consts::FRAC_2_PI;
 /// `pi/2` in parts of 24 and of 53 digits.
@@ -270,5 +273,77 @@ pub(super) fn rare_f64<X: Double>(rare: Rare, x: X) -> X {
         Rare::Sin => angle.sin(SIN_TAIL, COS_TAIL).flip_sign_by(x),
         Rare::Cos => angle.next().sin(SIN_TAIL, COS_TAIL),
         Rare::Tan => angle.tan(SIN_TAIL, COS_TAIL).flip_sign_by(x),
+    }
+}
+
+/// The sine of an angle in radians.
+pub(crate) struct Sin;
+
+impl MathFunction for Sin {
+    const DESCRIPTION: Description = Description {
+        name: "sin",
+        example: "(x: f32[6]) { sin(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-1e4, 1e4),
+        edges: &[FRAC_PI_2, 0.5 * FRAC_PI_2, 1073741824.0, 131072.0, 9007199254740992.0],
+        reference: "F(sin)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        sin_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        sin_f64(x)
+    }
+}
+
+/// The cosine of an angle in radians.
+pub(crate) struct Cos;
+
+impl MathFunction for Cos {
+    const DESCRIPTION: Description = Description {
+        name: "cos",
+        example: "(x: f32[6]) { cos(x) }",
+        is_instruction: false,
+        ends: [1.0, 1.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Even),
+        interval: (-1e4, 1e4),
+        edges: &[FRAC_PI_2, 0.5 * FRAC_PI_2, 1073741824.0, 131072.0, 9007199254740992.0],
+        reference: "F(cos)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        cos_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        cos_f64(x)
+    }
+}
+
+/// The tangent of an angle in radians.
+pub(crate) struct Tan;
+
+impl MathFunction for Tan {
+    const DESCRIPTION: Description = Description {
+        name: "tan",
+        example: "(x: f32[6]) { tan(x) }",
+        is_instruction: false,
+        ends: [0.0, -0.0, f64::NAN, f64::NAN],
+        symmetry: Some(Symmetry::Odd),
+        interval: (-1e4, 1e4),
+        edges: &[FRAC_PI_2, 0.5 * FRAC_PI_2, 1073741824.0, 131072.0, 9007199254740992.0],
+        reference: "F(tan)(x)",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        tan_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        tan_f64(x)
     }
 }

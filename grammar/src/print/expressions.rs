@@ -41,20 +41,18 @@ impl Level {
         }
     }
 
-    fn of_operator(op: BinaryOp) -> Level {
+    fn of_operator(op: InfixOp) -> Level {
         match op {
-            BinaryOp::Or => Level::Or,
-            BinaryOp::And => Level::And,
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-                Level::Comparison
-            }
-            BinaryOp::BitOr => Level::BitOr,
-            BinaryOp::BitXor => Level::BitXor,
-            BinaryOp::BitAnd => Level::BitAnd,
-            BinaryOp::Shl | BinaryOp::Shr => Level::Shift,
-            BinaryOp::Add | BinaryOp::Sub => Level::Sum,
-            BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => Level::Product,
-            BinaryOp::Pow => Level::Power,
+            InfixOp::Or => Level::Or,
+            InfixOp::And => Level::And,
+            InfixOp::Eq | InfixOp::Ne | InfixOp::Lt | InfixOp::Le | InfixOp::Gt | InfixOp::Ge => Level::Comparison,
+            InfixOp::BitOr => Level::BitOr,
+            InfixOp::BitXor => Level::BitXor,
+            InfixOp::BitAnd => Level::BitAnd,
+            InfixOp::Shl | InfixOp::Shr => Level::Shift,
+            InfixOp::Add | InfixOp::Sub => Level::Sum,
+            InfixOp::Mul | InfixOp::Div | InfixOp::FloorDiv | InfixOp::Rem | InfixOp::MatMul => Level::Product,
+            InfixOp::Pow => Level::Power,
         }
     }
 
@@ -166,7 +164,7 @@ impl TreePrinter<'_> {
         self.expr(first, level);
         for (op, rhs) in row.into_iter().rev() {
             // Behind a brace, `//` begins a comment.
-            if op == BinaryOp::FloorDiv && self.out.ends_with('}') {
+            if op == InfixOp::FloorDiv && self.out.ends_with('}') {
                 self.out.insert(start, '(');
                 self.push(")");
             }
@@ -175,7 +173,7 @@ impl TreePrinter<'_> {
             self.expr(rhs, Level::of_operator(op).operands().1);
             // And before what looks like a shape.
             let rhs = &self.out[start..];
-            if op == BinaryOp::FloorDiv && (rhs.starts_with(['[', '{']) || rhs.starts_with('(') && rhs.contains(',')) {
+            if op == InfixOp::FloorDiv && (rhs.starts_with(['[', '{']) || rhs.starts_with('(') && rhs.contains(',')) {
                 self.out.insert(start, '(');
                 self.push(")");
             }

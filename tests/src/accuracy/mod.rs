@@ -20,7 +20,7 @@ pub mod subject;
 
 use reference::{Format, Tally};
 use spmdc_abi::DType;
-use spmdc_math::{MathFn, MathFn2};
+use spmdc_math::{MathFn, MathFn2, Symmetry};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use subject::{CHUNK, Subject};
@@ -71,23 +71,11 @@ impl Function {
     /// `s` where `f(-x) = s f(x)`.
     fn symmetry(self) -> Option<f32> {
         match self {
-            Function::One(MathFn::Cos | MathFn::Cosh) => Some(1.0),
-            Function::One(
-                MathFn::Cbrt
-                | MathFn::Sin
-                | MathFn::Tan
-                | MathFn::Asin
-                | MathFn::Atan
-                | MathFn::Sinh
-                | MathFn::Tanh
-                | MathFn::Asinh
-                | MathFn::Atanh
-                | MathFn::Erf
-                | MathFn::ErfInv
-                | MathFn::Round
-                | MathFn::Trunc,
-            ) => Some(-1.0),
-            _ => None,
+            Function::One(f) => f.description().symmetry.map(|symmetry| match symmetry {
+                Symmetry::Even => 1.0,
+                Symmetry::Odd => -1.0,
+            }),
+            Function::Two(_) => None,
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use spmdc_abi::DType;
 use spmdc_kernel::number;
-use spmdc_math::{MathFn, MathFn2};
-use std::f64::consts::{FRAC_PI_2, LN_2, SQRT_2};
+use spmdc_math::{Description, MathFn, MathFn2};
+use std::f64::consts::{FRAC_PI_2, SQRT_2};
 
 /// A random number that depends on `i` and `stream` only.
 pub fn random(i: u64, stream: u64) -> u64 {
@@ -52,54 +52,6 @@ fn exponents(dtype: DType) -> (i32, i32) {
     }
 }
 
-/// The interval in which the function does most of its work.
-fn interval(f: MathFn) -> (f64, f64) {
-    match f {
-        MathFn::Exp | MathFn::Expm1 | MathFn::Sinh | MathFn::Cosh => (-750.0, 712.0),
-        MathFn::Exp2 => (-1080.0, 1026.0),
-        MathFn::Log | MathFn::Log2 | MathFn::Log10 => (0.25, 4.0),
-        MathFn::Log1p => (-1.0, 4.0),
-        MathFn::Sin | MathFn::Cos | MathFn::Tan => (-1e4, 1e4),
-        MathFn::Asin | MathFn::Acos | MathFn::Atanh | MathFn::ErfInv => (-1.0, 1.0),
-        MathFn::Erf => (-6.5, 6.5),
-        MathFn::Erfc => (-6.5, 28.0),
-        MathFn::Tanh => (-20.0, 20.0),
-        MathFn::Acosh => (1.0, 10.0),
-        MathFn::Sqrt | MathFn::Rsqrt => (0.0, 100.0),
-        MathFn::Cbrt | MathFn::Atan | MathFn::Asinh => (-10.0, 10.0),
-        MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc => (-100.0, 100.0),
-    }
-}
-
-/// Points around which the function or its computation changes.
-fn edges(f: MathFn) -> &'static [f64] {
-    match f {
-        MathFn::Exp => &[709.782712893384, -745.1332191019412, -708.3964185322641, 0.5 * LN_2, 88.722839, -103.972084],
-        MathFn::Exp2 => &[1024.0, -1022.0, -1074.0, -1075.0, 0.5, -0.5, 128.0, -149.0, -150.0],
-        MathFn::Expm1 => &[709.782712893384, -36.04365338911715, 0.5 * LN_2, -0.5 * LN_2, 1e-17, 88.722839],
-        MathFn::Log | MathFn::Log2 | MathFn::Log10 => &[1.0, SQRT_2, 0.5 * SQRT_2, f64::MIN_POSITIVE],
-        MathFn::Log1p => &[-1.0, SQRT_2 - 1.0, 0.5 * SQRT_2 - 1.0, 1e-17, 1.0],
-        MathFn::Sin | MathFn::Cos | MathFn::Tan => {
-            &[FRAC_PI_2, 0.5 * FRAC_PI_2, 1073741824.0, 131072.0, 9007199254740992.0]
-        }
-        MathFn::Asin | MathFn::Acos => &[0.5, -0.5, 1.0, -1.0],
-        MathFn::Atan => &[SQRT_2 - 1.0, SQRT_2 + 1.0, 1.0, 1e16],
-        MathFn::Sinh | MathFn::Cosh => &[710.4758600739439, 0.5 * LN_2, 10.0, -10.0, 20.8, 89.41599],
-        MathFn::Tanh => &[19.06154746539849, 20.0, 0.5 * LN_2, 1e-10, 9.010913],
-        MathFn::Asinh => &[1073741824.0, 1e-9, 1.0, 0.75],
-        MathFn::Acosh => &[1.0, 1073741824.0, 1.25],
-        MathFn::Atanh => &[1.0, -1.0, 1e-9, 0.17157287525381],
-        MathFn::Erf => &[0.5, 0.9, 4.0, 6.0, 5.921587195794508],
-        MathFn::Erfc => &[0.5, 26.54325845425098, 27.226017111108366, 27.3, -6.0, 10.05, 9.194],
-        MathFn::ErfInv => &[1.0, -1.0, 0.9990338455815258, 0.9999999437324099, 0.5],
-        MathFn::Sqrt | MathFn::Cbrt => &[1.0, 8.0, 4.0, f64::MIN_POSITIVE],
-        MathFn::Rsqrt => &[1.0, 4.0, 2.5e-274, 6.9e-18],
-        MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc => {
-            &[0.5, 1.0, -2.5, 4503599627370496.0, 8388608.0]
-        }
-    }
-}
-
 /// A number so close to `x` that they share a random number of digits.
 fn near(x: f64, bits: u64) -> f64 {
     let distance = scaled(2.0 * unit(bits << 8) - 1.0, -((bits % 54) as i32));
@@ -108,7 +60,7 @@ fn near(x: f64, bits: u64) -> f64 {
 
 /// The i-th argument for a function of one number.
 pub fn one(f: MathFn, dtype: DType, i: u64) -> f64 {
-    let (low, high) = interval(f);
+    let (low, high) = f.description().interval;
     let (kind, bits) = (random(i, 0), random(i, 1));
     if matches!(f, MathFn::Sin | MathFn::Cos | MathFn::Tan) && kind >> 32 & 7 == 0 {
         // Next to a multiple of a right angle, where the reduction is hardest.
@@ -121,7 +73,7 @@ pub fn one(f: MathFn, dtype: DType, i: u64) -> f64 {
         2 => sign * scaled(unit(bits), exponents(dtype).0 + (kind >> 8) as i32 % 64),
         3 | 4 => sign * scaled(1.0 + unit(bits), (kind >> 8) as i32 % 72 - 60),
         5..=8 => {
-            let edges = edges(f);
+            let edges = f.description().edges;
             near(edges[(kind >> 8) as usize % edges.len()], bits)
         }
         _ => low + (high - low) * unit(bits),
@@ -224,8 +176,8 @@ pub fn specials() -> Vec<f64> {
 /// What a function of one number is tried on beside everything else: the special arguments, and the points where it changes
 /// with their neighbours.
 pub fn specials_of(f: MathFn, dtype: DType) -> Vec<f64> {
-    let mut x = specials();
-    for &edge in edges(f).iter().chain(&[interval(f).0, interval(f).1]) {
+    let (mut x, Description { interval: (low, high), edges, .. }) = (specials(), f.description());
+    for &edge in edges.iter().chain([low, high]) {
         let edge = rounded(dtype, edge);
         let (mut above, mut below) = (edge, edge);
         for _ in 0..8 {

@@ -2,6 +2,7 @@
 
 use super::{Array, Draw, FLOATS, INTS, all, numbers};
 use spmdc_abi::DType;
+use spmdc_math::MathFn;
 
 /// An expression over parameters `a`, `b`, ...
 #[derive(Clone, Debug)]
@@ -72,11 +73,10 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "isnan" | "isinf" | "isfinite" | "relu" => {
             Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)"))
         }
-        "reciprocal" | "sqrt" | "rsqrt" | "cbrt" | "exp" | "exp2" | "expm1" | "log" | "log2" | "log10" | "log1p"
-        | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh" | "tanh" | "asinh" | "acosh" | "atanh"
-        | "erf" | "erfc" | "erf_inv" | "sigmoid" | "silu" | "softplus" => {
+        "reciprocal" | "sigmoid" | "silu" | "softplus" => {
             Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a)"))
         }
+        _ if MathFn::from_name(name).is_some() => Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a)")),
         "gelu" => {
             let form = draw.pick(&["", ", approximate=false"]);
             Call::new(&[(draw.pick(FLOATS), &shape)], format!("gelu(a{form})"))

@@ -7,7 +7,7 @@ fn unary_operations_equal_their_definition() {
     let mut random = Random(1);
     let mut kernels = Vec::new();
     let len = 75;
-    for op in UNARY {
+    for op in UnaryOp::all() {
         for dtype in NUMBERS {
             if number::eval_unary(op, dtype, 1).is_none() {
                 continue;

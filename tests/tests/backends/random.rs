@@ -4,6 +4,7 @@ use super::*;
 use spmdc_abi::{LayoutDim, ReduceOp, Scalar};
 use spmdc_kernel::loops::Combine;
 use spmdc_kernel::order::{LANES, Order};
+use spmdc_math::MathFn;
 
 /// A random kernel over buffers that are just large enough, with values of small integers where sums must be exact.
 struct Generated {
@@ -196,7 +197,8 @@ fn random_inst(random: &mut Random, values: &[(Elem, DType)], rank: usize) -> Op
             (Inst::Const { dtype, bits }, dtype)
         }
         6 => {
-            let op = random.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Not, UnaryOp::Exp]);
+            let op =
+                random.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Not, UnaryOp::Math(MathFn::Exp)]);
             number::eval_unary(op, dtype, 1)?;
             (Inst::Unary { op, dtype, arg }, dtype)
         }
@@ -228,7 +230,7 @@ fn sum_exponentials(kernel: &mut Kernel) {
     let Kernel { insts, stores, .. } = kernel;
     for store in stores.iter_mut().filter(|store| store.dtype.is_float()) {
         if let Some(Combine::Reduce(_)) = store.combine {
-            insts.push(Inst::Unary { op: UnaryOp::Exp, dtype: store.dtype, arg: store.value });
+            insts.push(Inst::Unary { op: UnaryOp::Math(MathFn::Exp), dtype: store.dtype, arg: store.value });
             store.value = Elem(insts.len() as u32 - 1);
         }
     }

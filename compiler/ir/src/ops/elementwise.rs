@@ -25,7 +25,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 
 const DEFINED: &str = "typing refuses what the element type has not";
 const BROADCAST: &str = "typing refuses shapes that do not broadcast";
@@ -466,7 +466,7 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
     let value = promote::cast(build, value, inner)?;
     let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;
     let scaled = build.emit1(Binary(BinaryOp::Mul), &[value, factor])?;
-    let whole = build.emit1(Unary(UnaryOp::Round), &[scaled])?;
+    let whole = build.emit1(Unary(UnaryOp::Math(MathFn::Round)), &[scaled])?;
     let result = build.emit1(Binary(BinaryOp::Div), &[whole, factor])?;
     promote::cast(build, result, dtype)
 }
@@ -504,88 +504,67 @@ pub fn truth(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic>
     promote::cast(build, value, DType::Bool)
 }
 
+/// The signatures of functions that are not in the table of math functions, and of `round`, which takes more than a number.
+const OTHERS: &[Signature] = signatures! {
+    /// The magnitude.
+    abs(x: Array), NumbersAndBools, "(x: f32[6]) { abs(x - 3) }";
+    /// -1, 0 or 1, by the sign.
+    sign(x: Array), NumbersAndBools, "(x: f32[6]) { sign(x - 3) }";
+    /// x times x.
+    square(x: Array), NumbersAndBools, "(x: f32[6]) { square(x) }";
+    /// 1 / x.
+    reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
+    /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+    round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[6]) { round(x / 4) }";
+    /// Whether x is not a number.
+    isnan(x: Array), NumbersAndBools, "(x: f32[6]) { isnan(x / x) }";
+    /// Whether x is an infinity.
+    isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
+    /// Whether x is a number and no infinity.
+    isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
+};
+
+/// The signatures of the functions of one operand: [`OTHERS`], and one for each math function but `round`.
+const UNARY: [Signature; OTHERS.len() + MathFn::ALL.len() - 1] = {
+    let mut all = [OTHERS[0]; OTHERS.len() + MathFn::ALL.len() - 1];
+    let mut at = 0;
+    while at < OTHERS.len() {
+        all[at] = OTHERS[at];
+        at += 1;
+    }
+    let mut of = 0;
+    while of < MathFn::ALL.len() {
+        let f = MathFn::ALL[of];
+        if !matches!(f, MathFn::Round) {
+            let math = Signature { name: f.name(), doc: f.doc(), example: f.description().example, ..OTHERS[0] };
+            all[at] = math;
+            at += 1;
+        }
+        of += 1;
+    }
+    all
+};
+
+/// The names of the functions of one operand.
+pub const UNARY_NAMES: [&str; UNARY.len()] = {
+    let mut names = [""; UNARY.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = UNARY[at].name;
+        at += 1;
+    }
+    names
+};
+
 impl Call for Unary {
-    const SIGNATURES: &'static [Signature] = signatures! {
-        /// The magnitude.
-        abs(x: Array), NumbersAndBools, "(x: f32[6]) { abs(x - 3) }";
-        /// -1, 0 or 1, by the sign.
-        sign(x: Array), NumbersAndBools, "(x: f32[6]) { sign(x - 3) }";
-        /// x times x.
-        square(x: Array), NumbersAndBools, "(x: f32[6]) { square(x) }";
-        /// 1 / x.
-        reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
-        /// The square root.
-        sqrt(x: Array), NumbersAndBools, "(x: f32[6]) { sqrt(x) }";
-        /// 1 / sqrt(x).
-        rsqrt(x: Array), NumbersAndBools, "(x: f32[6]) { rsqrt(x + 1) }";
-        /// The cube root.
-        cbrt(x: Array), NumbersAndBools, "(x: f32[6]) { cbrt(x) }";
-        /// e to the power of x.
-        exp(x: Array), NumbersAndBools, "(x: f32[6]) { exp(x) }";
-        /// 2 to the power of x.
-        exp2(x: Array), NumbersAndBools, "(x: f32[6]) { exp2(x) }";
-        /// exp(x) - 1, without loss for x close to 0.
-        expm1(x: Array), NumbersAndBools, "(x: f32[6]) { expm1(x) }";
-        /// The natural logarithm.
-        log(x: Array), NumbersAndBools, "(x: f32[6]) { log(x + 1) }";
-        /// The logarithm to base 2.
-        log2(x: Array), NumbersAndBools, "(x: f32[6]) { log2(x + 1) }";
-        /// The logarithm to base 10.
-        log10(x: Array), NumbersAndBools, "(x: f32[6]) { log10(x + 1) }";
-        /// log(1 + x), without loss for x close to 0.
-        log1p(x: Array), NumbersAndBools, "(x: f32[6]) { log1p(x) }";
-        /// The sine of an angle in radians.
-        sin(x: Array), NumbersAndBools, "(x: f32[6]) { sin(x) }";
-        /// The cosine of an angle in radians.
-        cos(x: Array), NumbersAndBools, "(x: f32[6]) { cos(x) }";
-        /// The tangent of an angle in radians.
-        tan(x: Array), NumbersAndBools, "(x: f32[6]) { tan(x) }";
-        /// The angle whose sine is x.
-        asin(x: Array), NumbersAndBools, "(x: f32[6]) { asin(x / 6) }";
-        /// The angle whose cosine is x.
-        acos(x: Array), NumbersAndBools, "(x: f32[6]) { acos(x / 6) }";
-        /// The angle whose tangent is x.
-        atan(x: Array), NumbersAndBools, "(x: f32[6]) { atan(x) }";
-        /// The hyperbolic sine.
-        sinh(x: Array), NumbersAndBools, "(x: f32[6]) { sinh(x) }";
-        /// The hyperbolic cosine.
-        cosh(x: Array), NumbersAndBools, "(x: f32[6]) { cosh(x) }";
-        /// The hyperbolic tangent.
-        tanh(x: Array), NumbersAndBools, "(x: f32[6]) { tanh(x) }";
-        /// The inverse of sinh.
-        asinh(x: Array), NumbersAndBools, "(x: f32[6]) { asinh(x) }";
-        /// The inverse of cosh.
-        acosh(x: Array), NumbersAndBools, "(x: f32[6]) { acosh(x + 1) }";
-        /// The inverse of tanh.
-        atanh(x: Array), NumbersAndBools, "(x: f32[6]) { atanh(x / 6) }";
-        /// The error function.
-        erf(x: Array), NumbersAndBools, "(x: f32[6]) { erf(x) }";
-        /// 1 - erf(x), without loss for large x.
-        erfc(x: Array), NumbersAndBools, "(x: f32[6]) { erfc(x) }";
-        /// The inverse of erf.
-        erf_inv(x: Array), NumbersAndBools, "(x: f32[6]) { erf_inv(x / 6) }";
-        /// The largest whole number that is not above x.
-        floor(x: Array), NumbersAndBools, "(x: f32[6]) { floor(x / 4) }";
-        /// The smallest whole number that is not below x.
-        ceil(x: Array), NumbersAndBools, "(x: f32[6]) { ceil(x / 4) }";
-        /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
-        round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[6]) { round(x / 4) }";
-        /// The whole number towards 0.
-        trunc(x: Array), NumbersAndBools, "(x: f32[6]) { trunc(x / 4) }";
-        /// Whether x is not a number.
-        isnan(x: Array), NumbersAndBools, "(x: f32[6]) { isnan(x / x) }";
-        /// Whether x is an infinity.
-        isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
-        /// Whether x is a number and no infinity.
-        isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
-    };
+    const SIGNATURES: &'static [Signature] = &UNARY;
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = UnaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let arg = args.required("x")?;
         let wanted = (op.is_inexact() && matches!(arg.term, Term::Int(_))).then_some(DType::F32);
         let value = build.materialize(&arg.term, wanted, arg.span)?;
-        if op == UnaryOp::Round
+        if op == UnaryOp::Math(MathFn::Round)
             && let decimals = args.optional_int("decimals")?.unwrap_or(0)
             && decimals != 0
         {
@@ -654,7 +633,7 @@ mod tests {
         assert_eq!(error.code, Code::E0204);
         let ints = ArrayType::new(DType::I32, &[4]);
         assert_eq!(Compare(CompareOp::Lt).infer(&[&ints, &f32s(&[4])]).unwrap_err().code, Code::E0203);
-        assert_eq!(Unary(UnaryOp::Sin).infer(&[&ints]).unwrap_err().code, Code::E0215);
+        assert_eq!(Unary(UnaryOp::Math(MathFn::Sin)).infer(&[&ints]).unwrap_err().code, Code::E0215);
         let bools = ArrayType::new(DType::Bool, &[4]);
         let error = Binary(BinaryOp::Sub).infer(&[&bools, &bools]).unwrap_err();
         assert_eq!(error.message, "`-` is not defined for bool");
@@ -711,9 +690,9 @@ mod tests {
         let mut build = testing::builder();
         let span = Span::default();
         let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
-        let y = promote::binary(&mut build, ast::BinaryOp::Mul, (&Term::Int(2), span), (&x, span)).unwrap();
-        let y = promote::unary(&mut build, ast::UnaryOp::Neg, (&y, span)).unwrap();
-        promote::binary(&mut build, ast::BinaryOp::Lt, (&y, span), (&x, span)).unwrap();
+        let y = promote::binary(&mut build, ast::InfixOp::Mul, (&Term::Int(2), span), (&x, span)).unwrap();
+        let y = promote::unary(&mut build, ast::PrefixOp::Neg, (&y, span)).unwrap();
+        promote::binary(&mut build, ast::InfixOp::Lt, (&y, span), (&x, span)).unwrap();
         assert_eq!(testing::printed(&build), ["f32(2.0)", "a * b", "-a", "a < b"]);
     }
 }

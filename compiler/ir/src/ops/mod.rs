@@ -135,7 +135,7 @@ pub fn called(op: &str) -> String {
 }
 
 macro_rules! ops {
-    ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)?,)*) => {
+    ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)? $(in $names:expr)?,)*) => {
         /// Every operation of the IR. What each of them owes is in [`rules`]; what it will owe for differentiation and for batching
         /// goes there, too, as further answers of [`Rules`].
         #[derive(Clone, Debug, PartialEq)]
@@ -157,7 +157,10 @@ macro_rules! ops {
 
         /// Language names of ops, each with what a call of it takes and does.
         const OPS: &[Functions] = &[
-            $($(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?)*
+            $(
+                $(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
+                $(Functions::new(&$names, <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
+            )*
         ];
     };
 }
@@ -194,10 +197,7 @@ ops! {
     /// A literal.
     Constant(constant::Constant),
     /// A function of one operand, element by element.
-    Unary(elementwise::Unary) = "abs" | "sign" | "square" | "reciprocal" | "sqrt" | "rsqrt" | "cbrt" | "exp" | "exp2"
-        | "expm1" | "log" | "log2" | "log10" | "log1p" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
-        | "tanh" | "asinh" | "acosh" | "atanh" | "erf" | "erfc" | "erf_inv" | "floor" | "ceil" | "round" | "trunc" | "isnan"
-        | "isinf" | "isfinite",
+    Unary(elementwise::Unary) in elementwise::UNARY_NAMES,
     /// A function of two operands, element by element.
     Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "pow",
     /// A comparison, element by element.

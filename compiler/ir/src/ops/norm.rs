@@ -17,7 +17,7 @@ use crate::program::Value;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 
 /// The calls of `norm`; they emit reductions and elementwise ops.
 pub struct Norm;
@@ -99,7 +99,7 @@ fn norm(build: &mut CallBuilder, value: Value, given: Option<Arg>, over: Over<'_
     let NormOrder::Number(order) = order else {
         let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
         let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
-        return build.emit1(Unary(UnaryOp::Sqrt), &[sum]);
+        return build.emit1(Unary(UnaryOp::Math(MathFn::Sqrt)), &[sum]);
     };
     if order == 0.0 {
         let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;

@@ -181,14 +181,14 @@ pub fn stacked(build: &mut CallBuilder, items: &[Term], dtype: Option<DType>, sp
 /// `lhs op rhs`, where each side is an array or a number.
 pub fn binary(
     build: &mut CallBuilder,
-    op: ast::BinaryOp,
+    op: ast::InfixOp,
     lhs: Operand<'_>,
     rhs: Operand<'_>,
 ) -> Result<Term, Diagnostic> {
     if let Some(folded) = fold_binary(op, lhs.0, rhs.0) {
         return folded.map_err(|mismatch| build.mismatch(mismatch));
     }
-    use ast::BinaryOp as Ast;
+    use ast::InfixOp as Ast;
     let value = match op {
         Ast::Or | Ast::And => {
             let symbol = if op == Ast::Or { "||" } else { "&&" };
@@ -260,29 +260,29 @@ pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Res
 }
 
 /// `-x`, `!x`, where `x` is an array or a number.
-pub fn unary(build: &mut CallBuilder, op: ast::UnaryOp, operand: Operand<'_>) -> Result<Term, Diagnostic> {
+pub fn unary(build: &mut CallBuilder, op: ast::PrefixOp, operand: Operand<'_>) -> Result<Term, Diagnostic> {
     if let Some(folded) = fold_unary(op, operand.0) {
         return folded.map_err(|mismatch| build.mismatch(mismatch));
     }
     let value = build.materialize(operand.0, None, operand.1)?;
     let op = match op {
-        ast::UnaryOp::Neg => UnaryOp::Neg,
-        ast::UnaryOp::Not => UnaryOp::Not,
+        ast::PrefixOp::Neg => UnaryOp::Neg,
+        ast::PrefixOp::Not => UnaryOp::Not,
     };
     Ok(Term::Array(build.emit1(elementwise::Unary(op), &[value])?))
 }
 
 /// The value of an operator on a number that is known while compiling; None for anything else.
-pub fn fold_unary(op: ast::UnaryOp, term: &Term) -> Option<Result<Term, Mismatch>> {
+pub fn fold_unary(op: ast::PrefixOp, term: &Term) -> Option<Result<Term, Mismatch>> {
     Some(Ok(match (op, term) {
-        (ast::UnaryOp::Neg, Term::Int(value)) => match value.checked_neg() {
+        (ast::PrefixOp::Neg, Term::Int(value)) => match value.checked_neg() {
             Some(value) => Term::Int(value),
             None => return Some(Err(overflow())),
         },
-        (ast::UnaryOp::Neg, Term::Float(value)) => Term::Float(-value),
-        (ast::UnaryOp::Neg, Term::Bool(value)) => Term::Int(-i128::from(*value)),
-        (ast::UnaryOp::Not, Term::Int(value)) => Term::Int(!value),
-        (ast::UnaryOp::Not, Term::Bool(value)) => Term::Bool(!value),
+        (ast::PrefixOp::Neg, Term::Float(value)) => Term::Float(-value),
+        (ast::PrefixOp::Neg, Term::Bool(value)) => Term::Int(-i128::from(*value)),
+        (ast::PrefixOp::Not, Term::Int(value)) => Term::Int(!value),
+        (ast::PrefixOp::Not, Term::Bool(value)) => Term::Bool(!value),
         _ => return None,
     }))
 }
@@ -294,12 +294,12 @@ fn overflow() -> Mismatch {
 /// The value of an operator on two numbers that are known while compiling, as Python computes it; None for anything else.
 ///
 /// Float division by zero gives infinity or NaN instead of an exception.
-pub fn fold_binary(op: ast::BinaryOp, lhs: &Term, rhs: &Term) -> Option<Result<Term, Mismatch>> {
+pub fn fold_binary(op: ast::InfixOp, lhs: &Term, rhs: &Term) -> Option<Result<Term, Mismatch>> {
     if let (Term::Bool(a), Term::Bool(b)) = (lhs, rhs) {
         match op {
-            ast::BinaryOp::Or | ast::BinaryOp::BitOr => return Some(Ok(Term::Bool(a | b))),
-            ast::BinaryOp::And | ast::BinaryOp::BitAnd => return Some(Ok(Term::Bool(a & b))),
-            ast::BinaryOp::BitXor => return Some(Ok(Term::Bool(a ^ b))),
+            ast::InfixOp::Or | ast::InfixOp::BitOr => return Some(Ok(Term::Bool(a | b))),
+            ast::InfixOp::And | ast::InfixOp::BitAnd => return Some(Ok(Term::Bool(a & b))),
+            ast::InfixOp::BitXor => return Some(Ok(Term::Bool(a ^ b))),
             _ => {}
         }
     }
@@ -324,8 +324,8 @@ fn number(term: &Term) -> Option<f64> {
     }
 }
 
-fn fold_ints(op: ast::BinaryOp, a: i128, b: i128) -> Option<Result<Term, Mismatch>> {
-    use ast::BinaryOp as Ast;
+fn fold_ints(op: ast::InfixOp, a: i128, b: i128) -> Option<Result<Term, Mismatch>> {
+    use ast::InfixOp as Ast;
     let int = |value: Option<i128>| Some(value.map(Term::Int).ok_or_else(overflow));
     let by_zero = || Some(Err(Mismatch::new(Code::E0802, "integer division by zero")));
     match op {
@@ -357,8 +357,8 @@ fn fold_ints(op: ast::BinaryOp, a: i128, b: i128) -> Option<Result<Term, Mismatc
     }
 }
 
-fn fold_floats(op: ast::BinaryOp, a: f64, b: f64) -> Option<Result<Term, Mismatch>> {
-    use ast::BinaryOp as Ast;
+fn fold_floats(op: ast::InfixOp, a: f64, b: f64) -> Option<Result<Term, Mismatch>> {
+    use ast::InfixOp as Ast;
     let float = |value: f64| Some(Ok(Term::Float(value)));
     let divided = |op: BinaryOp| {
         let bits = spmdc_kernel::number::eval_binary(op, DType::F64, a.to_bits(), b.to_bits())?;
@@ -377,8 +377,8 @@ fn fold_floats(op: ast::BinaryOp, a: f64, b: f64) -> Option<Result<Term, Mismatc
     }
 }
 
-fn compare(op: ast::BinaryOp, order: Option<std::cmp::Ordering>) -> Option<Result<Term, Mismatch>> {
-    use ast::BinaryOp as Ast;
+fn compare(op: ast::InfixOp, order: Option<std::cmp::Ordering>) -> Option<Result<Term, Mismatch>> {
+    use ast::InfixOp as Ast;
     let holds = match op {
         Ast::Eq => order.is_some_and(|order| order.is_eq()),
         Ast::Ne => !order.is_some_and(|order| order.is_eq()),
@@ -451,7 +451,7 @@ mod tests {
         let span = Span::default();
         let x = Term::Array(testing::parameter(&mut build, DType::I32, &[2]));
         let y = Term::Array(testing::parameter(&mut build, DType::I64, &[2]));
-        let mut divide = |a: &Term, b: &Term| match binary(&mut build, ast::BinaryOp::Div, (a, span), (b, span)) {
+        let mut divide = |a: &Term, b: &Term| match binary(&mut build, ast::InfixOp::Div, (a, span), (b, span)) {
             Ok(Term::Array(value)) => build.ty(value).dtype(),
             other => panic!("{other:?}"),
         };
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn constants_fold_as_in_python() {
-        use ast::BinaryOp as Ast;
+        use ast::InfixOp as Ast;
         let fold = |op, a: Term, b: Term| format!("{:?}", fold_binary(op, &a, &b).unwrap().unwrap());
         assert_eq!(fold(Ast::FloorDiv, Term::Int(-7), Term::Int(2)), "Int(-4)");
         assert_eq!(fold(Ast::FloorDiv, Term::Int(7), Term::Int(-2)), "Int(-4)");

@@ -13,7 +13,7 @@ use spmdc_grammar::span::Span;
 use std::fmt;
 
 /// One form of a call of a shipped function. A function has one form in programs; dumps may have others of the same name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Signature {
     /// The name that calls use.
     pub name: &'static str,
