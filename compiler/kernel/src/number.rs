@@ -16,7 +16,6 @@ use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use half::{bf16, f16};
 use spmdc_abi::{DType, Kind, ReduceOp};
 use spmdc_math::{MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
-use std::cmp::Ordering;
 
 /// The value of a bool or integer element.
 pub fn to_int(dtype: DType, bits: u64) -> i128 {
@@ -164,14 +163,7 @@ pub fn eval_compare(op: CompareOp, dtype: DType, lhs: u64, rhs: u64) -> Option<b
         _ if dtype.is_float() => to_float(dtype, lhs).partial_cmp(&to_float(dtype, rhs)),
         _ => Some(to_int(dtype, lhs).cmp(&to_int(dtype, rhs))),
     };
-    Some(match op {
-        CompareOp::Eq => order == Some(Ordering::Equal),
-        CompareOp::Ne => order != Some(Ordering::Equal),
-        CompareOp::Lt => order == Some(Ordering::Less),
-        CompareOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        CompareOp::Gt => order == Some(Ordering::Greater),
-        CompareOp::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-    })
+    Some(op.holds(order))
 }
 
 fn int_binary(op: BinaryOp, dtype: DType, x: i128, y: i128) -> Option<i128> {

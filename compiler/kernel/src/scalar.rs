@@ -3,6 +3,7 @@
 
 use spmdc_abi::DType;
 pub use spmdc_math::MathFn;
+use std::cmp::Ordering;
 
 /// Declares an enum of operations with their names in messages and, where there is a function of that name, in calls.
 macro_rules! operations {
@@ -162,6 +163,16 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// Whether integers are converted to floats first.
+    pub fn is_inexact(self) -> bool {
+        matches!(self, BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp)
+    }
+
+    /// Whether bools are converted to integers first.
+    pub fn is_of_numbers(self) -> bool {
+        matches!(self, BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr)
+    }
+
     /// The operator, if it is written as one.
     pub fn symbol(self) -> Option<&'static str> {
         Some(match self {
@@ -199,6 +210,23 @@ impl CompareOp {
             CompareOp::Le => "<=",
             CompareOp::Gt => ">",
             CompareOp::Ge => ">=",
+        }
+    }
+
+    /// The comparison that the language writes with this symbol; None for any other symbol.
+    pub fn from_symbol(symbol: &str) -> Option<CompareOp> {
+        CompareOp::ALL.iter().copied().find(|op| op.symbol() == symbol)
+    }
+
+    /// Whether it holds for two values in this order; None where one of them is NaN.
+    pub fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            CompareOp::Eq => order == Some(Ordering::Equal),
+            CompareOp::Ne => order != Some(Ordering::Equal),
+            CompareOp::Lt => order == Some(Ordering::Less),
+            CompareOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            CompareOp::Gt => order == Some(Ordering::Greater),
+            CompareOp::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
         }
     }
 }

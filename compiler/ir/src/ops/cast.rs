@@ -14,7 +14,7 @@ use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
+use crate::ops::call::term::{StaticScalar, Term};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -111,36 +111,31 @@ impl Point for Cast {
 
 /// `f32(x)` and its like, of an array or a literal. A conversion is always a statement; a literal becomes a constant.
 pub fn convert(build: &mut CallBuilder, to: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
-    match term {
-        Term::Array(value) if build.ty(*value).dtype() == to => Ok(*value),
-        Term::Array(value) => build.emit1(Cast { to }, &[*value]),
-        Term::List(_) if promote::holds_array(term) => {
-            let stacked = build.materialize(term, None, span)?;
-            promote::cast(build, stacked, to)
-        }
-        Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
-            let converted = convert_literal(term, to);
-            build.materialize(&converted, Some(to), span)
-        }
-        other => {
-            let message = format!("{} cannot be converted to {}", other.describe(), to.name());
-            Err(Diagnostic::error(Code::E0210, span, message))
-        }
+    if !term.is_operand() {
+        let message = format!("{} cannot be converted to {}", term.describe(), to.name());
+        return Err(Diagnostic::error(Code::E0210, span, message));
     }
+    if promote::holds_array(term) {
+        let array = build.materialize(term, None, span)?;
+        return promote::cast(build, array, to);
+    }
+    build.materialize(&convert_literal(term, to), Some(to), span)
 }
 
 /// A literal cut to what the type holds, so that it fits exactly: `u8(300)` is 44 and `i32(2.9)` is 2.
 fn convert_literal(term: &Term, to: DType) -> Term {
-    match term {
-        Term::List(items) => Term::List(items.iter().map(|item| convert_literal(item, to)).collect()),
-        Term::Float(value) if to.is_integer() => {
+    if let Term::List(items) = term {
+        return Term::List(items.iter().map(|item| convert_literal(item, to)).collect());
+    }
+    match term.static_scalar() {
+        Some(StaticScalar::Float(value)) if to.is_integer() => {
             let bits = number::cast(DType::F64, to, value.to_bits()).expect("a float converts to every integer type");
             Term::Int(number::to_int(to, bits))
         }
-        Term::Float(value) if to == DType::Bool => Term::Bool(*value != 0.0),
-        Term::Int(value) if to.is_integer() => Term::Int(number::to_int(to, number::from_int(to, *value))),
-        Term::Int(value) if to == DType::Bool => Term::Bool(*value != 0),
-        other => other.clone(),
+        Some(StaticScalar::Float(value)) if to == DType::Bool => Term::Bool(value != 0.0),
+        Some(StaticScalar::Int(value)) if to.is_integer() => Term::Int(number::to_int(to, number::from_int(to, value))),
+        Some(StaticScalar::Int(value)) if to == DType::Bool => Term::Bool(value != 0),
+        Some(StaticScalar::Int(_) | StaticScalar::Float(_) | StaticScalar::Bool(_)) | None => term.clone(),
     }
 }
 

@@ -155,10 +155,7 @@ impl Exchange for Combined {
 /// Reads `all_reduce(x, y, to=[P(_), P(_,_)])` in a dump.
 pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let given = args.required("to")?;
-    let layouts = match given.term {
-        Term::List(layouts) | Term::Tuple(layouts) => layouts,
-        one => vec![one],
-    };
+    let layouts = given.term.one_or_more();
     let mut operands = Vec::new();
     for arg in args.rest("operands") {
         operands.push(build.materialize(&arg.term, None, arg.span)?);

@@ -154,7 +154,7 @@ impl NestLowering for Concatenate {
 /// The arrays of a list or tuple, brought to one element type.
 fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, Diagnostic> {
     let arg = args.required("arrays")?;
-    let (Term::List(items) | Term::Tuple(items)) = &arg.term else {
+    let Some(items) = arg.term.sequence() else {
         let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
         return Err(Diagnostic::error(Code::E0210, arg.span, message).help("write them in brackets: [a, b]"));
     };

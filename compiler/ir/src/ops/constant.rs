@@ -7,7 +7,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
-use crate::ops::call::term::Term;
+use crate::ops::call::term::{StaticScalar, Term};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
@@ -62,24 +62,26 @@ fn flatten<'a>(
     span: Span,
 ) -> Result<(), Diagnostic> {
     let ragged = || Diagnostic::error(Code::E0205, span, "the rows of this list have different lengths");
-    match term {
-        Term::List(items) => {
-            if depth == shape.len() && leaves.is_empty() {
-                shape.push(items.len());
-            } else if shape.get(depth) != Some(&items.len()) {
-                return Err(ragged());
-            }
-            items.iter().try_for_each(|item| flatten(item, depth + 1, shape, leaves, span))
+    if let Term::List(items) = term {
+        if depth == shape.len() && leaves.is_empty() {
+            shape.push(items.len());
+        } else if shape.get(depth) != Some(&items.len()) {
+            return Err(ragged());
         }
-        Term::Int(_) | Term::Float(_) | Term::Bool(_) if depth == shape.len() => {
-            leaves.push(term);
-            Ok(())
-        }
-        Term::Int(_) | Term::Float(_) | Term::Bool(_) => Err(ragged()),
-        other => {
-            Err(Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", other.describe())))
-        }
+        return items.iter().try_for_each(|item| flatten(item, depth + 1, shape, leaves, span));
     }
+    if term.static_scalar().is_none() {
+        return Err(no_number(term, span));
+    }
+    if depth != shape.len() {
+        return Err(ragged());
+    }
+    leaves.push(term);
+    Ok(())
+}
+
+fn no_number(term: &Term, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", term.describe()))
 }
 
 /// The least and the largest number of an integer type.
@@ -95,10 +97,9 @@ fn fits(value: i128, dtype: DType) -> bool {
 
 /// The bits of a number that fills an array: as those of a literal, and any number but zero is true.
 pub fn filling_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
-    match *term {
-        Term::Int(value) if dtype == DType::Bool => Ok(u64::from(value != 0)),
-        Term::Float(value) if dtype == DType::Bool => Ok(u64::from(value != 0.0)),
-        ref term => number_bits(term, dtype, span),
+    match term.number() {
+        Some(value) if dtype == DType::Bool => Ok(u64::from(value != 0.0)),
+        Some(_) | None => number_bits(term, dtype, span),
     }
 }
 
@@ -108,12 +109,12 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
         Diagnostic::error(Code::E0218, span, format!("{text} is not a value of type {}", dtype.name()))
             .help(format!("write {}(...) to convert", dtype.name()))
     };
-    match *term {
-        Term::Bool(value) if dtype == DType::Bool => Ok(u64::from(value)),
-        Term::Bool(value) => number_bits(&Term::Int(i128::from(value)), dtype, span),
-        Term::Int(value) if dtype.is_float() => Ok(float_bits(value as f64, dtype)),
-        Term::Float(value) if dtype.is_float() => Ok(float_bits(value, dtype)),
-        Term::Int(value) if dtype.is_integer() => {
+    match term.static_scalar().ok_or_else(|| no_number(term, span))? {
+        StaticScalar::Bool(value) if dtype == DType::Bool => Ok(u64::from(value)),
+        StaticScalar::Bool(value) => number_bits(&Term::Int(i128::from(value)), dtype, span),
+        StaticScalar::Int(value) if dtype.is_float() => Ok(float_bits(value as f64, dtype)),
+        StaticScalar::Float(value) if dtype.is_float() => Ok(float_bits(value, dtype)),
+        StaticScalar::Int(value) if dtype.is_integer() => {
             let (bits, (low, high)) = (dtype.size() as u32 * 8, range(dtype));
             if value < low || value > high {
                 let message = format!("{value} does not fit into {}: its numbers are {low} to {high}", dtype.name());
@@ -125,11 +126,8 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
             }
             Ok(value as u64 & (u64::MAX >> (64 - bits)))
         }
-        Term::Int(value) => Err(misfit(value.to_string())),
-        Term::Float(value) => Err(misfit(format!("{value:?}"))),
-        ref other => {
-            Err(Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", other.describe())))
-        }
+        StaticScalar::Int(value) => Err(misfit(value.to_string())),
+        StaticScalar::Float(value) => Err(misfit(format!("{value:?}"))),
     }
 }
 

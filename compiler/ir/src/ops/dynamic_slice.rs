@@ -160,12 +160,9 @@ enum Start {
 /// The starts of a region, moved so that it lies inside.
 fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
     let span = given.span;
-    let items = match given.term {
-        Term::Tuple(items) | Term::List(items) => items,
-        other => {
-            let message = format!("starts come as a tuple, one for each dimension, not as {}", other.describe());
-            return Err(Diagnostic::error(Code::E0210, span, message));
-        }
+    let Some(items) = given.term.sequence() else {
+        let message = format!("starts come as a tuple, one for each dimension, not as {}", given.term.describe());
+        return Err(Diagnostic::error(Code::E0210, span, message));
     };
     if items.len() != sizes.len() {
         let message = format!("{} starts for {} dimensions", items.len(), sizes.len());
@@ -177,41 +174,37 @@ fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) 
 
 fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span: Span) -> Result<Start, Diagnostic> {
     let room = (size - len) as i128;
-    match item {
-        Term::Int(at) => {
-            let at = if *at < 0 { at + size as i128 } else { *at };
-            Ok(Start::Static(at.clamp(0, room) as usize))
-        }
-        Term::Array(value) => {
-            let ty = build.ty(*value).array.clone();
-            if ty.rank() != 0 || !ty.dtype.is_integer() {
-                let message = format!("a start is an integer, not {ty}");
-                return Err(Diagnostic::error(Code::E0203, span, message));
-            }
-            if room == 0 {
-                return Ok(Start::Static(0));
-            }
-            let mut at = *value;
-            let step = |build: &mut CallBuilder, op: BinaryOp, at: Value, by: i128| {
-                binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
-            };
-            if ty.dtype == DType::U64 {
-                // Half of them are no i64.
-                at = step(build, BinaryOp::Minimum, at, room)?;
-            }
-            at = cast(build, at, DType::I64)?;
-            // All bits of a negative number's sign, and with them the size.
-            let sign = step(build, BinaryOp::Shr, at, 63)?;
-            let more = step(build, BinaryOp::And, sign, size as i128)?;
-            at = binary(build, BinaryOp::Add, (&Term::Array(at), span), (&Term::Array(more), span))?;
-            at = step(build, BinaryOp::Maximum, at, 0)?;
-            Ok(Start::Dynamic(step(build, BinaryOp::Minimum, at, room)?))
-        }
-        other => {
-            let message = format!("a start is an integer, not {}", other.describe());
-            Err(Diagnostic::error(Code::E0210, span, message))
-        }
+    if let Term::Int(at) = item {
+        let at = if *at < 0 { at + size as i128 } else { *at };
+        return Ok(Start::Static(at.clamp(0, room) as usize));
     }
+    let Term::Array(value) = item else {
+        let message = format!("a start is an integer, not {}", item.describe());
+        return Err(Diagnostic::error(Code::E0210, span, message));
+    };
+    let ty = build.ty(*value).array.clone();
+    if ty.rank() != 0 || !ty.dtype.is_integer() {
+        let message = format!("a start is an integer, not {ty}");
+        return Err(Diagnostic::error(Code::E0203, span, message));
+    }
+    if room == 0 {
+        return Ok(Start::Static(0));
+    }
+    let mut at = *value;
+    let step = |build: &mut CallBuilder, op: BinaryOp, at: Value, by: i128| {
+        binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
+    };
+    if ty.dtype == DType::U64 {
+        // Half of them are no i64.
+        at = step(build, BinaryOp::Minimum, at, room)?;
+    }
+    at = cast(build, at, DType::I64)?;
+    // All bits of a negative number's sign, and with them the size.
+    let sign = step(build, BinaryOp::Shr, at, 63)?;
+    let more = step(build, BinaryOp::And, sign, size as i128)?;
+    at = binary(build, BinaryOp::Add, (&Term::Array(at), span), (&Term::Array(more), span))?;
+    at = step(build, BinaryOp::Maximum, at, 0)?;
+    Ok(Start::Dynamic(step(build, BinaryOp::Minimum, at, room)?))
 }
 
 /// E0205 unless a region of these lengths fits into an array.

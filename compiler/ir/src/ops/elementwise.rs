@@ -427,21 +427,24 @@ pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value
     if dtype.is_float() || dtype == DType::Key {
         return build.emit1(Unary(op), &[value]);
     }
-    match op {
-        _ if op.is_rounding() => Ok(value),
-        // Integers are finite numbers.
-        UnaryOp::IsNan | UnaryOp::IsInf => build.emit1(Compare(CompareOp::Ne), &[value, value]),
-        UnaryOp::IsFinite => build.emit1(Compare(CompareOp::Eq), &[value, value]),
-        _ if op.is_inexact() => {
-            let value = promote::cast(build, value, promote::inexact(dtype))?;
-            build.emit1(Unary(op), &[value])
-        }
-        UnaryOp::Square if dtype == DType::Bool => {
-            let value = promote::cast(build, value, DType::I32)?;
-            build.emit1(Unary(op), &[value])
-        }
-        _ => build.emit1(Unary(op), &[value]),
+    if op.is_rounding() {
+        return Ok(value);
     }
+    // Integers are finite numbers.
+    if let UnaryOp::IsNan | UnaryOp::IsInf = op {
+        return build.emit1(Compare(CompareOp::Ne), &[value, value]);
+    }
+    if op == UnaryOp::IsFinite {
+        return build.emit1(Compare(CompareOp::Eq), &[value, value]);
+    }
+    let mut computed = dtype;
+    if op.is_inexact() {
+        computed = promote::inexact(dtype);
+    } else if op == UnaryOp::Square && dtype == DType::Bool {
+        computed = DType::I32;
+    }
+    let value = promote::cast(build, value, computed)?;
+    build.emit1(Unary(op), &[value])
 }
 
 /// `round(x, decimals=2)`: scaled, rounded to the even neighbour, and scaled back.
@@ -474,14 +477,10 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
 /// A function of two operands, converted to their common type.
 pub fn binary(build: &mut CallBuilder, op: BinaryOp, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let mut dtype = promote::common_dtype(build, &[lhs, rhs])?;
-    match op {
-        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp if dtype != DType::Key => {
-            dtype = promote::inexact(dtype);
-        }
-        BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Pow | BinaryOp::Shl | BinaryOp::Shr if dtype == DType::Bool => {
-            dtype = DType::I32;
-        }
-        _ => {}
+    if op.is_inexact() && dtype != DType::Key {
+        dtype = promote::inexact(dtype);
+    } else if op.is_of_numbers() && dtype == DType::Bool {
+        dtype = DType::I32;
     }
     let lhs = promote::to_dtype(build, lhs, dtype)?;
     let rhs = promote::to_dtype(build, rhs, dtype)?;

@@ -91,11 +91,7 @@ fn number_everywhere(
         return filled(build, ty.dtype, filling_bits(&fill.term, ty.dtype, fill.span)?, &ty.shape);
     }
     let number = Term::Int(i128::from(name == "ones"));
-    let bits = match ty.dtype {
-        DType::Bool => u64::from(name == "ones"),
-        dtype => number_bits(&number, dtype, args.span)?,
-    };
-    filled(build, ty.dtype, bits, &ty.shape)
+    filled(build, ty.dtype, filling_bits(&number, ty.dtype, args.span)?, &ty.shape)
 }
 
 /// An optional `dtype=` (or positional) argument.
@@ -116,14 +112,10 @@ fn scalar(build: &mut CallBuilder, term: &Term, dtype: DType, span: Span) -> Res
 }
 
 fn number(term: &Term, name: &str, span: Span) -> Result<f64, Diagnostic> {
-    match term {
-        Term::Int(value) => Ok(*value as f64),
-        Term::Float(value) => Ok(*value),
-        other => {
-            let message = format!("`{name}` must be a number known at compile time, not {}", other.describe());
-            Err(Diagnostic::error(Code::E0207, span, message))
-        }
-    }
+    term.number().ok_or_else(|| {
+        let message = format!("`{name}` must be a number known at compile time, not {}", term.describe());
+        Diagnostic::error(Code::E0207, span, message)
+    })
 }
 
 /// `arange(stop)`, `arange(start, stop, step)`: i32 for integers, f32 if any is a float.

@@ -151,16 +151,14 @@ fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
 fn read(term: &Term) -> Option<Arc<Margin>> {
     let Term::Tuple(parts) = term else { return None };
     let [Term::Int(dim), Term::Int(side), Term::List(dims)] = parts.as_slice() else { return None };
-    let span = |term: &Term| match term {
-        Term::Tuple(ends) => match ends.as_slice() {
-            [Term::Int(start), Term::Int(end)] => Some(i64::try_from(*start).ok()?..i64::try_from(*end).ok()?),
-            _ => None,
-        },
-        _ => None,
+    let span = |term: &Term| {
+        let Term::Tuple(ends) = term else { return None };
+        let [Term::Int(start), Term::Int(end)] = ends.as_slice() else { return None };
+        Some(i64::try_from(*start).ok()?..i64::try_from(*end).ok()?)
     };
-    let spans = |term: &Term| match term {
-        Term::List(spans) => spans.iter().map(span).collect::<Option<Vec<Range<i64>>>>(),
-        _ => None,
+    let spans = |term: &Term| {
+        let Term::List(spans) = term else { return None };
+        spans.iter().map(span).collect::<Option<Vec<Range<i64>>>>()
     };
     let behind = match side {
         -1 => false,

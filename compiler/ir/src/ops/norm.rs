@@ -58,10 +58,8 @@ enum NormOrder {
 
 fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
     let Some(Arg { term, span, .. }) = given else { return Ok(NormOrder::Euclidean) };
-    let number = match &term {
-        Term::Int(order) => *order as f64,
-        Term::Float(order) => *order,
-        Term::Str(name) => match name.as_str() {
+    let number = if let Term::Str(name) = &term {
+        match name.as_str() {
             "fro" if dims == 2 => return Ok(NormOrder::Euclidean),
             "inf" => f64::INFINITY,
             "-inf" => f64::NEG_INFINITY,
@@ -71,11 +69,12 @@ fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
                 let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\"";
                 return Err(Diagnostic::error(Code::E0210, span, message).help(help));
             }
-        },
-        other => {
-            let message = format!("`ord` must be a number known at compile time, not {}", other.describe());
-            return Err(Diagnostic::error(Code::E0210, span, message));
         }
+    } else {
+        term.number().ok_or_else(|| {
+            let message = format!("`ord` must be a number known at compile time, not {}", term.describe());
+            Diagnostic::error(Code::E0210, span, message)
+        })?
     };
     match dims {
         1 if number == 2.0 => Ok(NormOrder::Euclidean),

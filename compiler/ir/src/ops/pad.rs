@@ -144,26 +144,24 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
         [before, after] => Ok((number(before)?, number(after)?)),
         _ => Err(malformed("pad widths come in pairs (before, after)")),
     };
-    match term {
-        _ if whole_number(term).is_some() => number(term).map(|width| vec![(width, width); rank]),
-        Term::Tuple(items) | Term::List(items)
-            if !items.is_empty() && items.iter().all(|item| whole_number(item).is_some()) =>
-        {
-            pair(items).map(|both| vec![both; rank])
-        }
-        Term::Tuple(items) | Term::List(items) => {
-            let pairs = items.iter().map(|item| match item {
-                Term::Tuple(items) | Term::List(items) => pair(items),
-                other => number(other).map(|width| (width, width)),
-            });
-            let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-            match pairs.len() {
-                1 => Ok(vec![pairs[0]; rank]),
-                len if len == rank => Ok(pairs),
-                len => Err(malformed(&format!("pad widths for {len} dimensions, but the array has {rank}"))),
-            }
-        }
-        other => Err(malformed(&format!("pad widths are numbers or pairs, not {}", other.describe()))),
+    if whole_number(term).is_some() {
+        return number(term).map(|width| vec![(width, width); rank]);
+    }
+    let Some(items) = term.sequence() else {
+        return Err(malformed(&format!("pad widths are numbers or pairs, not {}", term.describe())));
+    };
+    if !items.is_empty() && items.iter().all(|item| whole_number(item).is_some()) {
+        return pair(items).map(|both| vec![both; rank]);
+    }
+    let pairs = items.iter().map(|item| match item.sequence() {
+        Some(items) => pair(items),
+        None => number(item).map(|width| (width, width)),
+    });
+    let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+    match pairs.len() {
+        1 => Ok(vec![pairs[0]; rank]),
+        len if len == rank => Ok(pairs),
+        len => Err(malformed(&format!("pad widths for {len} dimensions, but the array has {rank}"))),
     }
 }
 
@@ -307,16 +305,13 @@ impl Call for Pad {
         let bits = args.take("bits");
         let number = match (bits, args.take("constant_values")) {
             // Any number, NaN included.
-            (Some(arg), _) => match arg.term {
-                Term::Int(bits) => bits as u64,
-                other => {
-                    return Err(Diagnostic::error(
-                        Code::E0210,
-                        arg.span,
-                        format!("bits are an integer, not {}", other.describe()),
-                    ));
-                }
-            },
+            (Some(arg), _) => {
+                let Term::Int(bits) = arg.term else {
+                    let message = format!("bits are an integer, not {}", arg.term.describe());
+                    return Err(Diagnostic::error(Code::E0210, arg.span, message));
+                };
+                bits as u64
+            }
             (None, Some(arg)) => filling_bits(&arg.term, dtype, arg.span)?,
             (None, None) => 0,
         };

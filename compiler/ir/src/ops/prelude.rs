@@ -154,10 +154,10 @@ impl Helper {
     pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = build.span;
         let array = |at: usize| -> Value {
-            match args[at].term {
-                Term::Array(value) => value,
-                ref other => panic!("a helper of the prelude takes an array, not {}", other.describe()),
-            }
+            let Term::Array(value) = args[at].term else {
+                panic!("a helper of the prelude takes an array, not {}", args[at].term.describe());
+            };
+            value
         };
         match self {
             Helper::IsNone => Ok(Term::Bool(matches!(args[0].term, Term::Nothing))),
@@ -172,9 +172,10 @@ impl Helper {
             }
             Helper::Count => {
                 let sizes = build.ty(array(0)).shape().to_vec();
-                let axes = match &args[1].term {
-                    Term::Nothing => (0..sizes.len()).collect(),
-                    _ => shape::axes(&as_ints(&args[1], "axis")?, sizes.len(), span)?,
+                let axes = if let Term::Nothing = args[1].term {
+                    (0..sizes.len()).collect()
+                } else {
+                    shape::axes(&as_ints(&args[1], "axis")?, sizes.len(), span)?
                 };
                 Ok(Term::Int(axes.iter().map(|&axis| sizes[axis] as i128).product()))
             }

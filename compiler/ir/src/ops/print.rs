@@ -77,30 +77,35 @@ fn shown(
         parts.map(|part| shown(part, spec, span, build, values)).collect()
     };
     let plain = |text: String| escaped(&spec.pad(text, false));
-    match term {
-        Term::Str(text) => Ok(plain(text.clone())),
-        Term::Int(number) if *spec == Spec::default() => Ok(number.to_string()),
-        Term::Nothing => Ok(plain("None".to_string())),
-        Term::Tuple(parts) => match all(&mut parts.iter())?.as_slice() {
-            [one] => Ok(format!("({one},)")),
-            parts => Ok(format!("({})", parts.join(", "))),
-        },
-        Term::Struct(fields) => {
-            let parts = all(&mut fields.iter().map(|(_, part)| part))?;
-            let parts: Vec<String> =
-                fields.iter().zip(parts).map(|((name, _), part)| format!("{name}: {part}")).collect();
-            Ok(format!("{{{{ {} }}}}", parts.join(", ")))
-        }
-        Term::Type(ty) => Ok(plain(ty.array.to_string())),
-        _ => {
-            let value = build.materialize(term, None, span)?;
-            if spec.form == Form::Type {
-                return Ok(plain(build.ty(value).array.to_string()));
-            }
-            values.push(value);
-            Ok(spec.place())
-        }
+    if let Term::Tuple(parts) = term {
+        return Ok(match all(&mut parts.iter())?.as_slice() {
+            [one] => format!("({one},)"),
+            parts => format!("({})", parts.join(", ")),
+        });
     }
+    if let Term::Struct(fields) = term {
+        let parts = all(&mut fields.iter().map(|(_, part)| part))?;
+        let parts: Vec<String> = fields.iter().zip(parts).map(|((name, _), part)| format!("{name}: {part}")).collect();
+        return Ok(format!("{{{{ {} }}}}", parts.join(", ")));
+    }
+    if let Term::Str(text) = term {
+        return Ok(plain(text.clone()));
+    }
+    if let Term::Type(ty) = term {
+        return Ok(plain(ty.array.to_string()));
+    }
+    if let Term::Nothing = term {
+        return Ok(plain("None".to_string()));
+    }
+    if let (Term::Int(number), true) = (term, *spec == Spec::default()) {
+        return Ok(number.to_string());
+    }
+    let value = build.materialize(term, None, span)?;
+    if spec.form == Form::Type {
+        return Ok(plain(build.ty(value).array.to_string()));
+    }
+    values.push(value);
+    Ok(spec.place())
 }
 
 /// The text with each argument in its place, and those that have none behind it.
@@ -223,14 +228,13 @@ impl Call for Print {
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let first = args.required("text")?;
         let mut rest = args.rest("values");
-        let text = match &first.term {
-            Term::Str(text) => text.clone(),
+        let mut text = String::new();
+        if let Term::Str(given) = first.term {
+            text = given;
+        } else {
             // `print(x, y)` shows the values, with spaces between.
-            _ => {
-                rest.insert(0, first);
-                String::new()
-            }
-        };
+            rest.insert(0, first);
+        }
         let (text, values) = filled(&text, &rest, build, args.span)?;
         build.emit(Print { text }, &values)?;
         Ok(Term::Tuple(Vec::new()))

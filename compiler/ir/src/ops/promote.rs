@@ -11,7 +11,8 @@ use super::reshape::reshape;
 use super::{Mismatch, einsum};
 use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
-use crate::ops::call::term::Term;
+use crate::ops::call::errors::no_array;
+use crate::ops::call::term::{StaticScalar, Term};
 use crate::program::Value;
 use spmdc_abi::Kind as ElementKind;
 use spmdc_grammar::ast;
@@ -77,21 +78,21 @@ enum OperandKind {
 }
 
 fn kind(build: &CallBuilder, (term, span): Operand<'_>) -> Result<OperandKind, Diagnostic> {
-    match term {
-        Term::Array(value) => Ok(OperandKind::Strong(build.ty(*value).dtype())),
-        Term::Int(_) => Ok(OperandKind::WeakInt),
-        Term::Float(_) => Ok(OperandKind::WeakFloat),
-        Term::Bool(_) => Ok(OperandKind::Strong(DType::Bool)),
-        Term::List(items) => {
-            let mut joined = None;
-            for item in items {
-                joined = Some(meet(joined, kind(build, (item, span))?, span)?);
-            }
-            Ok(joined.unwrap_or(OperandKind::WeakFloat))
+    if let Term::Array(value) = term {
+        return Ok(OperandKind::Strong(build.ty(*value).dtype()));
+    }
+    if let Term::List(items) = term {
+        let mut joined = None;
+        for item in items {
+            joined = Some(meet(joined, kind(build, (item, span))?, span)?);
         }
-        other => {
-            Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
-        }
+        return Ok(joined.unwrap_or(OperandKind::WeakFloat));
+    }
+    match term.static_scalar() {
+        Some(StaticScalar::Int(_)) => Ok(OperandKind::WeakInt),
+        Some(StaticScalar::Float(_)) => Ok(OperandKind::WeakFloat),
+        Some(StaticScalar::Bool(_)) => Ok(OperandKind::Strong(DType::Bool)),
+        None => Err(no_array(term, span)),
     }
 }
 
@@ -152,11 +153,7 @@ pub fn promoted(build: &mut CallBuilder, operands: &[Operand<'_>]) -> Result<Vec
 
 /// Whether a list is more than numbers.
 pub fn holds_array(term: &Term) -> bool {
-    match term {
-        Term::Array(_) => true,
-        Term::List(items) => items.iter().any(holds_array),
-        _ => false,
-    }
+    if let Term::List(items) = term { items.iter().any(holds_array) } else { matches!(term, Term::Array(_)) }
 }
 
 /// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
@@ -296,11 +293,14 @@ fn overflow() -> Mismatch {
 /// Float division by zero gives infinity or NaN instead of an exception.
 pub fn fold_binary(op: ast::InfixOp, lhs: &Term, rhs: &Term) -> Option<Result<Term, Mismatch>> {
     if let (Term::Bool(a), Term::Bool(b)) = (lhs, rhs) {
-        match op {
-            ast::InfixOp::Or | ast::InfixOp::BitOr => return Some(Ok(Term::Bool(a | b))),
-            ast::InfixOp::And | ast::InfixOp::BitAnd => return Some(Ok(Term::Bool(a & b))),
-            ast::InfixOp::BitXor => return Some(Ok(Term::Bool(a ^ b))),
-            _ => {}
+        if let ast::InfixOp::Or | ast::InfixOp::BitOr = op {
+            return Some(Ok(Term::Bool(a | b)));
+        }
+        if let ast::InfixOp::And | ast::InfixOp::BitAnd = op {
+            return Some(Ok(Term::Bool(a & b)));
+        }
+        if op == ast::InfixOp::BitXor {
+            return Some(Ok(Term::Bool(a ^ b)));
         }
     }
     match (whole(lhs), whole(rhs)) {
@@ -310,18 +310,15 @@ pub fn fold_binary(op: ast::InfixOp, lhs: &Term, rhs: &Term) -> Option<Result<Te
 }
 
 fn whole(term: &Term) -> Option<i128> {
-    match term {
-        Term::Int(value) => Some(*value),
-        Term::Bool(value) => Some(i128::from(*value)),
-        _ => None,
+    match term.static_scalar()? {
+        StaticScalar::Int(value) => Some(value),
+        StaticScalar::Bool(value) => Some(i128::from(value)),
+        StaticScalar::Float(_) => None,
     }
 }
 
 fn number(term: &Term) -> Option<f64> {
-    match term {
-        Term::Float(value) => Some(*value),
-        _ => whole(term).map(|value| value as f64),
-    }
+    if let Term::Float(value) = term { Some(*value) } else { whole(term).map(|value| value as f64) }
 }
 
 fn fold_ints(op: ast::InfixOp, a: i128, b: i128) -> Option<Result<Term, Mismatch>> {
@@ -378,17 +375,7 @@ fn fold_floats(op: ast::InfixOp, a: f64, b: f64) -> Option<Result<Term, Mismatch
 }
 
 fn compare(op: ast::InfixOp, order: Option<std::cmp::Ordering>) -> Option<Result<Term, Mismatch>> {
-    use ast::InfixOp as Ast;
-    let holds = match op {
-        Ast::Eq => order.is_some_and(|order| order.is_eq()),
-        Ast::Ne => !order.is_some_and(|order| order.is_eq()),
-        Ast::Lt => order.is_some_and(|order| order.is_lt()),
-        Ast::Le => order.is_some_and(|order| order.is_le()),
-        Ast::Gt => order.is_some_and(|order| order.is_gt()),
-        Ast::Ge => order.is_some_and(|order| order.is_ge()),
-        _ => return None,
-    };
-    Some(Ok(Term::Bool(holds)))
+    Some(Ok(Term::Bool(CompareOp::from_symbol(op.symbol())?.holds(order))))
 }
 
 #[cfg(test)]

@@ -237,9 +237,9 @@ pub fn made_with_layout(
     make: impl Fn(&mut CallBuilder, Value) -> Result<Value, Diagnostic>,
     before: impl Fn(&CallBuilder, &Sharding) -> Result<Option<Sharding>, Diagnostic>,
 ) -> Result<Term, Diagnostic> {
-    let given = args.peek("out").and_then(|arg| match &arg.term {
-        Term::Sharding(given) => Some(given.sharding.clone()),
-        _ => None,
+    let given = args.peek("out").and_then(|arg| {
+        let Term::Sharding(given) = &arg.term else { return None };
+        Some(given.sharding.clone())
     });
     let value = match (make(build, operand), given) {
         (Err(ambiguous), Some(out)) if build.conflict.take().is_some() => {

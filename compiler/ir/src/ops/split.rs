@@ -22,7 +22,7 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
             Err(Diagnostic::error(Code::E0210, args.span, message))
         }
     };
-    if let Term::Tuple(given) | Term::List(given) = parts {
+    if let Some(given) = parts.sequence() {
         let mut borders = vec![0];
         for border in given {
             let border = count(border)?;

@@ -349,8 +349,9 @@ impl Call for Update {
         let Some(Term::Tuple(dims)) = at.map(|arg| arg.term) else {
             return Err(malformed());
         };
-        let places = |term: &Term| match term {
-            Term::Tuple(parts) => match parts.as_slice() {
+        let places = |term: &Term| {
+            let Term::Tuple(parts) = term else { return Err(malformed()) };
+            match parts.as_slice() {
                 [] => Ok(Places::Dynamic(1)),
                 [Term::Int(len)] => usize::try_from(*len).map(Places::Dynamic).map_err(|_| malformed()),
                 [Term::Int(start), Term::Int(step), Term::Int(len)] => {
@@ -359,8 +360,7 @@ impl Call for Update {
                     Ok(Places::Range(SliceRange { start: unsigned(start)?, step, len: unsigned(len)? }))
                 }
                 _ => Err(malformed()),
-            },
-            _ => Err(malformed()),
+            }
         };
         let at = dims.iter().map(places).collect::<Result<Vec<Places>, Diagnostic>>()?;
         let value = args.array(build, "x")?;

@@ -198,9 +198,9 @@ pub(super) fn read(term: &Term, shape: &[usize], span: Span) -> Result<Vec<DimMa
         if parts.is_empty() {
             return Ok(DimMap::identity(size));
         }
-        let number = |term: &Term| match term {
-            Term::Int(number) => i64::try_from(*number).map_err(|_| malformed()),
-            _ => Err(malformed()),
+        let number = |term: &Term| {
+            let Term::Int(number) = term else { return Err(malformed()) };
+            i64::try_from(*number).map_err(|_| malformed())
         };
         let numbers = parts.iter().map(number).collect::<Result<Vec<i64>, Diagnostic>>()?;
         let [size, before, start, step, len, after] = numbers[..] else { return Err(malformed()) };

@@ -143,64 +143,53 @@ impl<'a> Args<'a> {
 
 /// The bool that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_bool(arg: &Arg, name: &str) -> Result<bool, Diagnostic> {
-    match &arg.term {
-        Term::Bool(value) => Ok(*value),
-        other => Err(kind_error(name, "true or false", other, arg.span)),
-    }
+    if let Term::Bool(value) = arg.term { Ok(value) } else { Err(kind_error(name, "true or false", arg)) }
 }
 
 /// The string that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_string(arg: &Arg, name: &str) -> Result<String, Diagnostic> {
-    match &arg.term {
-        Term::Str(text) => Ok(text.clone()),
-        other => Err(kind_error(name, "a string", other, arg.span)),
-    }
+    if let Term::Str(text) = &arg.term { Ok(text.clone()) } else { Err(kind_error(name, "a string", arg)) }
 }
 
 /// The type that the argument of parameter `name` is, E0210 for anything else; for bare sizes the help shows a call of `function`.
 pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagnostic> {
-    match &arg.term {
-        Term::Type(ty) => Ok(ty.clone()),
-        sizes @ (Term::Int(_) | Term::Tuple(_) | Term::List(_)) => {
-            let error = kind_error(name, "a type", sizes, arg.span);
-            let sizes: Vec<String> = as_ints(arg, name).unwrap_or_default().iter().map(i64::to_string).collect();
-            let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
-            Err(error.help(format!("the element type stands before the sizes: `{function}(f32[{sizes}])`")))
-        }
-        other => Err(kind_error(name, "a type", other, arg.span)),
+    if let Term::Type(ty) = &arg.term {
+        return Ok(ty.clone());
     }
+    let error = kind_error(name, "a type", arg);
+    if !matches!(arg.term, Term::Int(_) | Term::Tuple(_) | Term::List(_)) {
+        return Err(error);
+    }
+    let sizes: Vec<String> = as_ints(arg, name).unwrap_or_default().iter().map(i64::to_string).collect();
+    let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
+    Err(error.help(format!("the element type stands before the sizes: `{function}(f32[{sizes}])`")))
 }
 
 /// The element type that the argument of parameter `name` is; E0210 for anything else, also for types with dimensions.
 pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
-    match &arg.term {
-        Term::Type(ty) if ty.array.rank() == 0 => Ok(ty.array.dtype),
-        other => {
-            let message = format!("`{name}` is an element type such as f32, not {}", other.describe());
-            Err(Diagnostic::error(Code::E0210, arg.span, message))
-        }
+    if let Term::Type(ty) = &arg.term
+        && ty.array.rank() == 0
+    {
+        return Ok(ty.array.dtype);
     }
+    let message = format!("`{name}` is an element type such as f32, not {}", arg.term.describe());
+    Err(Diagnostic::error(Code::E0210, arg.span, message))
 }
 
 /// The mesh axes that the argument of parameter `name` lists, or the single one; E0210 for anything else.
 pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
-    let terms = match &arg.term {
-        Term::Tuple(terms) | Term::List(terms) => terms.clone(),
-        one => vec![one.clone()],
+    let axis = |term: &Term| {
+        if let Term::Axis(axis) = term { Ok(*axis) } else { Err(wrong_kind(name, "a mesh axis", term, arg.span)) }
     };
-    let axis = |term: &Term| match term {
-        Term::Axis(axis) => Ok(*axis),
-        other => Err(kind_error(name, "a mesh axis", other, arg.span)),
-    };
-    terms.iter().map(axis).collect()
+    arg.term.one_or_more().iter().map(axis).collect()
 }
 
 /// The sharding that the argument of parameter `name` is; E0210 for anything else.
 pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
-    match &arg.term {
-        Term::Sharding(sharding) => Ok(sharding.clone()),
-        other => Err(kind_error(name, "a sharding such as P(X, _)", other, arg.span)),
+    if let Term::Sharding(sharding) = &arg.term {
+        return Ok(sharding.clone());
     }
+    Err(kind_error(name, "a sharding such as P(X, _)", arg))
 }
 
 /// The integer that the argument of parameter `name` is: E0208 for a fraction, E0218 beyond 64 bits, E0210 for anything else.
@@ -210,20 +199,20 @@ pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
         (Some(value), _) => i64::try_from(value)
             .map_err(|_| Diagnostic::error(Code::E0218, arg.span, format!("`{name}` does not fit into 64 bits"))),
         (None, Term::Float(value)) => Err(crate::ops::call::errors::not_whole(*value, arg.span)),
-        (None, other) => Err(kind_error(name, "an integer known at compile time", other, arg.span)),
+        (None, _) => Err(kind_error(name, "an integer known at compile time", arg)),
     }
 }
 
 /// The integers of a tuple or list, or the single one; errors as of [`as_int`].
 pub fn as_ints(arg: &Arg, name: &str) -> Result<Vec<i64>, Diagnostic> {
-    match &arg.term {
-        Term::Tuple(terms) | Term::List(terms) => {
-            terms.iter().map(|term| as_int(&Arg { name: None, term: term.clone(), span: arg.span }, name)).collect()
-        }
-        _ => Ok(vec![as_int(arg, name)?]),
-    }
+    let int = |term: &Term| as_int(&Arg { name: None, term: term.clone(), span: arg.span }, name);
+    arg.term.one_or_more().iter().map(int).collect()
 }
 
-fn kind_error(name: &str, wanted: &str, found: &Term, span: Span) -> Diagnostic {
+fn kind_error(name: &str, wanted: &str, arg: &Arg) -> Diagnostic {
+    wrong_kind(name, wanted, &arg.term, arg.span)
+}
+
+fn wrong_kind(name: &str, wanted: &str, found: &Term, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, format!("`{name}` must be {wanted}, not {}", found.describe()))
 }

@@ -239,16 +239,17 @@ impl CallBuilder {
 
     /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.
     pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
-        match term {
-            Term::Array(value) => Ok(*value),
-            Term::List(items) if items.iter().any(promote::holds_array) => promote::stacked(self, items, dtype, span),
-            Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => {
-                let constant = Constant::from_term(term, dtype, span)?;
-                self.emit1(constant, &[])
-            }
-            other => {
-                Err(Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", other.describe())))
-            }
+        if let Term::Array(value) = term {
+            return Ok(*value);
         }
+        if !term.is_operand() {
+            return Err(super::errors::no_array(term, span));
+        }
+        if let Term::List(items) = term
+            && items.iter().any(promote::holds_array)
+        {
+            return promote::stacked(self, items, dtype, span);
+        }
+        self.emit1(Constant::from_term(term, dtype, span)?, &[])
     }
 }

@@ -1,10 +1,16 @@
 //! What calls of shipped functions have to say, whoever reads the arguments.
 
+use super::term::Term;
 use crate::layout::types::{MAX_ELEMENTS, MAX_RANK};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
+
+/// E0210
+pub fn no_array(found: &Term, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", found.describe()))
+}
 
 /// E0201
 pub fn missing(function: &str, parameter: &str, span: Span) -> Diagnostic {

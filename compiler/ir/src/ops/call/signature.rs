@@ -7,7 +7,6 @@ use super::args::{self, Arg};
 use super::errors;
 use super::term::Term;
 use crate::layout::types::DType;
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use std::fmt;
@@ -164,13 +163,8 @@ impl ParamKind {
     /// What is wrong with an argument of another kind.
     fn check(self, function: &str, param: &str, arg: &Arg) -> Result<(), Diagnostic> {
         match self {
-            ParamKind::Array => match &arg.term {
-                Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_) => Ok(()),
-                other => {
-                    let message = format!("an array is needed here, not {}", other.describe());
-                    Err(Diagnostic::error(Code::E0210, arg.span, message))
-                }
-            },
+            ParamKind::Array if arg.term.is_operand() => Ok(()),
+            ParamKind::Array => Err(errors::no_array(&arg.term, arg.span)),
             ParamKind::Int => args::as_int(arg, param).map(drop),
             ParamKind::Ints => args::as_ints(arg, param).map(drop),
             ParamKind::Bool => args::as_bool(arg, param).map(drop),

@@ -40,6 +40,17 @@ pub enum Term {
     Poison,
 }
 
+/// A number or bool that has not met a type yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StaticScalar {
+    /// An integer.
+    Int(i128),
+    /// A float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+}
+
 /// Something that can be called; the checker implements it.
 pub trait FunctionTerm: std::fmt::Debug {
     /// Its name for messages.
@@ -98,30 +109,67 @@ impl Term {
 
     /// Whether something in it has been reported already.
     pub fn is_poisoned(&self) -> bool {
-        match self {
-            Term::Poison => true,
-            Term::Tuple(parts) | Term::List(parts) => parts.iter().any(Term::is_poisoned),
-            Term::Struct(fields) => fields.iter().any(|(_, field)| field.is_poisoned()),
-            _ => false,
+        matches!(self, Term::Poison) || self.parts().into_iter().any(Term::is_poisoned)
+    }
+
+    /// The terms directly inside a tuple, list or struct; none for anything else.
+    pub fn parts(&self) -> Vec<&Term> {
+        if let Term::Struct(fields) = self {
+            return fields.iter().map(|(_, field)| field).collect();
         }
+        self.sequence().unwrap_or_default().iter().collect()
+    }
+
+    /// The terms of a tuple or list; None for anything else.
+    pub fn sequence(&self) -> Option<&[Term]> {
+        if let Term::Tuple(terms) | Term::List(terms) = self { Some(terms) } else { None }
+    }
+
+    /// The terms of a tuple or list; for anything else the term itself.
+    pub fn one_or_more(&self) -> &[Term] {
+        self.sequence().unwrap_or(std::slice::from_ref(self))
+    }
+
+    /// The number or bool that it is; None for anything else, lists of numbers included.
+    pub fn static_scalar(&self) -> Option<StaticScalar> {
+        if let Term::Int(value) = self {
+            return Some(StaticScalar::Int(*value));
+        }
+        if let Term::Float(value) = self {
+            return Some(StaticScalar::Float(*value));
+        }
+        if let Term::Bool(value) = self { Some(StaticScalar::Bool(*value)) } else { None }
+    }
+
+    /// The integer or float that it is; None for anything else, bools included.
+    pub fn number(&self) -> Option<f64> {
+        match self.static_scalar()? {
+            StaticScalar::Int(value) => Some(value as f64),
+            StaticScalar::Float(value) => Some(value),
+            StaticScalar::Bool(_) => None,
+        }
+    }
+
+    /// Whether it can stand where an array is needed, as far as its outermost form tells: the items of a list are not looked at.
+    pub fn is_operand(&self) -> bool {
+        matches!(self, Term::Array(_) | Term::List(_)) || self.static_scalar().is_some()
     }
 
     /// The element type that a number has when nothing else decides.
     pub fn default_dtype(&self) -> Option<DType> {
-        match self {
-            Term::Int(_) => Some(DType::I32),
-            Term::Float(_) => Some(DType::F32),
-            Term::Bool(_) => Some(DType::Bool),
-            _ => None,
-        }
+        self.static_scalar().map(|scalar| match scalar {
+            StaticScalar::Int(_) => DType::I32,
+            StaticScalar::Float(_) => DType::F32,
+            StaticScalar::Bool(_) => DType::Bool,
+        })
     }
 }
 
 /// A compile-time number where a size or index is needed: an integer, or a quotient such as `N / 2` if it is whole.
 pub fn whole_number(term: &Term) -> Option<i128> {
-    match term {
-        Term::Int(number) => Some(*number),
-        Term::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(*number as i128),
-        _ => None,
+    match term.static_scalar()? {
+        StaticScalar::Int(number) => Some(number),
+        StaticScalar::Float(number) => (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i128),
+        StaticScalar::Bool(_) => None,
     }
 }

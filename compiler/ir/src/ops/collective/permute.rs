@@ -115,7 +115,7 @@ impl GroupCollective for PPermute {
 /// The sources that pairs (from, to) describe, or what is wrong with the pairs.
 fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> {
     let malformed = |message: String| Diagnostic::error(Code::E0505, pairs.span, message);
-    let (Term::Tuple(list) | Term::List(list)) = &pairs.term else {
+    let Some(list) = pairs.term.sequence() else {
         return Err(malformed(format!(
             "a permutation is a list of pairs such as ((0, 1), (1, 2)), not {}",
             pairs.term.describe()
@@ -124,18 +124,11 @@ fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> 
     let mut source = vec![None; members];
     let mut sends = vec![false; members];
     for pair in list {
-        let (from, to) = match pair {
-            Term::Tuple(ends) | Term::List(ends) => match ends.as_slice() {
-                [Term::Int(from), Term::Int(to)] => (*from, *to),
-                _ => return Err(malformed("each entry of a permutation is a pair of positions".to_string())),
-            },
-            other => {
-                return Err(malformed(format!(
-                    "each entry of a permutation is a pair of positions, not {}",
-                    other.describe()
-                )));
-            }
+        let wrong = "each entry of a permutation is a pair of positions";
+        let Some(ends) = pair.sequence() else {
+            return Err(malformed(format!("{wrong}, not {}", pair.describe())));
         };
+        let [Term::Int(from), Term::Int(to)] = *ends else { return Err(malformed(wrong.to_string())) };
         let position = |at: i128| {
             usize::try_from(at)
                 .ok()

@@ -376,28 +376,24 @@ fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usiz
         Diagnostic::error(Code::E0210, span, message)
     };
     let list = |term: &Term, rank: usize| {
-        let terms = match term {
-            Term::Tuple(terms) | Term::List(terms) => terms.clone(),
-            one => vec![one.clone()],
-        };
-        let ints = terms.iter().map(|term| if let Term::Int(axis) = term { Ok(*axis as i64) } else { Err(wrong()) });
+        let ints = term
+            .one_or_more()
+            .iter()
+            .map(|term| if let Term::Int(axis) = term { Ok(*axis as i64) } else { Err(wrong()) });
         shape::axes(&ints.collect::<Result<Vec<i64>, _>>()?, rank, span)
     };
-    match given.map(|arg| arg.term).unwrap_or(Term::Int(2)) {
-        Term::Int(count) => {
-            let count = usize::try_from(count).map_err(|_| wrong())?;
-            if count > ra.min(rb) {
-                let message = format!("{count} dimensions cannot be summed of arrays with {ra} and {rb}");
-                return Err(Diagnostic::error(Code::E0205, span, message));
-            }
-            Ok(((ra - count..ra).collect(), (0..count).collect()))
+    let axes = given.map(|arg| arg.term).unwrap_or(Term::Int(2));
+    if let Term::Int(count) = axes {
+        let count = usize::try_from(count).map_err(|_| wrong())?;
+        if count > ra.min(rb) {
+            let message = format!("{count} dimensions cannot be summed of arrays with {ra} and {rb}");
+            return Err(Diagnostic::error(Code::E0205, span, message));
         }
-        Term::Tuple(pair) | Term::List(pair) if pair.len() == 2 => {
-            let (axes_a, axes_b) = (list(&pair[0], ra)?, list(&pair[1], rb)?);
-            if axes_a.len() == axes_b.len() { Ok((axes_a, axes_b)) } else { Err(wrong()) }
-        }
-        _ => Err(wrong()),
+        return Ok(((ra - count..ra).collect(), (0..count).collect()));
     }
+    let Some([of_a, of_b]) = axes.sequence() else { return Err(wrong()) };
+    let (axes_a, axes_b) = (list(of_a, ra)?, list(of_b, rb)?);
+    if axes_a.len() == axes_b.len() { Ok((axes_a, axes_b)) } else { Err(wrong()) }
 }
 
 fn einsum(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
