@@ -8,7 +8,7 @@ use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{AxisSet, DType, Type};
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::call::term::{StaticScalar, Term};
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
@@ -251,22 +251,11 @@ impl Checker<'_> {
     fn common_dtype(&self, left: &Term, right: &Term) -> Option<DType> {
         let dtype =
             |term: &Term| if let Term::Array(value) = term { Some(self.build.ty(*value).dtype()) } else { None };
-        let suits = |term: &Term, dtype: DType| match term {
-            Term::Int(_) => dtype != DType::Bool,
-            Term::Float(_) => dtype.is_float(),
-            Term::Bool(_) => dtype == DType::Bool,
-            Term::Array(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::List(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => true,
+        let suits = |term: &Term, dtype: DType| match term.static_scalar() {
+            Some(StaticScalar::Int(_)) => dtype != DType::Bool,
+            Some(StaticScalar::Float(_)) => dtype.is_float(),
+            Some(StaticScalar::Bool(_)) => dtype == DType::Bool,
+            None => true,
         };
         match (dtype(left), dtype(right)) {
             (Some(dtype), None) => suits(right, dtype).then_some(dtype),

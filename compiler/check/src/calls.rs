@@ -86,33 +86,18 @@ impl Checker<'_> {
     }
 
     pub(super) fn call(&mut self, callee: &Expr, args: &[ast::ArgNode], span: Span) -> Term {
-        let (function, receiver) = match &callee.kind {
-            ExprKind::Type(ty) => return self.cast(ty, args, span),
-            ExprKind::Name(name) => (self.function_name(name, callee.span), None),
-            ExprKind::Field { base, name } => match self.module(base) {
+        if let ExprKind::Type(ty) = &callee.kind {
+            return self.cast(ty, args, span);
+        }
+        let (function, receiver) = if let ExprKind::Name(name) = &callee.kind {
+            (self.function_name(name, callee.span), None)
+        } else if let ExprKind::Field { base, name } = &callee.kind {
+            match self.module(base) {
                 Some(file) => (self.member(file, name), None),
                 None => self.method(base, name),
-            },
-            ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Wildcard
-            | ExprKind::None
-            | ExprKind::Unary { .. }
-            | ExprKind::Binary { .. }
-            | ExprKind::Call { .. }
-            | ExprKind::Index { .. }
-            | ExprKind::TupleField { .. }
-            | ExprKind::Lambda { .. }
-            | ExprKind::Tuple(_)
-            | ExprKind::List(_)
-            | ExprKind::Struct(_)
-            | ExprKind::Block(_)
-            | ExprKind::If { .. }
-            | ExprKind::For { .. }
-            | ExprKind::While { .. }
-            | ExprKind::Sharding(_) => (self.expr(callee), None),
+            }
+        } else {
+            (self.expr(callee), None)
         };
         let mut given: Vec<Arg> = receiver.into_iter().collect();
         let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");

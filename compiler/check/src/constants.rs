@@ -8,7 +8,7 @@ use super::sizes;
 use spmdc_grammar::ast::{Expr, ExprKind, InfixOp, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::call::term::{StaticScalar, Term};
 
 #[derive(Clone, Debug)]
 pub enum ConstValue {
@@ -19,21 +19,7 @@ pub enum ConstValue {
 
 /// Whether it is known here, and can become an array of the program. Other arrays belong to the function in which they are computed.
 fn is_literal(term: &Term) -> bool {
-    match term {
-        Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
-        Term::List(items) => items.iter().all(is_literal),
-        Term::Array(_)
-        | Term::Str(_)
-        | Term::Tuple(_)
-        | Term::Struct(_)
-        | Term::Type(_)
-        | Term::Sharding(_)
-        | Term::Axis(_)
-        | Term::Nothing
-        | Term::Function(_)
-        | Term::Module(_)
-        | Term::Poison => false,
-    }
+    if let Term::List(items) = term { items.iter().all(is_literal) } else { term.static_scalar().is_some() }
 }
 
 impl Checker<'_> {
@@ -69,7 +55,7 @@ impl Checker<'_> {
 
     fn constant_expr(&mut self, value: &Expr) -> Term {
         match self.static_expr(value) {
-            Some(term @ (Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::Poison)) => term,
+            Some(term) if term.static_scalar().is_some() || matches!(term, Term::Poison) => term,
             // An array for whoever uses it; what is none is reported here.
             Some(list @ Term::List(_)) if is_literal(&list) => {
                 let before = self.diagnostics.len();
@@ -108,22 +94,12 @@ impl Checker<'_> {
     fn given_constant(&mut self, name: &str, text: &str, default: &Term, span: Span) -> Term {
         let text = text.trim();
         let digits = text.replace('_', "");
-        let (parsed, kind) = match default {
-            Term::Int(_) => (parse_int(&digits).map(Term::Int), "a whole number"),
-            Term::Float(_) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
-            Term::Bool(_) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
-            Term::List(_) => (None, "a single number; it is an array"),
-            Term::Array(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => (Some(Term::Poison), ""),
+        let (parsed, kind) = match default.static_scalar() {
+            Some(StaticScalar::Int(_)) => (parse_int(&digits).map(Term::Int), "a whole number"),
+            Some(StaticScalar::Float(_)) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
+            Some(StaticScalar::Bool(_)) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
+            None if matches!(default, Term::List(_)) => (None, "a single number; it is an array"),
+            None => (Some(Term::Poison), ""),
         };
         match parsed {
             Some(term) => term,

@@ -155,37 +155,23 @@ impl Checker<'_> {
     }
 
     pub(super) fn field_of(&mut self, term: Term, name: &Ident, span: Span) -> Term {
-        match &term {
-            Term::Poison => Term::Poison,
-            Term::Struct(fields) => match fields.iter().find(|(field, _)| *field == name.name) {
-                Some((_, field)) => field.clone(),
-                None => {
-                    let names: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
-                    let error = errors::unknown_field(&name.name, &names, "this struct", name.span);
-                    self.report(error)
-                }
-            },
-            Term::Array(value) => self.array_field(*value, name, span),
-            Term::List(_) if trees::is_number(&term) => match self.value(&term, span) {
-                Some(value) => self.array_field(value, name, span),
-                None => Term::Poison,
-            },
-            other @ (Term::Int(_)
-            | Term::Float(_)
-            | Term::Bool(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::List(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)) => {
-                let error = errors::unknown_field(&name.name, &[], other.describe(), name.span);
-                self.report(error)
-            }
+        if let Term::Poison = term {
+            return Term::Poison;
         }
+        if let Term::Struct(fields) = &term {
+            if let Some((_, field)) = fields.iter().find(|(field, _)| *field == name.name) {
+                return field.clone();
+            }
+            let names: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
+            let error = errors::unknown_field(&name.name, &names, "this struct", name.span);
+            return self.report(error);
+        }
+        if term.static_scalar().is_some() || !trees::is_number(&term) {
+            let error = errors::unknown_field(&name.name, &[], term.describe(), name.span);
+            return self.report(error);
+        }
+        let array = if let Term::Array(value) = term { Some(value) } else { self.value(&term, span) };
+        array.map_or(Term::Poison, |array| self.array_field(array, name, span))
     }
 
     /// What an array knows of itself: `x.T`, `x.shape`, `x.ndim`, `x.size`, `x.dtype`.
@@ -213,24 +199,13 @@ impl Checker<'_> {
     }
 
     pub(super) fn tuple_field(&mut self, term: Term, index: usize, span: Span) -> Term {
-        match &term {
-            Term::Poison => Term::Poison,
-            Term::Tuple(parts) | Term::List(parts) => match parts.get(index) {
+        match term.sequence() {
+            Some(parts) => match parts.get(index) {
                 Some(part) => part.clone(),
                 None => self.report(errors::no_tuple_field(index, parts.len(), span)),
             },
-            other @ (Term::Array(_)
-            | Term::Int(_)
-            | Term::Float(_)
-            | Term::Bool(_)
-            | Term::Str(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)) => self.report(errors::wrong_kind("a tuple", other.describe(), span)),
+            None if matches!(term, Term::Poison) => Term::Poison,
+            None => self.report(errors::wrong_kind("a tuple", term.describe(), span)),
         }
     }
 

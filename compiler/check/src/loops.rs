@@ -14,8 +14,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::cost;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::call::term::whole_number;
+use spmdc_ir::ops::call::term::{StaticScalar, Term, whole_number};
 use spmdc_ir::ops::promote;
 use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::origin::Origin;
@@ -201,33 +200,19 @@ impl Checker<'_> {
     /// A dynamic bound: an i32 scalar.
     fn loop_bound(&mut self, term: &Term, span: Span) -> Option<Value> {
         self.build.span = span;
-        let value = match term {
-            Term::Array(value) => {
-                let ty = self.build.ty(*value);
-                if !ty.is_scalar() || !ty.dtype().is_integer() {
-                    let found = self.display_term(term);
-                    self.report(errors::loop_bound(&format!("`{found}`"), span));
-                    return None;
-                }
-                promote::cast(&mut self.build, *value, DType::I32)
-            }
-            Term::Int(_) => self.build.materialize(term, Some(DType::I32), span),
-            other @ (Term::Float(_)
-            | Term::Bool(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::List(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison) => {
-                self.report(errors::loop_bound(other.describe(), span));
+        let value = if let Term::Array(value) = term {
+            let ty = self.build.ty(*value);
+            if !ty.is_scalar() || !ty.dtype().is_integer() {
+                let found = self.display_term(term);
+                self.report(errors::loop_bound(&format!("`{found}`"), span));
                 return None;
             }
+            promote::cast(&mut self.build, *value, DType::I32)
+        } else if let Term::Int(_) = term {
+            self.build.materialize(term, Some(DType::I32), span)
+        } else {
+            self.report(errors::loop_bound(term.describe(), span));
+            return None;
         };
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
@@ -584,22 +569,11 @@ impl Checker<'_> {
             return Next::Failed;
         }
         let is_literal = !matches!(leaf.initial, Term::Array(_));
-        let weak = match next {
-            Term::Int(_) => wanted.dtype() != DType::Bool,
-            Term::Float(_) => wanted.dtype().is_float(),
-            Term::Array(_) => false,
-            Term::Bool(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::List(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => true,
+        let weak = match next.static_scalar() {
+            Some(StaticScalar::Int(_)) => wanted.dtype() != DType::Bool,
+            Some(StaticScalar::Float(_)) => wanted.dtype().is_float(),
+            Some(StaticScalar::Bool(_)) => true,
+            None => !matches!(next, Term::Array(_)),
         };
         self.build.span = span;
         let value = match self.build.materialize(next, weak.then_some(wanted.dtype()), span) {

@@ -18,37 +18,7 @@ impl Checker<'_> {
                 self.bind(name, term, mutable, pattern.span);
             }
             PatternKind::Tuple(parts) => {
-                let terms = match term {
-                    Term::Tuple(terms) | Term::List(terms) if terms.len() == parts.len() => terms,
-                    Term::Poison => vec![Term::Poison; parts.len()],
-                    // An array is taken apart along its first dimension, as in NumPy.
-                    Term::Array(value) if self.build.ty(value).shape().first() == Some(&parts.len()) => {
-                        (0..parts.len()).map(|at| self.element(value, at, pattern.span)).collect()
-                    }
-                    other @ (Term::Array(_)
-                    | Term::Int(_)
-                    | Term::Float(_)
-                    | Term::Bool(_)
-                    | Term::Str(_)
-                    | Term::Tuple(_)
-                    | Term::List(_)
-                    | Term::Struct(_)
-                    | Term::Type(_)
-                    | Term::Sharding(_)
-                    | Term::Axis(_)
-                    | Term::Nothing
-                    | Term::Function(_)
-                    | Term::Module(_)) => {
-                        let wanted = format!("a tuple of {}", parts.len());
-                        let found = if let Term::Tuple(terms) = &other {
-                            format!("a tuple of {}", terms.len())
-                        } else {
-                            self.display_term(&other)
-                        };
-                        self.report(errors::pattern(&wanted, &found, pattern.span));
-                        vec![Term::Poison; parts.len()]
-                    }
-                };
+                let terms = self.taken_apart(&term, parts.len(), pattern.span);
                 parts.iter().zip(terms).for_each(|(part, term)| self.bind_pattern(part, term, mutable));
             }
             PatternKind::Struct(fields) => {
@@ -69,6 +39,30 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+
+    /// The `count` terms that a pattern of a tuple binds; a term that has others is reported.
+    fn taken_apart(&mut self, term: &Term, count: usize, pattern: Span) -> Vec<Term> {
+        if let Term::Array(value) = term
+            && self.build.ty(*value).shape().first() == Some(&count)
+        {
+            // An array is taken apart along its first dimension, as in NumPy.
+            return (0..count).map(|at| self.element(*value, at, pattern)).collect();
+        }
+        if let Some(terms) = term.sequence()
+            && terms.len() == count
+        {
+            return terms.to_vec();
+        }
+        if !matches!(term, Term::Poison) {
+            let found = if let Term::Tuple(terms) = term {
+                format!("a tuple of {}", terms.len())
+            } else {
+                self.display_term(term)
+            };
+            self.report(errors::pattern(&format!("a tuple of {count}"), &found, pattern));
+        }
+        vec![Term::Poison; count]
     }
 
     /// The variables of a dump: a name is given to what has just been defined, those values from `first` on, and what a loop carries

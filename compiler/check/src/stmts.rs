@@ -6,7 +6,7 @@ use super::types::SizeParams;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::call::term::{StaticScalar, Term};
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::Stmt;
 
@@ -227,22 +227,10 @@ impl Checker<'_> {
         let Term::Array(old) = old else { return value };
         let ty = self.build.ty(*old);
         let dtype = ty.dtype();
-        let fits = match &value {
-            Term::Int(_) => dtype.is_integer() || dtype.is_float(),
-            Term::Float(_) => dtype.is_float(),
-            Term::Array(_)
-            | Term::Bool(_)
-            | Term::Str(_)
-            | Term::Tuple(_)
-            | Term::List(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => false,
+        let fits = match value.static_scalar() {
+            Some(StaticScalar::Int(_)) => dtype.is_integer() || dtype.is_float(),
+            Some(StaticScalar::Float(_)) => dtype.is_float(),
+            Some(StaticScalar::Bool(_)) | None => false,
         };
         if !fits || !ty.is_scalar() {
             return value;

@@ -14,30 +14,16 @@ pub fn is_part(place: &str) -> bool {
 
 /// The leaves in order, each with its path: `.w`, `.0.b`; the path of a lone leaf is empty.
 pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)>) {
-    match term {
-        Term::Tuple(parts) => {
-            for (position, part) in parts.iter().enumerate() {
-                leaves(part, &format!("{path}.{position}"), found);
-            }
+    if let Term::Tuple(parts) = term {
+        for (position, part) in parts.iter().enumerate() {
+            leaves(part, &format!("{path}.{position}"), found);
         }
-        Term::Struct(fields) => {
-            for (name, field) in fields {
-                leaves(field, &format!("{path}.{name}"), found);
-            }
+    } else if let Term::Struct(fields) = term {
+        for (name, field) in fields {
+            leaves(field, &format!("{path}.{name}"), found);
         }
-        Term::Array(_)
-        | Term::Int(_)
-        | Term::Float(_)
-        | Term::Bool(_)
-        | Term::Str(_)
-        | Term::List(_)
-        | Term::Type(_)
-        | Term::Sharding(_)
-        | Term::Axis(_)
-        | Term::Nothing
-        | Term::Function(_)
-        | Term::Module(_)
-        | Term::Poison => found.push((path.to_string(), term)),
+    } else {
+        found.push((path.to_string(), term));
     }
 }
 
@@ -69,41 +55,14 @@ pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
 
 /// Whether a leaf can become an array of the program.
 pub fn is_number(term: &Term) -> bool {
-    match term {
-        Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) => true,
-        Term::List(items) => items.iter().all(is_number),
-        Term::Str(_)
-        | Term::Tuple(_)
-        | Term::Struct(_)
-        | Term::Type(_)
-        | Term::Sharding(_)
-        | Term::Axis(_)
-        | Term::Nothing
-        | Term::Function(_)
-        | Term::Module(_)
-        | Term::Poison => false,
-    }
+    if let Term::List(items) = term { items.iter().all(is_number) } else { term.is_operand() }
 }
 
 /// Whether anything could use it; what has been reported is nothing.
 pub fn is_something(term: &Term) -> bool {
-    match term {
-        Term::Tuple(parts) => parts.iter().any(is_something),
-        Term::Struct(fields) => fields.iter().any(|(_, field)| is_something(field)),
-        Term::Poison => false,
-        Term::Array(_)
-        | Term::Int(_)
-        | Term::Float(_)
-        | Term::Bool(_)
-        | Term::Str(_)
-        | Term::List(_)
-        | Term::Type(_)
-        | Term::Sharding(_)
-        | Term::Axis(_)
-        | Term::Nothing
-        | Term::Function(_)
-        | Term::Module(_) => true,
-    }
+    let mut found = Vec::new();
+    leaves(term, "", &mut found);
+    found.iter().any(|(_, leaf)| !matches!(leaf, Term::Poison))
 }
 
 /// How many leaves a tuple, struct or list may have in all, and how deep it may be.
@@ -115,24 +74,12 @@ pub const MAX_NUMBERS: usize = 1 << 20;
 /// Whether a tree keeps to these limits.
 pub fn is_within_limits(term: &Term) -> bool {
     fn count(term: &Term, depth: usize, left: &mut usize) -> bool {
-        let parts: Vec<&Term> = match term {
-            Term::Tuple(parts) | Term::List(parts) => parts.iter().collect(),
-            Term::Struct(fields) => fields.iter().map(|(_, field)| field).collect(),
-            Term::Int(_) | Term::Float(_) | Term::Bool(_) => Vec::new(),
+        let parts = term.parts();
+        let is_tree = matches!(term, Term::Tuple(_) | Term::List(_) | Term::Struct(_));
+        if !is_tree && term.static_scalar().is_none() {
             // What is no number has a type, a name and a path.
-            Term::Array(_)
-            | Term::Str(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => {
-                *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
-                Vec::new()
-            }
-        };
+            *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
+        }
         if *left == 0 || depth > MAX_NESTING {
             return false;
         }

@@ -20,8 +20,7 @@ use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
 use spmdc_ir::layout::types::MAX_RANK;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
-use spmdc_ir::ops::call::term::whole_number;
-use spmdc_ir::ops::call::term::{ShardingTerm, Term, TypeTerm};
+use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::ops::shape;
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
@@ -224,54 +223,36 @@ impl Checker<'_> {
 
     /// A size as written in a type.
     pub(super) fn size(&mut self, size: &Expr, params: &SizeParams) -> Size {
-        match &size.kind {
-            ExprKind::Int(number) => Size::Number(i128::from(*number)),
-            ExprKind::Name(name) if params.contains_key(name) => params[name].clone(),
-            ExprKind::Binary { op, lhs, rhs, .. } => {
-                let (lhs, rhs) = (self.size(lhs, params), self.size(rhs, params));
-                if lhs == Size::Poison || rhs == Size::Poison {
-                    return Size::Poison;
-                }
-                self.folded(Size::Binary(*op, Box::new(lhs), Box::new(rhs)), size.span)
+        if let ExprKind::Int(number) = size.kind {
+            return Size::Number(i128::from(number));
+        }
+        if let ExprKind::Name(name) = &size.kind
+            && let Some(size) = params.get(name)
+        {
+            return size.clone();
+        }
+        if let ExprKind::Binary { op, lhs, rhs, .. } = &size.kind {
+            let (lhs, rhs) = (self.size(lhs, params), self.size(rhs, params));
+            if lhs == Size::Poison || rhs == Size::Poison {
+                return Size::Poison;
             }
-            ExprKind::Unary { op: PrefixOp::Neg, arg } => {
-                let arg = self.size(arg, params);
-                self.folded(Size::Binary(InfixOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span)
+            return self.folded(Size::Binary(*op, Box::new(lhs), Box::new(rhs)), size.span);
+        }
+        if let ExprKind::Unary { op: PrefixOp::Neg, arg } = &size.kind {
+            let arg = self.size(arg, params);
+            return self.folded(Size::Binary(InfixOp::Sub, Box::new(Size::Number(0)), Box::new(arg)), size.span);
+        }
+        let term = self.expr(size);
+        match (whole_number(&term), &term) {
+            (Some(number), _) => Size::Number(number),
+            (None, Term::Poison) => Size::Poison,
+            (None, Term::Float(value)) => {
+                self.report(not_whole(*value, size.span));
+                Size::Poison
             }
-            ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Name(_)
-            | ExprKind::Wildcard
-            | ExprKind::None
-            | ExprKind::Unary { .. }
-            | ExprKind::Call { .. }
-            | ExprKind::Index { .. }
-            | ExprKind::Field { .. }
-            | ExprKind::TupleField { .. }
-            | ExprKind::Lambda { .. }
-            | ExprKind::Tuple(_)
-            | ExprKind::List(_)
-            | ExprKind::Struct(_)
-            | ExprKind::Block(_)
-            | ExprKind::If { .. }
-            | ExprKind::For { .. }
-            | ExprKind::While { .. }
-            | ExprKind::Sharding(_)
-            | ExprKind::Type(_) => {
-                let term = self.expr(size);
-                match (whole_number(&term), &term) {
-                    (Some(number), _) => Size::Number(number),
-                    (None, Term::Poison) => Size::Poison,
-                    (None, Term::Float(value)) => {
-                        self.report(not_whole(*value, size.span));
-                        Size::Poison
-                    }
-                    (None, other) => {
-                        self.report(errors::sizes::not_constant(size.span, other.describe()));
-                        Size::Poison
-                    }
-                }
+            (None, other) => {
+                self.report(errors::sizes::not_constant(size.span, other.describe()));
+                Size::Poison
             }
         }
     }
@@ -411,27 +392,17 @@ impl Checker<'_> {
     }
 
     fn shape_of(&self, term: &Term) -> Option<Vec<usize>> {
-        match term {
-            Term::Array(value) => Some(self.build.ty(*value).shape().to_vec()),
-            Term::Int(_) | Term::Float(_) | Term::Bool(_) => Some(Vec::new()),
-            Term::List(items) => {
-                let mut shape = vec![items.len()];
-                if let Some(first) = items.first() {
-                    shape.extend(self.shape_of(first)?);
-                }
-                Some(shape)
-            }
-            Term::Str(_)
-            | Term::Tuple(_)
-            | Term::Struct(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison => None,
+        if let Term::Array(value) = term {
+            return Some(self.build.ty(*value).shape().to_vec());
         }
+        if let Term::List(items) = term {
+            let mut shape = vec![items.len()];
+            if let Some(first) = items.first() {
+                shape.extend(self.shape_of(first)?);
+            }
+            return Some(shape);
+        }
+        term.static_scalar().map(|_| Vec::new())
     }
 
     pub(super) fn conform(&mut self, term: Term, ty: &Ty, bindings: &Bindings, span: Span, place: &str) -> Term {
@@ -457,10 +428,7 @@ impl Checker<'_> {
                 }
                 Term::Struct(parts)
             }
-            (
-                Ty::Array(array),
-                term @ (Term::Array(_) | Term::Int(_) | Term::Float(_) | Term::Bool(_) | Term::List(_)),
-            ) => self.conform_array(term, array, bindings, span, place),
+            (Ty::Array(array), term) if term.is_operand() => self.conform_array(term, array, bindings, span, place),
             (ty, term) => {
                 let (wanted, found) = (self.display_ty(ty, bindings), self.display_term(&term));
                 self.report(errors_of_types::mismatch(place, &wanted, &found, span))
@@ -610,35 +578,26 @@ impl Checker<'_> {
     }
 
     pub(super) fn display_term(&self, term: &Term) -> String {
-        match term {
-            Term::Array(value) => {
-                let ty = self.build.ty(*value);
-                Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.build.mesh)
-            }
-            Term::Tuple(parts) => {
-                let parts: Vec<String> = parts.iter().map(|part| self.display_term(part)).collect();
-                format!("({})", parts.join(", "))
-            }
-            Term::Struct(fields) => {
-                let parts: Vec<String> =
-                    fields.iter().map(|(name, term)| format!("{name}: {}", self.display_term(term))).collect();
-                format!("{{ {} }}", parts.join(", "))
-            }
-            Term::List(_) => match self.shape_of(term) {
-                Some(shape) => format!("a list of shape {shape:?}"),
-                None => "a list".to_string(),
-            },
-            Term::Int(number) => format!("{number}"),
-            Term::Float(number) => format!("{number:?}"),
-            other @ (Term::Bool(_)
-            | Term::Str(_)
-            | Term::Type(_)
-            | Term::Sharding(_)
-            | Term::Axis(_)
-            | Term::Nothing
-            | Term::Function(_)
-            | Term::Module(_)
-            | Term::Poison) => other.describe().to_string(),
+        if let Term::Array(value) = term {
+            let ty = self.build.ty(*value);
+            return Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.build.mesh);
+        }
+        if let Term::Tuple(parts) = term {
+            let parts: Vec<String> = parts.iter().map(|part| self.display_term(part)).collect();
+            return format!("({})", parts.join(", "));
+        }
+        if let Term::Struct(fields) = term {
+            let parts: Vec<String> =
+                fields.iter().map(|(name, term)| format!("{name}: {}", self.display_term(term))).collect();
+            return format!("{{ {} }}", parts.join(", "));
+        }
+        if let (Term::List(_), Some(shape)) = (term, self.shape_of(term)) {
+            return format!("a list of shape {shape:?}");
+        }
+        match term.static_scalar() {
+            Some(StaticScalar::Int(number)) => format!("{number}"),
+            Some(StaticScalar::Float(number)) => format!("{number:?}"),
+            Some(StaticScalar::Bool(_)) | None => term.describe().to_string(),
         }
     }
 }
