@@ -7,16 +7,16 @@ use super::vector::{Bundle, Vector, int_of};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I32};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
-use spmdc_abi::{DType, Stored};
-use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_abi::{DType, Kind, Stored};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use spmdc_math::MathFn2;
 
 /// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.
 pub fn register_type(dtype: DType) -> Type {
-    match dtype.computed() {
-        DType::F32 => F32,
-        DType::F64 => F64,
-        other => int_of_size(other),
+    match dtype.kind() {
+        Kind::Float if dtype == DType::F64 => F64,
+        Kind::Float => F32,
+        Kind::Bool | Kind::Signed | Kind::Unsigned | Kind::Key => int_of_size(dtype),
     }
 }
 
@@ -72,11 +72,13 @@ impl Vector<'_, '_> {
 
     /// An operation that is defined for the type, by `spmdc_kernel::number`.
     pub fn unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle, math: MathStyle) -> Bundle {
-        let y = match dtype {
-            DType::Bool => return if op == UnaryOp::Not { self.not_mask(x) } else { x },
-            _ if x.lane.is_float() => self.float_unary(op, x, math),
-            _ => return self.int_unary(op, dtype, x),
-        };
+        if dtype == DType::Bool {
+            return if op == UnaryOp::Not { self.not_mask(x) } else { x };
+        }
+        if !x.lane.is_float() {
+            return self.int_unary(op, dtype, x);
+        }
+        let y = self.float_unary(op, x, math);
         let is_exact = matches!(
             op,
             UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite
@@ -121,13 +123,14 @@ impl Vector<'_, '_> {
     }
 
     fn int_unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle) -> Bundle {
-        match op {
-            UnaryOp::Neg => self.map(x, |v, x| v.builder.ins().ineg(x)),
-            UnaryOp::Not => self.map(x, |v, x| v.builder.ins().bnot(x)),
-            UnaryOp::Abs if dtype.is_unsigned_integer() => x,
-            UnaryOp::Abs => self.map(x, |v, x| v.builder.ins().iabs(x)),
-            UnaryOp::Square => self.mul(x, x),
-            UnaryOp::Sign => {
+        // Of the others whoever builds kernels converts to floats first.
+        match op.of_integers().unwrap_or_else(|| unreachable!("{op:?} of integers")) {
+            IntegerOp::Neg => self.map(x, |v, x| v.builder.ins().ineg(x)),
+            IntegerOp::Not => self.map(x, |v, x| v.builder.ins().bnot(x)),
+            IntegerOp::Abs if dtype.is_unsigned_integer() => x,
+            IntegerOp::Abs => self.map(x, |v, x| v.builder.ins().iabs(x)),
+            IntegerOp::Square => self.mul(x, x),
+            IntegerOp::Sign => {
                 let zero = self.int(x.lane, 0);
                 let positive = if dtype.is_signed_integer() {
                     self.compare_ints(IntCC::SignedGreaterThan, x, zero)
@@ -142,29 +145,28 @@ impl Vector<'_, '_> {
                 let minus = self.mask_to_int(negative, x.lane);
                 self.sub(one, minus)
             }
-            // Defined for floats only; whoever builds kernels converts first.
-            _ => unreachable!("{op:?} of integers"),
         }
     }
 
     /// An operation that is defined for the type, by `spmdc_kernel::number`. A divisor of zero gives any result.
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
-        let z = match dtype {
-            DType::Bool => return self.bool_binary(op, x, y),
-            _ if x.lane.is_float() => self.float_binary(op, x, y, math),
-            _ => return self.int_binary(op, dtype, x, y),
-        };
+        if dtype == DType::Bool {
+            return self.bool_binary(op, x, y);
+        }
+        if !x.lane.is_float() {
+            return self.int_binary(op, dtype, x, y);
+        }
+        let z = self.float_binary(op, x, y, math);
         let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
         if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, z) } else { z }
     }
 
     fn bool_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
         let (x, y) = self.align_masks(x, y);
-        match op {
-            BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum => self.or(x, y),
-            BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum => self.and(x, y),
-            BinaryOp::Xor => self.xor(x, y),
-            _ => unreachable!("{op:?} of bools"),
+        match op.of_bools().unwrap_or_else(|| unreachable!("{op:?} of bools")) {
+            LogicalOp::And => self.and(x, y),
+            LogicalOp::Or => self.or(x, y),
+            LogicalOp::Xor => self.xor(x, y),
         }
     }
 

@@ -167,10 +167,9 @@ impl Vector<'_, '_> {
     /// The reference to an external function, declared at its first use.
     fn import(&mut self, symbol: MathSymbol, style: MathStyle) -> FuncRef {
         let name = symbol.external();
-        let known = self.builder.func.dfg.ext_funcs.iter().find(|(_, data)| match data.name {
-            ExternalName::User(user) => self.builder.func.params.user_named_funcs()[user] == name,
-            _ => false,
-        });
+        let names = self.builder.func.params.user_named_funcs();
+        let is_named = |external: &ExternalName| matches!(external, ExternalName::User(user) if names[*user] == name);
+        let known = self.builder.func.dfg.ext_funcs.iter().find(|(_, data)| is_named(&data.name));
         if let Some((function, _)) = known {
             return function;
         }

@@ -85,10 +85,11 @@ impl Emitter<'_, '_> {
     }
 
     fn accumulator_lane(&self, store: &Store, lanes: u32) -> Type {
-        match store_dtype(store) {
-            DType::Bool if lanes == 1 => I8,
-            DType::Bool => self.mask_lane(store.value),
-            dtype => register_type(dtype),
+        let dtype = store_dtype(store);
+        match dtype == DType::Bool {
+            true if lanes == 1 => I8,
+            true => self.mask_lane(store.value),
+            false => register_type(dtype),
         }
     }
 

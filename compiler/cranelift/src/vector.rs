@@ -187,6 +187,7 @@ impl Vector<'_, '_> {
     fn constant_of(&self, value: Value) -> Option<u64> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(value) else { return None };
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the instructions of Cranelift are not ours")]
         match dfg.insts[inst] {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(imm.bits() as u64),
             InstructionData::UnaryIeee32 { opcode: Opcode::F32const, imm } => Some(u64::from(imm.bits())),

@@ -163,11 +163,10 @@ impl NestInterpreter<'_> {
         let dynamic: i64 = affine
             .dynamic
             .iter()
-            .map(|&(elem, stride)| match &self.kernel.insts[elem.0 as usize] {
-                Inst::LoopInvariant { buffer, last } => {
-                    read(&self.buffers[*buffer], DType::I64, 0).min(*last) as i64 * stride
-                }
-                other => panic!("{other:?} is no dynamic index"),
+            .map(|&(elem, stride)| {
+                let inst = &self.kernel.insts[elem.0 as usize];
+                let Inst::LoopInvariant { buffer, last } = inst else { panic!("{inst:?} is no dynamic index") };
+                read(&self.buffers[*buffer], DType::I64, 0).min(*last) as i64 * stride
             })
             .sum();
         affine.constant + terms + scalars + dynamic

@@ -12,7 +12,7 @@
 //! assert_eq!(number::eval_binary(BinaryOp::FloorDiv, DType::I8, 7, 0), None);
 //! ```
 
-use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
+use crate::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use half::{bf16, f16};
 use spmdc_abi::{DType, Kind, ReduceOp};
 use spmdc_math::{MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
@@ -30,10 +30,7 @@ pub fn to_int(dtype: DType, bits: u64) -> i128 {
 
 /// An integer cut to the width of an integer type; for bool, whether it is not zero.
 pub fn from_int(dtype: DType, value: i128) -> u64 {
-    match dtype {
-        DType::Bool => u64::from(value != 0),
-        _ => value as u64 & mask(dtype),
-    }
+    if dtype == DType::Bool { u64::from(value != 0) } else { value as u64 & mask(dtype) }
 }
 
 /// The value of a float element; every type widens exactly.
@@ -76,10 +73,10 @@ pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
     }
     if !from.is_float() {
         let value = to_int(from, bits);
-        return Some(match to.computed() {
-            DType::F64 => (value as f64).to_bits(),
-            DType::F32 => from_f32(to, value as f32),
-            _ => from_int(to, value),
+        return Some(match to.is_float() {
+            true if to == DType::F64 => (value as f64).to_bits(),
+            true => from_f32(to, value as f32),
+            false => from_int(to, value),
         });
     }
     let value = to_float(from, bits);
@@ -101,67 +98,69 @@ pub fn math_fn2(op: BinaryOp) -> Option<MathFn2> {
 
 /// None where the operation is not defined for the type.
 pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
-    match dtype {
-        DType::Key => None,
-        DType::Bool => match op {
-            UnaryOp::Not => Some(bits ^ 1),
-            UnaryOp::Abs => Some(bits),
-            _ => None,
-        },
-        DType::F64 => match op {
-            UnaryOp::IsNan => Some(u64::from(f64::from_bits(bits).is_nan())),
-            UnaryOp::IsInf => Some(u64::from(f64::from_bits(bits).is_infinite())),
-            UnaryOp::IsFinite => Some(u64::from(f64::from_bits(bits).is_finite())),
-            _ => float_unary_f64(op, f64::from_bits(bits)).map(f64::to_bits),
-        },
-        _ if dtype.computed() == DType::F32 => {
-            let x = to_f32(dtype, bits);
-            match op {
-                UnaryOp::IsNan => Some(u64::from(x.is_nan())),
-                UnaryOp::IsInf => Some(u64::from(x.is_infinite())),
-                UnaryOp::IsFinite => Some(u64::from(x.is_finite())),
-                _ => float_unary_f32(op, x).map(|y| from_f32(dtype, y)),
+    match dtype.kind() {
+        Kind::Key => None,
+        Kind::Bool if op == UnaryOp::Not => Some(bits ^ 1),
+        Kind::Bool => (op == UnaryOp::Abs).then_some(bits),
+        Kind::Float => {
+            if let Some(holds) = eval_test(op, to_float(dtype, bits)) {
+                return Some(u64::from(holds));
             }
+            if dtype == DType::F64 {
+                return float_unary_f64(op, f64::from_bits(bits)).map(f64::to_bits);
+            }
+            float_unary_f32(op, to_f32(dtype, bits)).map(|y| from_f32(dtype, y))
         }
-        _ => {
+        Kind::Signed | Kind::Unsigned => {
             let x = to_int(dtype, bits);
-            let y = match op {
-                UnaryOp::Neg => -x,
-                UnaryOp::Not => !x,
-                UnaryOp::Abs => x.abs(),
-                UnaryOp::Sign => x.signum(),
-                UnaryOp::Square => x.wrapping_mul(x),
-                _ => return None,
+            let y = match op.of_integers()? {
+                IntegerOp::Neg => -x,
+                IntegerOp::Not => !x,
+                IntegerOp::Abs => x.abs(),
+                IntegerOp::Sign => x.signum(),
+                IntegerOp::Square => x.wrapping_mul(x),
             };
             Some(from_int(dtype, y))
         }
     }
 }
 
+/// Whether a float is what the operation asks for; None if it asks nothing.
+fn eval_test(op: UnaryOp, x: f64) -> Option<bool> {
+    if op == UnaryOp::IsNan {
+        return Some(x.is_nan());
+    }
+    if op == UnaryOp::IsInf {
+        return Some(x.is_infinite());
+    }
+    (op == UnaryOp::IsFinite).then(|| x.is_finite())
+}
+
 /// None where the operation is not defined: for the type, or an integer divided by zero.
 pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64> {
-    match dtype {
-        DType::Key => None,
-        DType::Bool => match op {
-            BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum => Some(lhs | rhs),
-            BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum => Some(lhs & rhs),
-            BinaryOp::Xor => Some(lhs ^ rhs),
-            _ => None,
-        },
-        DType::F64 => float_binary_f64(op, f64::from_bits(lhs), f64::from_bits(rhs)).map(f64::to_bits),
-        _ if dtype.computed() == DType::F32 => {
-            float_binary_f32(op, to_f32(dtype, lhs), to_f32(dtype, rhs)).map(|y| from_f32(dtype, y))
+    match dtype.kind() {
+        Kind::Key => None,
+        Kind::Bool => op.of_bools().map(|op| match op {
+            LogicalOp::And => lhs & rhs,
+            LogicalOp::Or => lhs | rhs,
+            LogicalOp::Xor => lhs ^ rhs,
+        }),
+        Kind::Float if dtype == DType::F64 => {
+            float_binary_f64(op, f64::from_bits(lhs), f64::from_bits(rhs)).map(f64::to_bits)
         }
-        _ => int_binary(op, dtype, to_int(dtype, lhs), to_int(dtype, rhs)).map(|y| from_int(dtype, y)),
+        Kind::Float => float_binary_f32(op, to_f32(dtype, lhs), to_f32(dtype, rhs)).map(|y| from_f32(dtype, y)),
+        Kind::Signed | Kind::Unsigned => {
+            int_binary(op, dtype, to_int(dtype, lhs), to_int(dtype, rhs)).map(|y| from_int(dtype, y))
+        }
     }
 }
 
 /// None for keys. A NaN is unequal to everything and neither smaller nor larger.
 pub fn eval_compare(op: CompareOp, dtype: DType, lhs: u64, rhs: u64) -> Option<bool> {
-    let order = match dtype {
-        DType::Key => return None,
-        _ if dtype.is_float() => to_float(dtype, lhs).partial_cmp(&to_float(dtype, rhs)),
-        _ => Some(to_int(dtype, lhs).cmp(&to_int(dtype, rhs))),
+    let order = match dtype.kind() {
+        Kind::Key => return None,
+        Kind::Float => to_float(dtype, lhs).partial_cmp(&to_float(dtype, rhs)),
+        Kind::Bool | Kind::Signed | Kind::Unsigned => Some(to_int(dtype, lhs).cmp(&to_int(dtype, rhs))),
     };
     Some(op.holds(order))
 }

@@ -145,7 +145,45 @@ operations! {
     }
 }
 
+/// An operation on one integer; the others are of floats or bools only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerOp {
+    /// `-x`, wrapping.
+    Neg,
+    /// The complement of all bits.
+    Not,
+    /// `|x|`, wrapping.
+    Abs,
+    /// -1, 0 or 1.
+    Sign,
+    /// `x * x`, wrapping.
+    Square,
+}
+
+/// An operation on two bools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogicalOp {
+    /// Whether both are true.
+    And,
+    /// Whether one of them is true.
+    Or,
+    /// Whether they differ.
+    Xor,
+}
+
 impl UnaryOp {
+    /// What it does to an integer; None if it is not defined for integers.
+    pub fn of_integers(self) -> Option<IntegerOp> {
+        let pairs = [
+            (UnaryOp::Neg, IntegerOp::Neg),
+            (UnaryOp::Not, IntegerOp::Not),
+            (UnaryOp::Abs, IntegerOp::Abs),
+            (UnaryOp::Sign, IntegerOp::Sign),
+            (UnaryOp::Square, IntegerOp::Square),
+        ];
+        pairs.into_iter().find(|(op, _)| *op == self).map(|(_, of_integers)| of_integers)
+    }
+
     /// Whether integers are converted to floats first.
     pub fn is_inexact(self) -> bool {
         matches!(self, UnaryOp::Math(_) | UnaryOp::Reciprocal) && !self.is_rounding()
@@ -163,6 +201,17 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// What it does to bools; None if it is not defined for bools.
+    pub fn of_bools(self) -> Option<LogicalOp> {
+        if let BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum = self {
+            return Some(LogicalOp::Or);
+        }
+        if let BinaryOp::Mul | BinaryOp::And | BinaryOp::Minimum = self {
+            return Some(LogicalOp::And);
+        }
+        (self == BinaryOp::Xor).then_some(LogicalOp::Xor)
+    }
+
     /// Whether integers are converted to floats first.
     pub fn is_inexact(self) -> bool {
         matches!(self, BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp)

@@ -48,10 +48,7 @@ impl Strips {
 
 /// Bytes of a partial result. Truths are as wide as what was compared.
 pub fn value_bytes(store: &Store) -> u32 {
-    match store.dtype {
-        DType::Bool => 8,
-        dtype => dtype.size().max(4) as u32,
-    }
+    if store.dtype == DType::Bool { 8 } else { store.dtype.size().max(4) as u32 }
 }
 
 /// Bytes of the position beside a partial result: 4 for argmax and argmin, else 0.
