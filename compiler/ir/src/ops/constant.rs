@@ -45,10 +45,10 @@ impl Constant {
         let is_given = dtype.is_some();
         let dtype = dtype.unwrap_or_else(found);
         let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>();
-        let bits = bits.map_err(|error| match dtype {
+        let bits = bits.map_err(|error| match dtype == DType::I32 && !is_given {
             // Nobody asked for 32 bits.
-            DType::I32 if !is_given => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
-            _ => error,
+            true => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
+            false => error,
         })?;
         Ok(Constant { array: Array::new(ArrayType::new(dtype, &shape), bits) })
     }
