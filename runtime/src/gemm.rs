@@ -249,10 +249,11 @@ impl PreparedProduct {
         }
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
         unsafe {
-            match self.dtype {
-                DType::F64 => self.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, [a, b, c], 1.0),
-                DType::F32 => self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0),
-                other => unreachable!("a product of {}", other.name()),
+            if self.dtype == DType::F64 {
+                self.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, [a, b, c], 1.0);
+            } else {
+                assert_eq!(self.dtype, DType::F32, "a product of other elements");
+                self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0);
             }
         }
     }

@@ -92,9 +92,9 @@ impl Bytes {
         let cut_off = || "it is cut off".to_string();
         let part = self.part(start, out.len() as u64).ok_or_else(cut_off)?;
         match &*self.content {
-            FileContent::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => "it was made shorter while it was read".to_string(),
-                _ => describe(&error),
+            FileContent::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| {
+                let is_shorter = error.kind() == io::ErrorKind::UnexpectedEof;
+                if is_shorter { "it was made shorter while it was read".to_string() } else { describe(&error) }
             }),
             FileContent::Owned(content) => {
                 out.copy_from_slice(&content[part.range.start as usize..part.range.end as usize]);
