@@ -23,10 +23,9 @@ impl Tolerance {
 
     /// What suits sums of numbers around one, taken in another order.
     pub fn sum_of_ones(dtype: DType) -> Tolerance {
-        match Tolerance::reassociated(dtype) {
-            Tolerance::Relative { relative, .. } => Tolerance::SumOfOnes { relative: 2.0 * relative },
-            other => other,
-        }
+        let tolerance = Tolerance::reassociated(dtype);
+        let Tolerance::Relative { relative, .. } = tolerance else { return tolerance };
+        Tolerance::SumOfOnes { relative: 2.0 * relative }
     }
 
     /// What suits an element type when sums may be taken in another order.

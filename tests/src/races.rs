@@ -107,16 +107,14 @@ impl Watch<'_> {
 
     fn one(&mut self, step: &Step) {
         self.step += 1;
-        match step {
+        if let Step::Kernel(call) = step {
             // Each device works on the same units of all parts of a kernel.
-            Step::Kernel(call) => {
-                if !self.before.as_ref().is_some_and(|before| continues(before, call)) {
-                    self.since = self.step;
-                }
-                self.before = Some(call.clone());
+            if !self.before.as_ref().is_some_and(|before| continues(before, call)) {
+                self.since = self.step;
             }
-            Step::Post { .. } | Step::Panels { .. } => {}
-            _ => (self.before, self.since) = (None, self.step),
+            self.before = Some(call.clone());
+        } else if !matches!(step, Step::Post { .. } | Step::Panels { .. }) {
+            (self.before, self.since) = (None, self.step);
         }
         match step {
             Step::Kernel(call) => {
@@ -321,22 +319,17 @@ mod tests {
         fn without(steps: &[Step], left: &mut i64) -> Vec<Step> {
             let mut kept = Vec::new();
             for step in steps {
-                match step {
-                    Step::Sync { .. } | Step::Await { .. } => {
-                        if *left != 0 {
-                            kept.push(step.clone());
-                        }
-                        *left -= 1;
+                let mut step = step.clone();
+                if let Step::Sync { .. } | Step::Await { .. } = step {
+                    *left -= 1;
+                    if *left == -1 {
+                        continue;
                     }
-                    Step::For { counter, start, end, body, site } => kept.push(Step::For {
-                        counter: *counter,
-                        start: start.clone(),
-                        end: end.clone(),
-                        body: without(body, left),
-                        site: *site,
-                    }),
-                    _ => kept.push(step.clone()),
                 }
+                if let Step::For { body, .. } = &mut step {
+                    *body = without(body, left);
+                }
+                kept.push(step);
             }
             kept
         }

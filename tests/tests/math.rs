@@ -50,10 +50,9 @@ fn half_precision_is_single_precision_rounded() {
             let mut expected = vec![0.0; CHUNK];
             single.run(&[&wide], &mut expected);
             for ((&x, &got), &expected) in x.iter().zip(&got).zip(&expected) {
-                let rounded = match dtype {
-                    DType::F16 => f16::from_f32(expected).to_bits(),
-                    _ => bf16::from_f32(expected).to_bits(),
-                };
+                let is_f16 = dtype == DType::F16;
+                let rounded =
+                    if is_f16 { f16::from_f32(expected).to_bits() } else { bf16::from_f32(expected).to_bits() };
                 let nan = expected.is_nan() && number::to_float(dtype, u64::from(got)).is_nan();
                 let (name, ty) = (function.name(), dtype.name());
                 assert!(rounded == got || nan, "{name} of the {ty} {x:#x} is {got:#x}, rounded {rounded:#x}");

@@ -249,9 +249,10 @@ impl Sweep {
                     if chunk >= chunks {
                         return errors;
                     }
-                    match function {
-                        Function::One(_) if dtype == DType::F32 => every_number(&subject, chunk, stride, &mut errors),
-                        _ => samples(&subject, chunk, &mut errors),
+                    if function.operands() == 1 && dtype == DType::F32 {
+                        every_number(&subject, chunk, stride, &mut errors);
+                    } else {
+                        samples(&subject, chunk, &mut errors);
                     }
                 }
             };

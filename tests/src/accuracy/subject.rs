@@ -66,14 +66,15 @@ impl Subject {
 
     /// As [`Subject::run`], with numbers of the type held as `f64`.
     pub fn answers(&self, x: &[f64], y: Option<&[f64]>) -> Vec<f64> {
-        match self.dtype {
-            DType::F64 => self.converted(x, y, |x| x, |y| y),
-            DType::F32 => self.converted(x, y, |x| x as f32, f64::from),
-            dtype => {
-                let number = |bits: u16| number::to_float(dtype, u64::from(bits));
-                self.converted(x, y, |x| number::from_float(dtype, x) as u16, number)
-            }
+        let dtype = self.dtype;
+        if dtype == DType::F64 {
+            return self.converted(x, y, |x| x, |y| y);
         }
+        if dtype == DType::F32 {
+            return self.converted(x, y, |x| x as f32, f64::from);
+        }
+        let number = |bits: u16| number::to_float(dtype, u64::from(bits));
+        self.converted(x, y, |x| number::from_float(dtype, x) as u16, number)
     }
 
     fn converted<E: Element>(

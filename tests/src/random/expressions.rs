@@ -3,7 +3,7 @@
 use super::precision::Precision;
 use super::programs::{Made, Variable, Writer};
 use super::{Array, FLOATS, INTS, all};
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Kind};
 use spmdc_ir::ops::reduce::accumulated;
 
 /// An expression in `x`, how much of an error of `x` comes through, how many roundings it has, and how large it gets at most.
@@ -234,10 +234,12 @@ impl Writer {
             return None;
         }
         let axis = self.draw.below(rank);
-        let name = self.draw.pick(match dtype {
-            DType::Bool => &["sum", "any", "all", "count_nonzero"],
-            _ if dtype.is_float() => &["sum", "max", "min", "mean", "argmax", "argmin", "softmax", "count_nonzero"],
-            _ => &["sum", "prod", "max", "min", "argmax", "argmin", "count_nonzero"],
+        let name = self.draw.pick(match dtype.kind() {
+            Kind::Bool => &["sum", "any", "all", "count_nonzero"],
+            Kind::Float => &["sum", "max", "min", "mean", "argmax", "argmin", "softmax", "count_nonzero"],
+            Kind::Signed | Kind::Unsigned | Kind::Key => {
+                &["sum", "prod", "max", "min", "argmax", "argmin", "count_nonzero"]
+            }
         });
         if matches!(name, "argmax" | "argmin" | "count_nonzero") && !x.precision.is_exact() {
             return None;
@@ -294,10 +296,10 @@ impl Writer {
             return None;
         }
         let axis = self.draw.below(rank);
-        let name = self.draw.pick(match array.dtype {
-            DType::Bool => &["cumsum"],
-            dtype if dtype.is_float() => &["cummax", "cummin", "cumsum"],
-            _ => &["cumsum", "cumprod", "cummax", "cummin"],
+        let name = self.draw.pick(match array.dtype.kind() {
+            Kind::Bool => &["cumsum"],
+            Kind::Float => &["cummax", "cummin", "cumsum"],
+            Kind::Signed | Kind::Unsigned | Kind::Key => &["cumsum", "cumprod", "cummax", "cummin"],
         });
         let reverse = if self.draw.chance(40) { ", reverse=true" } else { "" };
         let mut named = reverse.to_string();

@@ -3,7 +3,7 @@
 use super::precision::Precision;
 use super::programs::Variable;
 use super::{Array, Draw};
-use spmdc_abi::DType;
+use spmdc_abi::Kind;
 
 /// How far a window of a neighbourhood may reach.
 const MOST: usize = 4;
@@ -60,10 +60,10 @@ pub(super) fn mean(draw: &mut Draw, x: &Variable) -> (String, Array, Precision) 
             ((0..count).map(|_| sliced(draw)).collect::<Vec<String>>(), result)
         }
     };
-    let text = match array.dtype {
-        DType::Bool => terms.join(" ^ "),
-        dtype if dtype.is_float() => format!("({}) / {count}", terms.join(" + ")),
-        _ => format!("({}) % 9", terms.join(" + ")),
+    let text = match array.dtype.kind() {
+        Kind::Bool => terms.join(" ^ "),
+        Kind::Float => format!("({}) / {count}", terms.join(" + ")),
+        Kind::Signed | Kind::Unsigned | Kind::Key => format!("({}) % 9", terms.join(" + ")),
     };
     let precision = Precision::of(array.dtype, x.precision.size, count as f64 + 2.0, &[(1.0, x.precision)]);
     (text, array, precision)
