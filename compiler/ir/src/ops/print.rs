@@ -55,6 +55,19 @@ fn any_layout(args: &[&ArrayType]) -> Factors {
     rule
 }
 
+/// The properties of an op that shows its operands and has no result.
+fn properties(effect: Effect) -> Properties<'static> {
+    Properties {
+        effect,
+        manual: Manual::Local,
+        placement: Placement::Follows,
+        linear: Linear::Apart,
+        combines: Combines::Nothing,
+        elements: Elements::Other,
+        keeps_alignment: false,
+    }
+}
+
 /// How many values a text asks for.
 fn places(text: &str) -> usize {
     pieces(text).iter().filter(|piece| matches!(piece, Piece::Value(_))).count()
@@ -192,15 +205,7 @@ impl Rules for Print {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::Text,
-            manual: Manual::Local,
-            placement: Placement::Follows,
-            linear: Linear::Apart,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        properties(Effect::Text)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
@@ -290,15 +295,7 @@ impl Rules for Assert {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::Text,
-            manual: Manual::Local,
-            placement: Placement::Follows,
-            linear: Linear::Apart,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        properties(Effect::Text)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
@@ -386,15 +383,7 @@ impl Rules for ShowSharding {
     }
 
     fn properties(&self) -> Properties<'_> {
-        Properties {
-            effect: Effect::Layout,
-            manual: Manual::Local,
-            placement: Placement::Follows,
-            linear: Linear::Apart,
-            combines: Combines::Nothing,
-            elements: Elements::Other,
-            keeps_alignment: false,
-        }
+        properties(Effect::Layout)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
