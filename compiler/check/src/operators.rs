@@ -8,7 +8,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::promote;
+use spmdc_ir::ops::{self, promote};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{ChoiceEdit, cost_of_move, spaced};
 
@@ -22,12 +22,10 @@ pub(super) enum WrittenOperator<'a> {
     Assignment(Value),
 }
 
-/// Functions whose `out=` decides where the operands leave a choice.
-const TAKE_OUT: &[&str] =
-    &["matmul", "dot", "einsum", "outer", "tensordot", "reshape", "ravel", "squeeze", "expand_dims"];
-
-/// Functions that work on the flattened array where no axis is given.
-const FLATTEN: &[&str] = &["cumsum", "cumprod", "cummax", "cummin", "repeat", "concatenate"];
+/// Whether a shipped function has this parameter for programs.
+fn takes(function: &str, parameter: &str) -> bool {
+    ops::builtin(function).is_some_and(|function| function.signature().takes(parameter))
+}
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
@@ -118,10 +116,11 @@ impl Checker<'_> {
                         (WrittenOperator::Operator(Some(function)), [lhs, rhs]) => {
                             Some((span, format!("{function}({}, {}, {out})", self.source(lhs.1), self.source(rhs.1))))
                         }
-                        (WrittenOperator::Call(function), _) if TAKE_OUT.contains(function) => {
+                        (WrittenOperator::Call(function), _) if takes(function, "out") => {
                             self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
                         }
-                        (WrittenOperator::Call(function), _) if FLATTEN.contains(function) => {
+                        // Without an axis it works on the flattened array, whose layout it cannot be asked for.
+                        (WrittenOperator::Call(function), _) if takes(function, "axis") => {
                             place(0).map(|(_, place)| (place, format!("ravel({}, {out})", self.source(place))))
                         }
                         _ => None,

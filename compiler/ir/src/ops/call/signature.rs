@@ -275,6 +275,11 @@ impl Signature {
         Ok(bound)
     }
 
+    /// Whether programs can give an argument this name.
+    pub fn takes(&self, name: &str) -> bool {
+        self.known().contains(&name)
+    }
+
     /// The names that programs give arguments.
     fn known(&self) -> Vec<&'static str> {
         self.params.iter().filter(|param| param.is_known()).map(|param| param.name).collect()
