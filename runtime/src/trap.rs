@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use spmdc_abi::{Program, Site};
+use spmdc_abi::Site;
 
 /// Why a program could not be loaded, or stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +51,6 @@ impl RunError {
     pub fn with_help(mut self, help: impl Into<String>) -> RunError {
         self.help = Some(help.into());
         self
-    }
-
-    /// `file:line:column`, as far as it is known.
-    pub fn location(&self, program: &Program) -> Option<String> {
-        let site = self.site.filter(|site| site.line > 0)?;
-        let file = program.files.get(site.file as usize)?;
-        Some(format!("{file}:{}:{}", site.line, site.column))
     }
 }
 

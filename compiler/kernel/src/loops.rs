@@ -38,11 +38,6 @@ impl Affine {
         Affine { terms: vec![(dim, 1)], ..Affine::default() }
     }
 
-    /// Whether it has no terms, so that its value is `constant`.
-    pub fn is_constant(&self) -> bool {
-        self.terms.is_empty() && self.scalars.is_empty() && self.dynamic.is_empty()
-    }
-
     /// `self + other`; terms of one dimension, scalar or dynamic index are merged, and dropped where the strides cancel.
     pub fn plus(&self, other: &Affine) -> Affine {
         let mut sum = self.clone();

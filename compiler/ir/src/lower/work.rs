@@ -2,7 +2,7 @@
 
 use super::builder::{KernelBuilder, KernelContext};
 use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
@@ -430,12 +430,5 @@ impl<'a> Lowering<'a> {
     /// A buffer for in between, in this layout. It is not zeroed.
     pub fn temporary(&mut self, ty: Type) -> Value {
         self.temporaries.add(ty)
-    }
-
-    /// As [`Lowering::temporary`], with the layout of another value of the same shape.
-    pub fn temporary_like(&mut self, value: Value, dtype: DType) -> Value {
-        let mut ty = self.ty(value).clone();
-        ty.array = ArrayType::new(dtype, ty.shape());
-        self.temporary(ty)
     }
 }
