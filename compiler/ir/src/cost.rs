@@ -56,8 +56,8 @@ const NANOSECONDS_PER_INSTRUCTION: f64 = 0.035;
 /// thing and store take 0.09 to 0.13 in all.
 const NANOSECONDS_PER_STORE: f64 = 0.1;
 
-/// Nanoseconds of comparing one element for an `argmax`, whose lanes hold positions, too. Measured in cache: 0.3 in all.
-const NANOSECONDS_PER_ARGMAX: f64 = 0.4;
+/// Nanoseconds of comparing one element for an `argmax` or `argmin`, whose lanes hold positions, too. Measured in cache: 0.3 in all.
+const NANOSECONDS_PER_POSITION: f64 = 0.4;
 
 /// Nanoseconds of one multiplication and addition of a product. Measured: products of 64 x 64 x 64 and more reach 66 to 96 GFLOP/s on one
 /// thread, where one of these is two operations.
@@ -165,10 +165,14 @@ pub fn of_kernel(kernel: &Kernel) -> f64 {
 pub fn of_unit(kernel: &Kernel) -> f64 {
     let inner = if kernel.range_dim { 1 } else { 0 };
     let points: f64 = kernel.dims.iter().skip(inner).map(|dim| dim.extent.most() as f64).product();
-    let store = |combine| if combine == Some(Combine::ArgMax) { NANOSECONDS_PER_ARGMAX } else { NANOSECONDS_PER_STORE };
     let point: f64 = NANOSECONDS_PER_INSTRUCTION * kernel.insts.iter().map(work).sum::<f64>()
-        + kernel.stores.iter().map(|each| store(each.combine)).sum::<f64>();
+        + kernel.stores.iter().map(|each| of_store(each.combine)).sum::<f64>();
     points * point
+}
+
+/// Nanoseconds of a store, or of combining one element.
+fn of_store(combine: Option<Combine>) -> f64 {
+    if combine.is_some_and(Combine::is_position) { NANOSECONDS_PER_POSITION } else { NANOSECONDS_PER_STORE }
 }
 
 /// Nanoseconds of a device for a product of so many multiplications and additions.
@@ -208,6 +212,13 @@ mod tests {
         let inner = Trips::ONCE.within(Some(3)).within(None);
         assert_eq!(inner, Trips { known: None, assumed: 48 });
         assert_eq!(Trips::ONCE.within(Some(3)).within(Some(5)), Trips { known: Some(15), assumed: 15 });
+    }
+
+    #[test]
+    fn the_position_of_the_smallest_element_costs_as_much_as_that_of_the_largest() {
+        let [largest, smallest] = [Combine::ArgMax, Combine::ArgMin].map(|combine| of_store(Some(combine)));
+        assert_eq!((largest, smallest), (NANOSECONDS_PER_POSITION, NANOSECONDS_PER_POSITION));
+        assert_eq!(of_store(None), NANOSECONDS_PER_STORE);
     }
 
     #[test]

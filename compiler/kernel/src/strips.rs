@@ -53,5 +53,5 @@ pub fn value_bytes(store: &Store) -> u32 {
 
 /// Bytes of the position beside a partial result: 4 for argmax and argmin, else 0.
 pub fn position_bytes(store: &Store) -> u32 {
-    if matches!(store.combine, Some(Combine::ArgMax | Combine::ArgMin)) { 4 } else { 0 }
+    if store.combine.is_some_and(Combine::is_position) { 4 } else { 0 }
 }
