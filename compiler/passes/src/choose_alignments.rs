@@ -13,9 +13,9 @@
 //! of the exchanges around it, until no group changes. Values that the program shows (parameters, results, requested layouts) and
 //! those of ops that know no alignments keep blocks of their own size.
 //!
-//! It runs after `propagate`, which decides over which axes dimensions are split; these axes do not change here. The exception are
-//! dimensions of size 1 that are cut out to be put in again: they stay on the device that needs them, if the axes that split
-//! the target are free.
+//! It runs after `propagate`, which decides over which axes dimensions are split; these axes do not change here, except for
+//! dimensions of size 1 that are cut out to be put in again: they stay on the device that needs them if the axes that split the
+//! target are free.
 
 use crate::contract;
 use spmdc_ir::cost::{exchange, trips_inside};
@@ -78,7 +78,7 @@ struct AlignmentGraph<'a> {
     /// When all groups are known: the group of each node, and the nodes of each group.
     root: Vec<Node>,
     members: BTreeMap<Node, Vec<Node>>,
-    /// By group, the layout of those of its dimensions that are split.
+    /// For each group, the layout of its split dimensions.
     layouts: BTreeMap<Node, DimSharding>,
 }
 
@@ -409,8 +409,8 @@ impl<'a> AlignmentGraph<'a> {
         }
     }
 
-    /// The cost of all exchanges at the edges of a group in this layout, and of those among them for which the group is the operand,
-    /// which must be in memory.
+    /// The cost of all exchanges at the edges of a group in this layout, and the cost of the exchanges whose operand is the group:
+    /// that operand must be in memory.
     fn cost(&self, group: Node, edges: &[usize], layout: &DimSharding) -> (f64, f64) {
         let (mut all, mut given) = (0.0, 0.0);
         for &at in edges {

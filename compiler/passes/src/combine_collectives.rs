@@ -1,4 +1,4 @@
-//! Makes small collectives of one kind between the same devices one.
+//! Combines small collectives of one kind between the same devices.
 //!
 //! ```text
 //! let s = all_reduce(v0, P(_));                 let n = print("..");
@@ -7,9 +7,9 @@
 //! let t = all_reduce(v1, P(_,_));
 //! ```
 //!
-//! They happen where the last of them stood; what needs the results of those before comes behind it. Of what needs them, neither an
-//! effect, control flow nor another collective is moved: with one of these, nothing more joins. So effects keep their order, and
-//! chains of collectives their length. It comes after all that moves, shares or drops statements.
+//! The combined collective stands at the position of its last member; statements that need the result of an earlier member move
+//! after it. Effects, control flow and other collectives never move, so a group that such a statement needs is closed. Effects keep
+//! their order, and chains of collectives their length. The pass runs after all passes that move, share or drop statements.
 
 use crate::contract;
 use spmdc_ir::cost::HELD_FOR_COMBINING;
@@ -22,7 +22,7 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::ReshardStep;
 use std::collections::BTreeMap;
 
-/// Combines them, block by block. The module stays at its stage.
+/// Combines collectives, block by block. The module stays at its stage.
 pub fn combine_collectives(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
@@ -37,7 +37,7 @@ pub fn combine_collectives(mut module: Module) -> Module {
     module
 }
 
-/// Collectives that may become one, by their places in the block.
+/// Collectives that may be combined, by their positions in the block.
 struct CollectiveGroup {
     common: Common,
     members: Vec<usize>,
@@ -54,9 +54,9 @@ impl CollectiveGroup {
 struct Combiner<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    /// Of all blocks.
+    /// The groups of all blocks.
     groups: Vec<CollectiveGroup>,
-    /// For each value the groups that could still grow when it was made, and that come before it.
+    /// For each value, the groups before it that could still grow when it was made.
     waits: Vec<Vec<usize>>,
     /// Values that statements of the block made.
     made: Vec<bool>,
@@ -66,7 +66,7 @@ impl Combiner<'_> {
     fn block(&mut self, block: &mut Block) {
         block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| self.block(inner));
         let first = self.groups.len();
-        // Those that more may join: one of each kind.
+        // The groups that may still grow, one of each kind.
         let mut open: Vec<usize> = Vec::new();
         let mut waiting: Vec<(usize, Vec<usize>)> = Vec::new();
         for (at, stmt) in block.stmts.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Combiner<'_> {
         op.has_effect() || op.exchange().is_some()
     }
 
-    /// What a collective that may be combined has in common with others, and the bytes of its operand or its result.
+    /// The properties that collectives must share to be combined, and the larger of the bytes of the operand and the result.
     fn part(&self, stmt: &Stmt) -> Option<(Common, usize)> {
         let Some(Op::Reshard(op)) = stmt.op() else { return None };
         let ReshardStep::Collective(kind) = op.step else { return None };
@@ -144,7 +144,8 @@ impl Combiner<'_> {
         self.groups.len() - 1
     }
 
-    /// A statement that may have to wait for these groups holds its other operands; groups that hold too much are complete.
+    /// Counts the operands that a statement keeps alive while it waits for these groups; groups that keep too many bytes alive are
+    /// closed.
     fn hold(&mut self, stmt: &Stmt, waits: &mut Vec<usize>, open: &mut Vec<usize>) {
         let is_held =
             |arg: &&Value| self.made[arg.0 as usize] && !self.waits[arg.0 as usize].iter().any(|w| waits.contains(w));
@@ -159,7 +160,7 @@ impl Combiner<'_> {
         });
     }
 
-    /// Combines the groups from `first` on. Each statement that waits comes behind the last of its groups.
+    /// Combines the groups from `first` on. Each waiting statement moves after the last of its groups.
     fn reorder(&self, stmts: &mut Vec<Stmt>, first: usize, waiting: &[(usize, Vec<usize>)]) {
         let mut moved = vec![false; stmts.len()];
         let mut behind: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -195,7 +196,7 @@ impl Combiner<'_> {
         debug_assert!(before.iter().all(Option::is_none), "a statement is lost");
     }
 
-    /// One statement for all of them. It has their reasons, each once, and the place of the first.
+    /// One statement in place of these collectives, with each of their reasons once and the source position of the first.
     fn combined(&self, common: Common, members: Vec<Stmt>) -> Stmt {
         debug_assert!(members.len() > 1, "one collective alone is combined");
         let mut reasons: Vec<&str> = Vec::new();
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(bytes("(sum(x, axis=0), max(y, axis=0))"), [64, 128]);
         assert_eq!(bytes("(sum(x, axis=0), sum(n))"), [64, 4]);
         assert_eq!(bytes("let s = sum(x, axis=0); sum(x * s * s)"), [64, 4]);
-        // Blocks go to other devices, then they are gathered.
+        // Blocks move to other devices, then they are gathered.
         let (text, _) = optimized(PARAMS, "(reshard(x, P(X)), reshard(y, P(X)))");
         assert_eq!(
             [text.matches("collective_permute(").count(), text.matches("all_gather(").count()],
@@ -276,10 +277,10 @@ mod tests {
             (sum(x * c, axis=0), sum(y * d, axis=0))";
         let (text, found) = optimized(PARAMS, body);
         assert_eq!(found, [192, 192], "{text}");
-        // What needs the first sum has been moved behind both.
+        // The statement that needs the first sum has moved after both.
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
         assert!(place("all_reduce(") < place("let c:") && place("let c:") < place("let d:"), "{text}");
-        // A chain that was there before comes to its end first.
+        // An existing chain ends first.
         let body = "let a = sum(x, axis=0); let c = sum(x * a * a, axis=0); (c, sum(y, axis=0))";
         assert_eq!(bytes(body), [64, 192]);
     }

@@ -1,24 +1,24 @@
-//! Computes in the shape it comes from what lies between a reshape and the one back.
+//! Computes the ops between a reshape and its inverse in the original shape.
 //!
 //! ```text
 //! reshape(2 * exp(reshape(x, (2, 4, 16))), (8, 16))      =>      2 * exp(x)
 //! ```
 //!
-//! Of `x: f32[8@Y,16]`, Y = 4, every device has two rows. No layout of `f32[2,4,16]` says so without parts of axes, so the first
-//! reshape would exchange or gather blocks, though nothing here depends on the shape. Written without the detour, layouts pass
-//! from `x` to the result and back, which is why this stands before propagation.
+//! With `x: f32[8@Y,16]`, Y = 4, every device has two rows. No layout of `f32[2,4,16]` expresses this without parts of axes, so the
+//! first reshape would exchange or gather blocks, though no op here depends on the shape. Without the detour, layouts propagate
+//! from `x` to the result and back; the pass therefore runs before propagation.
 //!
-//! What lies between are ops that go element by element. Other operands are numbers, come by a reshape from the same shape as `x`
-//! does, or concern only the last dimensions that both shapes have in common, as a bias does. Nothing is computed twice: where a
-//! value is needed in the other shape as well, all stays.
+//! The ops in between are elementwise. Their other operands are scalars, reshapes from the shape of `x`, or arrays that have only
+//! trailing dimensions common to both shapes, such as a bias. Nothing is computed twice: if a value is also needed in the other
+//! shape, all statements stay.
 //!
-//! An assignment to a region leads back to the shape of the region: `u[0, :] += 1` takes a row `f32[1,16]` as `f32[16]`, adds to it, and
-//! puts it back as a row. Computed as a row it can stay on the device that has it, which no layout of `f32[16]` says. Between shapes
-//! that differ in dimensions of size 1 only, all other operands are reshaped too.
+//! An assignment to a region is such a detour: `u[0, :] += 1` takes a row `f32[1,16]` as `f32[16]`, adds to it, and puts it back as
+//! a row. Computed as a row it can stay on the device that has it, which no layout of `f32[16]` expresses. Between shapes that
+//! differ only in dimensions of size 1, all other operands are reshaped too.
 //!
-//! Statements of the detour stay for now, as reports are asked for values by name; `dce` takes them away behind propagation. On
-//! explicit axes types are decided already, so there shapes differ in dimensions of size 1 only: these are on all devices, and all other
-//! dimensions keep their axes.
+//! The statements of the detour stay for now, because reports look up values by name; `dce` removes them after propagation. On
+//! explicit axes types are already decided, so there the shapes may differ in dimensions of size 1 only: these are replicated, and
+//! all other dimensions keep their axes.
 
 use crate::contract;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
@@ -30,10 +30,10 @@ use spmdc_ir::program::typing::result_types;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use std::collections::BTreeMap;
 
-/// Longer detours stay as they are.
+/// Maximum number of statements of a detour.
 const MAX_DETOUR: usize = 64;
 
-/// Takes element-by-element ops out of reshapes that lead back.
+/// Computes elementwise ops between a reshape and its inverse in the original shape.
 pub fn commute_reshapes(mut module: Module) -> Module {
     if module.mesh.device_count() == 1 {
         return module;
@@ -49,7 +49,7 @@ pub fn commute_reshapes(mut module: Module) -> Module {
 }
 
 fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
-    // The reshapes and element-by-element statements of this block so far, by what they give.
+    // The reshapes and elementwise statements of this block so far, by their results.
     let mut makers: BTreeMap<Value, Stmt> = BTreeMap::new();
     let is_explicit = !mesh.of_kind(AxisKind::Explicit).is_empty();
     let mut stmts = Vec::with_capacity(block.stmts.len());
@@ -94,7 +94,7 @@ fn is_elementwise(stmt: &Stmt) -> bool {
     stmt.op().is_some_and(|op| op.rules().properties().elements.are_elementwise())
 }
 
-/// What is computed between reshapes from a shape and a reshape of `last` back to it, if that can be done without them.
+/// The statements between reshapes from `shape` and a reshape of `last` back to it, if they can be computed in `shape`.
 fn detour(
     makers: &BTreeMap<Value, Stmt>,
     func: &Func,
@@ -118,14 +118,14 @@ fn detour(
     let found = search.found;
     debug_assert!(found.stmts.len() <= MAX_DETOUR, "a detour of {} statements", found.stmts.len());
     debug_assert!(found.stmts.iter().all(is_elementwise), "only element-by-element statements change their shape");
-    // The reshape back is a use of the last value.
+    // The reshape back uses the last value.
     let mut inside = BTreeMap::from([(last, 1)]);
     found.stmts.iter().flat_map(|stmt| &stmt.args).for_each(|&arg| *inside.entry(arg).or_insert(0) += 1);
     let stays = |stmt: &Stmt| uses.get(stmt.results[0].0 as usize) == inside.get(&stmt.results[0]);
     found.stmts.iter().all(stays).then_some(found)
 }
 
-/// A new value with the type of another one's reshape to this shape.
+/// A new value with the type of `value` reshaped to this shape.
 fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Option<Value> {
     let info = func.info(value);
     let op = Reshape::new(info.ty.shape(), shape).into();
@@ -136,11 +136,11 @@ fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Opti
 
 #[derive(Default)]
 struct ReshapeDetour {
-    /// First to last.
+    /// The statements in program order.
     stmts: Vec<Stmt>,
-    /// Of values in between, what they are in the shape around.
+    /// For each value of the detour, its counterpart in the outer shape.
     around: BTreeMap<Value, Value>,
-    /// Values that are to be reshaped, and what for.
+    /// Values to reshape, with the origin of the statement that needs them.
     others: Vec<(Value, Origin)>,
 }
 
@@ -149,15 +149,15 @@ struct DetourSearch<'a> {
     func: &'a Func,
     shape: &'a [usize],
     between: &'a [usize],
-    /// Whether values lead to a reshape from the shape around, as far as that is known.
+    /// Whether values depend on a reshape from the outer shape, as far as known.
     leads: BTreeMap<Value, bool>,
-    /// How many values have been followed.
+    /// The number of values followed.
     followed: usize,
     found: ReshapeDetour,
 }
 
 impl DetourSearch<'_> {
-    /// Whether a value in between can be computed in the shape around.
+    /// Whether a value of the detour can be computed in the outer shape.
     fn follow(&mut self, value: Value) -> bool {
         let found = &self.found;
         if found.around.contains_key(&value) || found.stmts.iter().any(|stmt| stmt.results[0] == value) {
@@ -189,7 +189,7 @@ impl DetourSearch<'_> {
         if self.leads.len() == 2 * MAX_DETOUR {
             return false;
         }
-        // Until more is known; also what bounds the depth of the search.
+        // Assume false until known; this also bounds the depth of the search.
         self.leads.insert(value, false);
         let leads = self.makers.get(&value).is_some_and(|maker| match maker.op() {
             Some(Op::Reshape(_)) => self.func.ty(maker.args[0]).shape() == self.shape,
@@ -199,13 +199,13 @@ impl DetourSearch<'_> {
         leads
     }
 
-    /// Whether an operand means the same beside either shape: a number, or along last dimensions only that both have.
+    /// Whether an operand broadcasts alike against both shapes: a scalar, or an array of trailing dimensions that both have.
     fn is_alike(&self, value: Value) -> bool {
         let last = self.shape.iter().rev().zip(self.between.iter().rev());
         self.func.ty(value).rank() <= last.take_while(|(a, b)| a == b).count()
     }
 
-    /// Whether an operand is made by no op that could be computed in the shape around, and reshaping it moves nothing.
+    /// Whether no elementwise op makes this operand, and reshaping it moves no data.
     fn stands_apart(&mut self, value: Value, origin: &Origin) -> bool {
         let ty = self.func.ty(value);
         let apart = !self.makers.get(&value).is_some_and(is_elementwise)
@@ -220,7 +220,7 @@ impl DetourSearch<'_> {
 }
 
 impl ReshapeDetour {
-    /// The statements in the shape around, if they have types there; the last of them gives `last`.
+    /// The statements in the outer shape, if they have types there; the last of them defines `last`.
     fn stmts(mut self, func: &mut Func, (last, shape): (Value, &[usize]), mesh: &Mesh) -> Option<Vec<Stmt>> {
         let mut made = Vec::new();
         for (other, origin) in std::mem::take(&mut self.others) {
@@ -249,7 +249,7 @@ mod tests {
     use crate::testing::typed;
     use spmdc_ir::print::module;
 
-    /// How many reshapes are left of a function on Y = 4.
+    /// The number of reshapes left in a function on Y = 4.
     fn reshapes(body: &str) -> usize {
         let declared = "x: f32[8, 16], y: f32[8, 16], b: f32[16], c: f32[2, 4, 16]";
         let text = format!("mesh (Y = 4);\nfn main({declared}) {{ let r = reshape(x, (2, 4, 16)); {body} }}");
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(reshapes(&body("0, :", "x[1, :] * 2 + b")), 0);
         assert_eq!(reshapes(&body("3, 5", "x[3, 5] + 1")), 0);
         assert_eq!(reshapes(&body(":, -1", "x[:, 0] - y[:, 1]")), 0);
-        // An operand that has only the shape between is reshaped instead of the other.
+        // An operand that has only the inner shape is reshaped instead of the other one.
         assert_eq!(reshapes(&body(":, 5", "x[:, 0] * c[0, 0, :8]")), 2);
         assert_eq!(reshapes(&body("0, :", "b * 2")), 0);
         assert_eq!(reshapes(&body("0, 3:11", "x[:, 0] + 1")), 1);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn what_needs_the_shape_stays() {
-        // Another shape, operands that have one of their own, and a value that is needed in between.
+        // Another shape, operands with a shape of their own, and a value of the detour that is used elsewhere.
         assert_eq!(reshapes("reshape(exp(r), (4, 32))"), 2);
         assert_eq!(reshapes("reshape(exp(r) + c, (8, 16))"), 2);
         assert_eq!(reshapes("reshape(exp(r) + c[:, :, :1], (8, 16))"), 2);

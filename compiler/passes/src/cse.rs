@@ -4,9 +4,9 @@
 //! let a = sin(x);  let b = sin(x);  a + b      =>      let a = sin(x);  a + a
 //! ```
 //!
-//! Two statements are equal if op, operands and the types of the results are. The second one may stand in a block within the
-//! first one's. Statements with an effect or with blocks are left alone. Of two reductions that differ in `keepdims` only, the second
-//! becomes a reshape of the first.
+//! Two statements are equal if their op, operands and result types are equal. The second may be in a block inside that of the
+//! first. Statements with an effect or with blocks are left alone. If two reductions differ in `keepdims` only, the second becomes
+//! a reshape of the first.
 
 use crate::contract;
 use spmdc_ir::layout::sharding::Sharding;
@@ -137,7 +137,7 @@ mod tests {
         let source =
             "fn main(x: f32[4], c: bool) { let a = if c { sin(x) } else { cos(x) }; let b = sin(x); a + b + sin(x) }";
         let text = module(&super::cse(typed(source)));
-        // One in the branch, which is not visible outside, and one for both others.
+        // One in the branch, which is not visible outside, and one for the other two.
         assert_eq!(text.matches("sin(").count(), 2, "{text}");
     }
 }

@@ -9,9 +9,8 @@
 //! }                                         }
 //! ```
 //!
-//! Only the computations that a collective needs move: others may be fused into their users, and would take memory in front of the
-//! loop. No statement leaves a branch, which may not be taken, or a loop that is known never to run; and no statement with an
-//! effect moves.
+//! Only the computations that a collective needs move: others may be fused into their users, and would need memory before the loop.
+//! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves.
 
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
@@ -128,7 +127,7 @@ mod tests {
             trips("while h[0, 0] > sum(w) { h = h * sum(w) - 1; } h").iter().filter(|&&t| t == Some(1)).count(),
             1
         );
-        // Whether the branch is taken is not known, and that the loop never runs is.
+        // It is unknown whether the branch is taken, and known that the loop never runs.
         assert_eq!(trips("for i in 0..10 { if i > 11 { h = h * sum(w); } } h"), [Some(10)]);
         assert_eq!(trips("for i in 0..0 { h = h * sum(w * w); } h"), [Some(0)]);
         // The index is checked in the loop.

@@ -7,18 +7,19 @@
 //! let h: f32[8,16] = reshard(v7, P(_,_));             // the product sums over a dimension that is split over Y
 //! ```
 //!
-//! For each op one list of axes per factor is chosen, among those that its operands and its wanted result have: the choice that
-//! moves the fewest bytes, then the one with the least work on each device. Operands that lie otherwise get a request in front,
-//! in the outermost loop that does not define them; equal requests are made once. The result has what the factors say, partial
-//! along the axes of split summed factors, and is brought to the layout that propagation decided.
+//! For each op the pass chooses one list of axes per factor, among those of its operands and its wanted result: the choice that
+//! moves the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request
+//! before the op, in the outermost loop that does not define the operand; equal requests are made once. The result gets the layout
+//! that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that propagation decided.
 //!
-//! Sums that ops pass on are combined behind them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once behind a
-//! loop that adds to what it carries.
+//! A sum that linear ops use is combined after them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once after
+//! a loop that accumulates into a carried value.
 //!
-//! Control flow hands values on unchanged: what enters a loop, comes back, or leaves a branch has the layout of the carried value.
+//! Control flow keeps layouts: the initial value, the body's result and the result of a branch have the layout of the carried
+//! value.
 //!
-//! What enters and leaves the program is whole: nobody outside knows of partial sums. A parameter of partial sums is the argument on
-//! the first devices along their axes and zero on the others; a result is added up.
+//! Arguments and results of the program are whole: its caller knows no partial sums. A parameter of partial sums is the argument on
+//! the first devices along their axes and zero on the others; a partial result is summed.
 
 mod costs;
 mod sums;
@@ -46,7 +47,7 @@ use spmdc_ir::reshard::step::Reshard;
 use spmdc_ir::reshard::{Planner, Plans};
 use std::collections::BTreeMap;
 
-/// At most this many combinations are compared; beyond it, factors are chosen one after the other.
+/// Maximum number of combinations that are compared; beyond it, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;
 
 /// Inserts requests where layouts disagree.
@@ -87,30 +88,30 @@ struct Inserter<'a> {
     mesh: &'a Mesh,
     planner: Planner<'a>,
     func: Func,
-    /// For each value the number of blocks around it.
+    /// For each value, the number of blocks around it.
     depth: Vec<usize>,
     /// The blocks that are being rewritten, innermost last.
     open_blocks: Vec<OpenBlock>,
-    /// How often the next block runs that is rewritten.
+    /// The trip count of the next block to rewrite.
     trips: f64,
-    /// Values that are stretched, and what they are made of.
+    /// Results of broadcasts: the op and its operand.
     stretched: BTreeMap<Value, (Op, Value)>,
 }
 
 struct OpenBlock {
     stmts: Vec<Stmt>,
-    /// What has been requested here.
+    /// The requests made in this block: value, layout, result.
     made: Vec<(Value, Sharding, Value)>,
-    /// Nothing moves out of this block: it may not run at all, or does not see the values outside.
+    /// No statement moves out of this block: it may not run at all, or it does not see the values outside.
     closed: bool,
-    /// How often it runs each time that the block around it does.
+    /// The number of times that it runs for each run of the enclosing block.
     trips: f64,
-    /// The layouts to which values are brought once, for several windows on them.
+    /// Values that are resharded once for several windows on them, and that layout.
     shared: BTreeMap<Value, Sharding>,
 }
 
 impl Inserter<'_> {
-    /// Rewrites a block whose results must lie as `wanted`, where that is given.
+    /// Rewrites a block; each result is resharded to its entry in `wanted`, if there is one.
     fn block(&mut self, block: Block, wanted: Vec<Option<Sharding>>, closed: bool, why: &str) -> Block {
         self.begin(&block, closed);
         self.end(block, wanted, why)
@@ -142,7 +143,7 @@ impl Inserter<'_> {
         Block { params: block.params, stmts: open.stmts, results }
     }
 
-    /// Makes the parameters of the program, which has begun, whole, and partial sums of them where the body wants such.
+    /// Makes the parameters of the program whole, and derives partial sums from them where the body wants partial sums.
     fn take_whole(&mut self, params: &mut [Value]) {
         debug_assert_eq!(self.open_blocks.len(), 1, "parameters are those of the program");
         for param in params {
@@ -158,7 +159,7 @@ impl Inserter<'_> {
         }
     }
 
-    /// The value with another layout.
+    /// The value in another layout.
     fn laid_out(&mut self, value: Value, to: &Sharding, origin: Origin) -> Value {
         if self.func.ty(value).sharding == *to {
             return value;
@@ -189,13 +190,13 @@ impl Inserter<'_> {
         at
     }
 
-    /// How often what stands in a block runs.
+    /// The number of times that statements of a block run.
     fn weight(&self, depth: usize) -> f64 {
         debug_assert!(depth < self.open_blocks.len(), "block {depth} has been left");
         self.open_blocks[..=depth].iter().map(|open| open.trips).product()
     }
 
-    /// A value that repeats a smaller one in another layout: the smaller one moves before it is stretched.
+    /// For the result of a broadcast, reshards the smaller operand and broadcasts it again in the wanted layout.
     fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
         let (op, small) = self.stretched.get(&value)?.clone();
         let ty = self.func.ty(value).clone();
@@ -215,13 +216,13 @@ impl Inserter<'_> {
         Some(made)
     }
 
-    /// Gives `from` the layout of `to`: by a request, or by windows where blocks are those of other dimensions.
+    /// Gives `from` the layout of `to`: by a request, or by windows where a layout is aligned with another array.
     fn moves(&mut self, from: Value, to: Value, origin: &Origin, depth: usize) -> Vec<Stmt> {
         let (here, there) = (self.sharding(from), self.sharding(to));
         let maps: Vec<DimMap> = self.func.ty(from).shape().iter().map(|&size| DimMap::identity(size)).collect();
         let mut ways = Vec::new();
         if here.is_aligned() || there.is_aligned() {
-            // What is partial has no alignments; a window needs whole values.
+            // Partial values have no alignments; a window needs whole values.
             let whole = here.clone().with_unreduced(there.unreduced, there.combine);
             if whole != here {
                 ways.push(whole.clone());
@@ -286,7 +287,7 @@ impl Inserter<'_> {
                 }
             }
             StmtKind::Control(Control::Manual(op)) => self.region(op, args, results, origin),
-            // What is asked for is asked for already.
+            // A reshard of the program is a request already.
             StmtKind::Op(Op::Reshard(_)) => {
                 if origin.reason.is_empty() {
                     *origin = origin.because(ASKED);
@@ -353,7 +354,7 @@ impl Inserter<'_> {
         op.body = self.block(body, wanted, true, &format!("`{}` gives its result in this layout", op.name));
     }
 
-    /// Bounds and conditions are no sums.
+    /// Makes bounds and conditions whole.
     fn whole_scalars(&mut self, scalars: &mut [Value], origin: &Origin) {
         for scalar in scalars {
             let origin = origin.because("this scalar decides how the program goes on");
@@ -361,7 +362,7 @@ impl Inserter<'_> {
         }
     }
 
-    /// Values of which it costs less to bring them to another layout once than to let several windows of a block fetch what they lack.
+    /// Values for which one reshard costs less than the halos that several windows of a block fetch.
     fn shared_by_windows(&self, block: &Block) -> BTreeMap<Value, Sharding> {
         let mut windows: BTreeMap<Value, Vec<(WindowMap, Value)>> = BTreeMap::new();
         for stmt in &block.stmts {
@@ -401,7 +402,7 @@ impl Inserter<'_> {
         (self.planner.cost(&ty.array, from, &to) + fetched(&to)? < fetched(from)?).then_some(to)
     }
 
-    /// What a window fetches of an operand that lies so: bytes, and the price of the exchange.
+    /// The cost of the exchange by which a window fetches missing elements of an operand in layout `from`.
     fn fetched(&self, map: &WindowMap, from: &Sharding, result: Value) -> Option<f64> {
         let ty = self.func.ty(result);
         let reaches = Reaches::new(&map.dims, from, &ty.sharding, self.mesh)?;
@@ -411,7 +412,7 @@ impl Inserter<'_> {
         Some(cost::exchange(!halos.is_empty(), bytes as f64))
     }
 
-    /// Devices fetch what they lack of a window, however operand and result lie.
+    /// A window fetches missing elements by halos, so operand and result may have different layouts.
     fn window(&mut self, mut stmt: Stmt, map: &WindowMap) {
         let (from, to) = (self.sharding(stmt.args[0]), self.sharding(stmt.results[0]));
         let sums = kept_sums(&self.func, &stmt);
@@ -503,7 +504,7 @@ impl Inserter<'_> {
         format!("{name} needs this operand as {}", wanted.display(self.mesh))
     }
 
-    /// One list of axes for each factor.
+    /// Chooses one list of axes for each factor.
     fn choose(&self, projection: &Projection, stmt: &Stmt) -> Assignment {
         let tensors = self.tensors(projection, stmt);
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
@@ -523,8 +524,8 @@ impl Inserter<'_> {
         }
     }
 
-    /// The axes of dimensions that are split in a way that their factors cannot say. While such a reshape runs they may split something
-    /// else: two exchanges of parts of blocks can be cheaper than one gather.
+    /// The axes of split dimensions that the factors cannot express. While such a reshape runs, they may split another dimension:
+    /// two exchanges of parts of blocks can be cheaper than one gather.
     fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<&[u8]> {
         let rules = projection.rule.operands.iter().chain(&projection.rule.results);
         let values = stmt.args.iter().chain(&stmt.results);
@@ -540,12 +541,12 @@ impl Inserter<'_> {
         stuck
     }
 
-    /// Per factor the blocks that it is cut into: those of a result or operand that is split as chosen.
+    /// For each factor, the blocks of a result or operand that is split as chosen.
     fn alignments_of(&self, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Alignments {
         alignments_of(&self.func, projection, stmt, assignment)
     }
 
-    /// Per tensor, operands first: the axes of each factor now, or as wanted.
+    /// For each tensor, operands first, the axes of each factor: now for operands, as wanted for results.
     fn tensors(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Option<&[u8]>>> {
         let rules = projection.rule.operands.iter().chain(&projection.rule.results);
         let values = stmt.args.iter().chain(&stmt.results);
@@ -565,7 +566,7 @@ fn combines(op: ReduceOp) -> &'static str {
     }
 }
 
-/// The layout outside of a region of a value that lies as `local` inside.
+/// The layout outside a region of a value with layout `local` inside.
 fn outside(op: &ManualRegion, manual: &Sharding, local: &Sharding) -> Sharding {
     let mut sharding = local.clone();
     for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
@@ -575,7 +576,7 @@ fn outside(op: &ManualRegion, manual: &Sharding, local: &Sharding) -> Sharding {
     sharding.with_unreduced(local.unreduced.union(partial), local.combine)
 }
 
-/// The layout inside of a region of a value that lies as `global` outside.
+/// The layout inside a region of a value with layout `global` outside.
 fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
     let mut sharding = global.clone();
     for (dim, manual) in sharding.dims.iter_mut().zip(&manual.dims) {
@@ -586,7 +587,7 @@ fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
     sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
 }
 
-/// The lists that tensors have for a factor, and all that these begin with; and with them what is `stuck` elsewhere.
+/// The lists of axes that tensors have for a factor, all prefixes of them, and each of these followed by axes `stuck` elsewhere.
 fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8]>>], stuck: &[&[u8]]) -> Vec<Vec<u8>> {
     if projection.whole[factor] {
         return vec![Vec::new()];
@@ -611,7 +612,7 @@ fn candidates(projection: &Projection, factor: usize, tensors: &[Vec<Option<&[u8
     lists
 }
 
-/// The assignment that all tensors have already, if they do and nothing is summed over devices.
+/// The assignment that all tensors already have, if they agree and nothing is summed over devices.
 fn agreed(projection: &Projection, tensors: &[Vec<Option<&[u8]>>], mesh: &Mesh) -> Option<Assignment> {
     let mut assignment = vec![Vec::new(); projection.rule.factors.len()];
     let rules = projection.rule.operands.iter().chain(&projection.rule.results);

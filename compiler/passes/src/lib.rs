@@ -1,7 +1,7 @@
 //! The passes, in the order of the pipeline, each with its postcondition.
 //!
 //! - `simplify`, `cse`, `dce`: no expression is computed twice or without a use. They keep every contract.
-//! - `commute_reshapes`: no pair of inverse reshapes stands around statements that do not depend on the shape.
+//! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
@@ -11,8 +11,8 @@
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
 //! - `share_halos`: windows on one value fetch their halos once for each direction.
-//! - `combine_collectives`: small independent collectives of the same devices are one.
-//! - `overlap`: collectives stand behind work that does not need them.
+//! - `combine_collectives`: small independent collectives of the same devices are combined.
+//! - `overlap`: collectives come after work that does not need them.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Puts work that nobody waits for between what a collective takes and the collective.
+//! Moves independent work between the definition of a collective's operand and the collective.
 //!
 //! ```text
 //! let v1 = einsum("ik,kj->ij", x, w);            let v1 = einsum("ik,kj->ij", x, w);
@@ -7,12 +7,14 @@
 //! let v4 = v2 * v3;                              let v4 = v2 * v3;
 //! ```
 //!
-//! A device says that it has come to a collective as soon as its operand is there, and waits for the others where the collective
-//! stands (`plan_memory`): what lies between runs meanwhile. So a collective moves to its first user, and if that comes at once,
-//! one piece of later work that does not need it moves before it. Neither is worth much memory: a collective stays where holding
-//! its operand instead of its result would take more than [`HELD_FOR_OVERLAP`], and so does work with larger results.
+//! A device posts its arrival at a collective as soon as the operand is computed, and awaits the others at the collective itself
+//! (`plan_memory`); statements in between run meanwhile. A collective therefore moves to its first user, and if that follows at
+//! once, one later piece of work that does not need the collective moves before it. Both are limited in memory: a collective stays
+//! where it is if holding its operand instead of its result would take more than [`HELD_FOR_OVERLAP`] bytes, and so does work with
+//! larger results.
 //!
-//! Statements with an effect stay in order; nothing moves that may stop the program, nor into a loop or branch or out of one.
+//! Statements with an effect stay in order; no statement that may stop the program moves, and none moves into or out of a loop or
+//! branch.
 
 use crate::contract;
 use spmdc_ir::cost::HELD_FOR_OVERLAP;
@@ -20,7 +22,7 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 
-/// How many statements behind a collective's first user are looked at.
+/// Number of statements after a collective's first user that are searched for work.
 const WINDOW: usize = 32;
 
 /// Reorders the statements of every block. The module stays at its stage.
@@ -53,14 +55,14 @@ struct StmtOrder<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     stmts: &'a [Stmt],
-    /// For each statement those of this block that it needs, or must not pass.
+    /// For each statement, the statements of this block that it needs or must not pass.
     needs: Vec<Vec<usize>>,
     placed: Vec<bool>,
     order: Vec<usize>,
 }
 
 impl<'a> StmtOrder<'a> {
-    /// `maker` has a place for each value, and may contain anything about those of other blocks that lie beside this one.
+    /// `maker` has an entry for each value; entries of values of sibling blocks are arbitrary.
     fn new(block: &'a Block, func: &'a Func, mesh: &'a Mesh, maker: &mut [usize]) -> StmtOrder<'a> {
         let stmts = block.stmts.as_slice();
         for (at, stmt) in stmts.iter().enumerate() {
@@ -71,7 +73,7 @@ impl<'a> StmtOrder<'a> {
             let mut needs = Vec::new();
             let mut need = |value: Value| {
                 let of = maker[value.0 as usize];
-                // Values of blocks within this one, and of those around it, have other makers.
+                // `maker` knows nothing of values of inner and enclosing blocks.
                 if of < at && stmts[of].results.contains(&value) && !needs.contains(&of) {
                     needs.push(of);
                 }
@@ -108,7 +110,7 @@ impl<'a> StmtOrder<'a> {
         self.order
     }
 
-    /// Whether each statement comes behind those that it needs.
+    /// Whether each statement comes after those that it needs.
     fn is_sound(&self) -> bool {
         let mut seen = vec![false; self.stmts.len()];
         self.order.iter().all(|&at| {
@@ -136,7 +138,7 @@ impl<'a> StmtOrder<'a> {
         values.iter().map(|&value| self.func.ty(value).block_bytes(self.mesh)).sum()
     }
 
-    /// A collective that may stand later.
+    /// Whether this is a collective that may move later.
     fn may_wait(&self, at: usize) -> bool {
         let stmt = &self.stmts[at];
         !is_fixed(stmt)
@@ -144,7 +146,7 @@ impl<'a> StmtOrder<'a> {
             && self.bytes(&stmt.args) <= self.bytes(&stmt.results) + HELD_FOR_OVERLAP
     }
 
-    /// The next piece of work that needs no collective which is waiting now, with what it needs itself.
+    /// The next piece of work that needs no waiting collective, together with the statements that it needs.
     fn independent(&self, user: usize) -> Vec<usize> {
         let end = self.stmts.len().min(user + 1 + WINDOW);
         (user + 1..end).filter(|&at| self.is_worthwhile(at)).find_map(|at| self.movable(at, user)).unwrap_or_default()
@@ -161,7 +163,7 @@ impl<'a> StmtOrder<'a> {
         self.func.flops(stmt) / blocks >= self.mesh.machine.overlapped_operations
     }
 
-    /// The statement and what it needs, in order, if all of this may stand before `user`.
+    /// The statement and those that it needs, in order, if all of them may move before `user`.
     fn movable(&self, at: usize, user: usize) -> Option<Vec<usize>> {
         let mut found = vec![at];
         let mut next = 0;
@@ -189,7 +191,7 @@ impl<'a> StmtOrder<'a> {
     }
 }
 
-/// What stays in order: what has an effect, and what may hold something that does.
+/// Whether a statement stays in order: it has an effect, or may contain a statement that has.
 fn is_fixed(stmt: &Stmt) -> bool {
     stmt.is_control() || stmt.has_effect() || stmt.results.is_empty()
 }
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn work_that_does_not_need_a_sum_comes_before_it() {
         assert_eq!(order("let a = x @ w; let b = y @ y; tanh(a) * b"), "einsum einsum all_reduce");
-        // Though a user comes first.
+        // Even though a user comes first.
         assert_eq!(order("let a = tanh(x @ w); let b = y @ y; a * b"), "einsum einsum all_reduce");
         assert_eq!(order("let a = tanh(x @ w); let b = a @ y; a * b"), "einsum all_reduce einsum");
         assert_eq!(

@@ -1,7 +1,7 @@
-//! What it costs to run an op on blocks that are cut in one way or another, and which way is the cheapest.
+//! The cost of running an op under an assignment of axes to its factors, and the cheapest assignment.
 //!
-//! To price a way is to search how each operand and result gets where it is wanted. What each device lacks is a lower bound that takes no
-//! search, so ways are priced in the order of their bounds, and those that cannot win are not priced at all.
+//! Pricing an assignment searches a plan for each operand and result. The bytes that each device lacks are a lower bound that needs
+//! no search, so assignments are priced in the order of their bounds, and those that cannot win are not priced at all.
 
 use super::Inserter;
 use spmdc_abi::ReduceOp;
@@ -15,51 +15,51 @@ use spmdc_ir::program::Stmt;
 use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
 use std::collections::BTreeMap;
 
-/// What assignments cost, each tensor priced once for each layout.
+/// The costs of assignments; each tensor is priced once for each layout.
 pub struct Costs<'a> {
     inserter: &'a Inserter<'a>,
     projection: &'a Projection,
     stmt: &'a Stmt,
-    /// Per tensor, operands first, what bytes of it count: as often as they move.
+    /// For each tensor, operands first, the weight of its bytes: the number of times that they move.
     weights: Vec<f64>,
-    /// How often the op runs.
+    /// The number of times that the op runs.
     trips: f64,
     operations: u64,
-    /// What stays partial.
+    /// The axes along which the operands stay partial.
     sums: AxisSet,
     moves: Vec<TensorMove<'a>>,
-    /// Of which number the moves are, by tensor and the layout that an assignment gives it.
+    /// The index of a move, by tensor and the layout that an assignment gives it.
     known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), usize>,
 }
 
-/// A tensor that goes from one layout to another.
+/// The move of a tensor from one layout to another.
 struct TensorMove<'a> {
     array: &'a ArrayType,
     from: Sharding,
     to: Sharding,
-    /// What it costs at least.
+    /// A lower bound of the cost.
     bound: f64,
-    /// What it costs, once that is known.
+    /// The cost, once it is known.
     cost: Option<f64>,
 }
 
-/// What becomes of a statement under an assignment.
+/// A statement under an assignment.
 struct PricedAssignment {
     assignment: Assignment,
-    /// Its operations, as bytes.
+    /// Its operations, in bytes.
     work: f64,
-    /// One for each tensor.
+    /// The index of the move of each tensor.
     moves: Vec<usize>,
-    /// What it costs at least.
+    /// A lower bound of the cost.
     bound: f64,
 }
 
 impl<'a> Costs<'a> {
     pub fn new(inserter: &'a Inserter<'a>, projection: &'a Projection, stmt: &'a Stmt, sums: AxisSet) -> Costs<'a> {
         let trips = inserter.weight(inserter.open_blocks.len() - 1);
-        // An operand is moved where it is defined, however often the op runs.
+        // An operand moves where it is defined, however often the op runs.
         let moved: Vec<usize> = stmt.args.iter().map(|&arg| inserter.reach(arg)).collect();
-        // What a loop would exchange alike in every trip leaves it (`hoist`).
+        // `hoist` moves an exchange that is the same in every trip out of the loop.
         let defined = moved.iter().copied().max();
         let made = defined.filter(|_| !stmt.has_effect()).map_or(trips, |depth| inserter.weight(depth));
         let results = std::iter::repeat_n(made, stmt.results.len());
@@ -70,7 +70,7 @@ impl<'a> Costs<'a> {
         Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
     }
 
-    /// The cheapest of all combinations of the candidates that each factor has.
+    /// The cheapest of all combinations of candidates.
     pub fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
         let chosen = |choice: &Vec<usize>| choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
         let next = |choice: &Vec<usize>| {
@@ -85,7 +85,7 @@ impl<'a> Costs<'a> {
         best.map_or_else(|| vec![Vec::new(); candidates.len()], |(_, assignment)| assignment)
     }
 
-    /// One factor after the other, until none gets cheaper.
+    /// Optimizes one factor after the other until the cost no longer falls.
     pub fn cheapest_in_turn(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
         let whole: Assignment = vec![Vec::new(); candidates.len()];
         let first = self.cheapest([whole.clone()].into_iter(), f64::INFINITY);
@@ -108,7 +108,7 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// The cheapest of these, if it costs less than `least`: of several that cost the same the first.
+    /// The cheapest of these assignments, if it costs less than `least`; the first of equally cheap ones.
     fn cheapest(&mut self, assignments: impl Iterator<Item = Assignment>, least: f64) -> Option<(f64, Assignment)> {
         debug_assert!(!least.is_nan(), "what is known to be possible costs something");
         let mut ways: Vec<(usize, PricedAssignment)> = Vec::new();
@@ -134,7 +134,7 @@ impl<'a> Costs<'a> {
         best.map(|(cost, _, assignment)| (cost, assignment))
     }
 
-    /// Whether the op can run on blocks that are cut so.
+    /// Whether the op can run on the blocks of this assignment.
     fn is_possible(&self, assignment: &Assignment) -> bool {
         let factors = self.projection.rule.factors.iter().zip(assignment);
         let mut reductions = factors.filter_map(|(factor, axes)| match factor.kind {
@@ -159,15 +159,15 @@ impl<'a> Costs<'a> {
         way
     }
 
-    /// What a way costs, as far as that is known: at least that. Always added in one order, so that a bound is none the less one for
-    /// being rounded.
+    /// A lower bound of the cost, exact once all moves are priced. Terms are always added in one order, so rounding cannot raise
+    /// the bound above the cost.
     fn sum(&self, way: &PricedAssignment) -> f64 {
         let moves = way.moves.iter().map(|&number| &self.moves[number]);
         let weighted = moves.zip(&self.weights).map(|(m, weight)| m.cost.unwrap_or(m.bound) * weight);
         weighted.fold(way.work, |sum, cost| sum + cost)
     }
 
-    /// What a way costs, if that is still better once it is known.
+    /// The exact cost, if it is still better once it is known.
     fn cost(&mut self, way: &PricedAssignment, is_better: impl Fn(f64) -> bool) -> Option<f64> {
         let planner = &self.inserter.planner;
         for &number in &way.moves {
@@ -181,7 +181,7 @@ impl<'a> Costs<'a> {
         Some(self.sum(way)).filter(|&cost| is_better(cost))
     }
 
-    /// Moving an operand to where the op needs it, or a result to where it is wanted.
+    /// The move of an operand to the layout that the op needs, or of a result to the wanted layout.
     fn of_tensor(&mut self, tensor: usize, assignment: &Assignment, alignments: &Alignments) -> usize {
         let rule = &self.projection.rule;
         let (func, mesh) = (&self.inserter.func, self.inserter.mesh);

@@ -1,4 +1,4 @@
-//! Where partial sums are combined: where they arise, or behind ops that are linear in them.
+//! Decides where partial sums are combined: where they arise, or after ops that are linear in them.
 //!
 //! ```text
 //! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
@@ -6,15 +6,16 @@
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
 //! ```
 //!
-//! A value that linear statements use and nobody else belongs to a graph of such statements. Going through a block, each
-//! statement learns what its result costs whole, and what in each partial layout that one of its operands can have: nothing for a
-//! sum over a split dimension, since it is that anyway; a free change for what is whole; else what moving it costs. The root of
-//! a graph is wanted whole, and takes the cheaper way: combining its operands, or itself. A loop multiplies by its trips what
-//! happens inside, unless what it carries can be partial all the way round. Ties are combined at once.
+//! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each
+//! result the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum
+//! over a split dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the
+//! move. The root of a graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop
+//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round. In a tie, sums are
+//! combined at once.
 //!
-//! What several statements use is paid by each of them in part: `sum(s - s / 4)` combines the total, while of `s + a` and
-//! `s - b`, both needed whole, each pays half of `s` and would pay all of its own. Users that come to want it in different layouts
-//! get it whole: then all is priced anew without following that value.
+//! Several users of a value share its cost: `sum(s - s / 4)` combines the total, while of `s + a` and `s - b`, both needed whole,
+//! each pays half of `s` and would pay for all of its own. If the users want it in different layouts, they get it whole: then all
+//! values are priced anew without following that value.
 //!
 //! Addends over different axes, over X of `n` devices and over Y of `m`, of `B` bytes each, receive
 //!
@@ -24,14 +25,15 @@
 //! scattered first        B(1-1/n)/m + B(1-1/m)/n + B(1-1/nm)           added where they are split over X and Y, then gathered
 //! ```
 //!
-//! Each row is less than the one above it: by 2B(1-1/n)(1-1/m), then by half of that. It takes more collectives, so for little
-//! arrays, or where nothing divides, the row above may win. Both are offered, and priced like all others.
+//! Each row is less than the one above it: by 2B(1-1/n)(1-1/m), then by half of that. It takes more collectives, so for small
+//! arrays, or where no dimension divides, the row above may win. Both are offered, and priced like all others.
 //!
-//! Then values that stay partial are typed so, and requests are put at the border of a graph: in front of operands that are
-//! whole, behind the root.
+//! Then values that stay partial get partial types, and requests are inserted at the border of a graph: before whole operands and
+//! after the root.
 //!
-//! Only auto axes are treated so: on explicit ones the types say what is partial. A product with a number that is not known, or larger than
-//! one, stays behind the sum: addends that are larger than their sum might overflow, or give NaN where the number is infinite.
+//! This applies to auto axes only: on explicit axes the types say which values are partial. A product with a factor that is unknown
+//! or larger than 1 stays after the sum: addends that are larger than their sum might overflow, or give NaN where the factor is
+//! infinite.
 
 use super::{Inserter, OpenBlock};
 use spmdc_abi::ReduceOp;
@@ -52,31 +54,31 @@ use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Partial layouts of a value that are looked at.
+/// Maximum number of partial layouts of a value that are considered.
 const MAX_WAYS: usize = 6;
 
-/// After so many attempts values of several uses are not followed any more.
+/// Maximum number of attempts; the last one follows no value of several uses.
 const MAX_ATTEMPTS: usize = 3;
 
-/// What a value costs.
+/// The costs of a value: whole, and in partial layouts.
 #[derive(Clone, Debug, Default)]
 struct SumNode {
     whole: f64,
     partial: Vec<PartialLayout>,
-    /// To have it whole, it is best computed in this layout first.
+    /// The partial layout in which it is computed first to have it whole, if that is cheaper.
     through: Option<Sharding>,
 }
 
-/// A partial layout that a value can have, or one in which partial sums are added once they are scattered.
+/// A partial layout that a value can have, or a split layout in which scattered partial sums are added.
 #[derive(Clone, Debug)]
 struct PartialLayout {
     layout: Sharding,
     cost: f64,
-    /// How the operands lie then; None for a sum of whole operands.
+    /// The layouts of the operands; None for a sum of whole operands.
     operands: Option<Vec<Sharding>>,
 }
 
-/// Types what stays partial, and puts requests around it.
+/// Gives partial types to the values that stay partial, and inserts requests around them.
 pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
     depths(&body, 0, &mut inserter.depth);
     inserter.enter(true, 1.0);
@@ -104,7 +106,7 @@ pub fn defer(inserter: &mut Inserter<'_>, body: Block) -> Block {
     Rewriter { inserter, makers, held, linear, rounds }.block(body)
 }
 
-/// The number of blocks around each value.
+/// Sets the number of blocks around each value.
 fn depths(block: &Block, depth: usize, of: &mut [usize]) {
     let results = block.stmts.iter().flat_map(|stmt| &stmt.results);
     block.params.iter().chain(results).for_each(|value| of[value.0 as usize] = depth);
@@ -112,7 +114,7 @@ fn depths(block: &Block, depth: usize, of: &mut [usize]) {
 }
 
 impl Inserter<'_> {
-    /// What is asked from here on is asked about a block inside.
+    /// Opens a block, so that costs are those inside it.
     fn enter(&mut self, closed: bool, trips: f64) {
         debug_assert!(trips >= 0.0, "a block runs {trips} times");
         self.open_blocks.push(OpenBlock {
@@ -125,26 +127,26 @@ impl Inserter<'_> {
     }
 }
 
-/// What is known of the values of a block.
+/// The costs of the values of a block.
 #[derive(Clone, Default)]
 struct SumNodes {
     of: BTreeMap<Value, SumNode>,
-    /// Of values that nobody uses but statements which may take them partial: for each use the position, or [`ROUND`].
+    /// For each value whose users may all take it partial: the position of each use, or [`ROUND`].
     consumers: BTreeMap<Value, Vec<usize>>,
 }
 
-/// In place of a statement: the value goes round in a loop.
+/// Stands for a position: a loop carries the value to its next trip.
 const ROUND: usize = usize::MAX;
 
 impl SumNodes {
-    /// What an operand costs, if it may be partial.
+    /// The costs of an operand, if it may be partial.
     fn child(&self, value: Value) -> Option<&SumNode> {
         self.consumers.get(&value).and_then(|_| self.of.get(&value))
     }
 }
 
 impl SumNode {
-    /// Of a carried value inside a loop that has it in one of these layouts already.
+    /// The costs of a carried value inside a loop that already has it in one of these layouts.
     fn carried(layouts: impl Iterator<Item = Sharding>) -> SumNode {
         let partial = layouts.map(|layout| PartialLayout { layout, cost: 0.0, operands: None }).collect();
         SumNode { partial, ..SumNode::default() }
@@ -168,31 +170,31 @@ impl SumNode {
 struct Sums<'a, 'b> {
     inserter: &'a mut Inserter<'b>,
     uses: Vec<u32>,
-    /// Values that are not followed unless they are used once.
+    /// Values that are followed only if they are used once.
     apart: Vec<bool>,
-    /// The layouts that users of a value have decided to take it in.
+    /// The layouts that users of a value have chosen for it.
     asked: BTreeMap<Value, Vec<Sharding>>,
-    /// Values whose users decided differently.
+    /// Values whose users chose different layouts.
     disputed: Vec<Value>,
-    /// What is known of values as factors of partial sums.
+    /// Bounds of values as factors of partial sums.
     constants: Vec<FactorBounds>,
-    /// What every device can make for itself in any layout.
+    /// Statements that every device can compute by itself in any layout, by their results.
     makers: BTreeMap<Value, Stmt>,
     /// The layouts of all values that stay partial.
     held: BTreeMap<Value, Sharding>,
-    /// By its result: the partial layout in which a linear statement is computed, and those of its operands.
+    /// By result: the partial layout in which a linear statement is computed, and the layouts of its operands.
     linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
-    /// By the result of a loop: the partial layout in which it is carried.
+    /// By result of a loop: the partial layout in which it is carried.
     rounds: BTreeMap<Value, Sharding>,
 }
 
 /// A loop of either kind.
 struct Round<'a> {
-    /// The first operand that it carries.
+    /// The index of the first carried operand.
     bounds: usize,
-    /// How often it is taken to run.
+    /// Trip count, assumed if unknown.
     trips: f64,
-    /// The first parameter of its body that it carries.
+    /// The index of the first carried parameter of its body.
     first: usize,
     /// The condition of a `while`.
     cond: Option<&'a Block>,
@@ -213,7 +215,7 @@ fn loop_of(stmt: &Stmt) -> Option<Round<'_>> {
     }
 }
 
-/// What values cost.
+/// The costs of values.
 impl<'a, 'b> Sums<'a, 'b> {
     fn new(inserter: &'a mut Inserter<'b>, body: &Block, apart: Vec<bool>) -> Sums<'a, 'b> {
         let count = inserter.func.values.len();
@@ -253,12 +255,12 @@ impl<'a, 'b> Sums<'a, 'b> {
         self.uses[value.0 as usize] == 1
     }
 
-    /// What one of its users pays of what a value costs.
+    /// The fraction of a value's cost that one of its users pays.
     fn share(&self, value: Value) -> f64 {
         1.0 / f64::from(self.uses[value.0 as usize].max(1))
     }
 
-    /// What is partial has blocks of its own size.
+    /// Whether an operand or result is aligned with another array; partial values have blocks of their own size.
     fn is_aligned(&self, stmt: &Stmt) -> bool {
         stmt.args.iter().chain(&stmt.results).any(|&value| self.layout(value).is_aligned())
     }
@@ -271,7 +273,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
         let Some(op) = stmt.op() else { return Vec::new() };
         let args = self.inserter.func.types(&stmt.args);
-        // Products of partial operands repeat work.
+        // A product of partial operands repeats work.
         let repeats = op.rules().properties().linear == Linear::Contraction;
         if repeats || stmt.results.len() != 1 || args.is_empty() || self.is_aligned(stmt) {
             return Vec::new();
@@ -290,7 +292,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         sets
     }
 
-    /// What every value of the block costs.
+    /// Prices every value of the block.
     fn learn(&mut self, block: &Block, nodes: &mut SumNodes) {
         let mut linear: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for (position, stmt) in block.stmts.iter().enumerate() {
@@ -298,7 +300,7 @@ impl<'a, 'b> Sums<'a, 'b> {
             operands.into_iter().for_each(|operand| linear.entry(stmt.args[operand]).or_default().push(position));
         }
         linear.retain(|value, positions| {
-            // What a loop carries is decided on behalf of one use.
+            // A carried value is followed only if it has a single use.
             let several = !self.apart[value.0 as usize] && !block.params.contains(value);
             self.is_used_once(*value) || several && positions.len() == self.uses[value.0 as usize] as usize
         });
@@ -316,7 +318,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
     }
 
-    /// What the result of a statement that is linear or sums costs.
+    /// The costs of the result of a statement that is linear or sums.
     fn node(&self, op: &Op, stmt: &Stmt, nodes: &SumNodes) -> Option<SumNode> {
         let &[result] = stmt.results.as_slice() else { return None };
         let children: Vec<Option<&SumNode>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
@@ -360,7 +362,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         (!node.partial.is_empty()).then_some(node)
     }
 
-    /// Where operands are partial over different axes: one sum over all of them, and a layout that is split over all of them.
+    /// For operands that are partial over different axes: one sum over all of them, and a layout that is split over all of them.
     fn joint(&self, ways: &[(usize, Sharding)], stmt: &Stmt) -> Vec<(usize, Sharding)> {
         let ty = self.inserter.func.ty(stmt.results[0]);
         let mut found = Vec::new();
@@ -389,7 +391,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         found
     }
 
-    /// Whether it is cheaper to have a value whole through one of its partial layouts.
+    /// Uses one of the partial layouts for the whole value, if that is cheaper.
     fn settle(&self, node: &mut SumNode, value: Value) {
         for way in &node.partial {
             let cost = way.cost + self.cost(value, &way.layout, self.layout(value));
@@ -399,7 +401,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
     }
 
-    /// What the results of a loop cost: its body may add to what it carries while that is partial.
+    /// The costs of the results of a loop whose body may add to a carried value while it is partial.
     fn round(&mut self, stmt: &Stmt, nodes: &mut SumNodes) {
         let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
         let mut inside = self.inside(stmt);
@@ -440,7 +442,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
     }
 
-    /// Whether a value in this layout is made of the parameter in the same one, or nobody reads the parameter.
+    /// Whether a value in this layout is computed from the parameter in the same layout, or the parameter is not read.
     fn returns(&self, body: &Block, nodes: &SumNodes, value: Value, layout: &Sharding, param: Value) -> bool {
         if self.uses[param.0 as usize] == 0 {
             return true;
@@ -466,7 +468,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         false
     }
 
-    /// What is known inside of a loop at first.
+    /// The initial state inside a loop.
     fn inside(&self, stmt: &Stmt) -> SumNodes {
         let mut nodes = SumNodes::default();
         if let Some(Round { bounds, body, .. }) = loop_of(stmt) {
@@ -482,7 +484,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         !layout.unreduced.is_empty() && layout.combine == ReduceOp::Sum && layout.unreduced.is_subset_of(auto)
     }
 
-    /// Where an operand is partial in this layout: the result's layout, and those of all operands.
+    /// The layouts of the result and of all operands if the operand `at` has this partial layout.
     fn through(
         &self,
         projection: &Projection,
@@ -513,7 +515,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         })
     }
 
-    /// What it costs to have an operand in a layout, and the layout in which it is made for that, if it stays partial.
+    /// The cost of having an operand in a layout, and the partial layout in which it is computed for that, if any.
     fn operand<'n>(&self, value: Value, node: Option<&'n SumNode>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
         let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
         let share = self.share(value);
@@ -528,14 +530,14 @@ impl<'a, 'b> Sums<'a, 'b> {
         best
     }
 
-    /// What computing takes on a device, as bytes.
+    /// The work of a statement on one device, in bytes.
     fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
         let blocks = self.inserter.mesh.size_of_set(result.used_axes());
         cost::operations(self.inserter.func.flops(stmt), blocks)
     }
 }
 
-/// Decisions, from the last statement to the first: who uses a value decides before who makes it.
+/// The decisions, from the last statement to the first: the users of a value decide before the statement that makes it.
 impl Sums<'_, '_> {
     fn block(&mut self, block: &Block, mut nodes: SumNodes) {
         self.learn(block, &mut nodes);
@@ -552,12 +554,12 @@ impl Sums<'_, '_> {
         }
     }
 
-    /// The partial layout in which a value is to be computed, if it is.
+    /// The partial layout in which a value is to be computed, if any.
     fn target(&self, value: Value, nodes: &SumNodes) -> Option<Sharding> {
         self.held.get(&value).cloned().or_else(|| nodes.of.get(&value).and_then(|node| node.through.clone()))
     }
 
-    /// An operand is to lie so; it stays partial if it is cheaper so.
+    /// Asks for the partial layout of an operand from which `layout` is cheapest to reach, if there is one.
     fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &SumNodes) {
         if !nodes.consumers.get(&value).is_some_and(|positions| positions.contains(&position)) {
             return;
@@ -568,7 +570,7 @@ impl Sums<'_, '_> {
         }
     }
 
-    /// What users of a value asked for, once all have decided.
+    /// Decides the layout of a value once all its users have asked for one.
     fn agree(&mut self, value: Value) {
         let Some(asked) = self.asked.remove(&value) else { return };
         debug_assert!(asked.len() <= self.uses[value.0 as usize] as usize, "{value} is asked for more often than used");
@@ -652,7 +654,7 @@ impl Rewriter<'_, '_> {
         block
     }
 
-    /// The value in this layout, in front of what needs it so.
+    /// The value in this layout, resharded before its user.
     fn operand(&mut self, value: Value, layout: &Sharding, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
         let ty = self.inserter.func.ty(value).clone();
         if ty.sharding == *layout {
@@ -673,7 +675,7 @@ impl Rewriter<'_, '_> {
         made
     }
 
-    /// A result is made in this layout, and is brought to the one that is wanted.
+    /// Makes a result in this layout, and reshards it to the wanted one.
     fn result(&mut self, stmt: &mut Stmt, i: usize, layout: Sharding, after: &mut Vec<Stmt>) {
         let wanted = stmt.results[i];
         if self.held.get(&wanted) == Some(&layout) {
@@ -724,19 +726,19 @@ mod tests {
         assert_eq!(products("0.5 * (x @ y) - (x @ z).T / 3"), ["all_reduce 1x256"]);
         assert_eq!(products("reshard(x @ y + x @ z, P(Y, _))"), ["reduce_scatter 1x256"]);
         assert_eq!(products("x @ y + x @ z * 0.5 + 1"), ["all_reduce 1x256"]);
-        // A total is smaller than what is summed up.
+        // A total is smaller than its addends.
         assert_eq!(products("sum(x @ y)"), ["all_reduce 1x4"]);
         // Not linear, or linear with a number that may be infinite.
         assert_eq!(products("exp(x @ y) + x @ z").len(), 2);
         assert_eq!(products("s * (x @ y) + x @ z").len(), 2);
-        // Parts of a sum may be larger than the sum, and too large when they are scaled.
+        // Addends may be larger than their sum, and overflow when they are scaled.
         assert_eq!(products("2 * (x @ y) + x @ z").len(), 2);
         assert_eq!(products("(x @ y) / 0.5 + x @ z").len(), 2);
-        // A list of numbers is known, and what is made of one; integers wrap.
+        // A list of numbers is known, and so are values computed from it; integers wrap.
         assert_eq!(products("flip([1, -0.5], axis=0) * (x @ y)[:, :2] + (x @ z)[:, :2]"), ["all_reduce 1x64"]);
         assert_eq!(products("[1, 2] * (x @ y)[:, :2] + (x @ z)[:, :2]").len(), 2);
         assert_eq!(products("i32(s) * sum(i32(x), axis=1) + sum(i32(z), axis=0)"), ["all_reduce 1x32"]);
-        // Needed whole for itself, too.
+        // The addend is needed whole by itself, too.
         assert_eq!(products("{ let a = x @ y; a + x @ z + exp(a) }").len(), 2);
     }
 
@@ -749,9 +751,9 @@ mod tests {
         assert_eq!(products("sum(s + s - s / 4)"), ["all_reduce 1x4"]);
         assert_eq!(products("exp((s + s)[:2])"), ["all_reduce 1x64"]);
         assert_eq!(products("let t = s.T - a; sum(t + t / 2 - s)"), ["all_reduce 1x4"]);
-        // Each user wants little.
+        // Each user needs a small part.
         assert_eq!(products("(sum(s + a), sum(s.T - b, axis=0))"), ["all_reduce 1x4", "all_reduce 1x32"]);
-        // One user wants all of it: the others take it from there.
+        // One user needs all of it: the others take it from there.
         assert_eq!(products("let t = s + a; let u = s - b; t * u"), ["all_reduce 1x256"]);
         assert_eq!(products("(sum(s + a), s - b)"), ["all_reduce 1x256"]);
         assert_eq!(products("(sum(s + a), exp(s))"), ["all_reduce 1x256"]);
@@ -763,7 +765,7 @@ mod tests {
             |sizes: &str, result: &str| plan(&format!("fn main(a: f32[8@X, {sizes}], b: f32[16@Y, {sizes}]) {result}"));
         let added = "{ exp(sum(a, axis=0) + sum(b, axis=0)) }";
         assert_eq!(sums("16, 8", added), ["reduce_scatter 1x128", "reduce_scatter 1x256", "all_gather 1x64"]);
-        // Nothing divides by eight.
+        // No dimension divides by eight.
         assert_eq!(sums("63, 9", added), ["all_reduce 1x2268"]);
         assert_eq!(sums("16, 8", "{ sum(sum(a, axis=0) - 0.5 * sum(b, axis=0)) }"), ["all_reduce 1x4"]);
     }

@@ -1,18 +1,19 @@
-//! Decides every sharding on `auto` axes, from those that the program gives.
+//! Decides every sharding on `auto` axes from the shardings that the program gives.
 //!
 //! ```text
 //! fn main(x: f32[8@X,16], w) -> f32 {                       fn main(x: f32[8@X,16], w: f32[16,4]) -> f32 {
 //!   let h = x @ w;        // h: f32[8@?,4@?]        =>        let h = x @ w;        // h: f32[8@X,4]
 //! ```
 //!
-//! What is given: closed dimensions of parameters, of annotations (`pin`) and of `reshard`; and all `explicit` axes, which the
-//! types have already. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point:
-//! first through ops that only carry, then through all factors that pass, then through all; in the end reshapes whose blocks do not
-//! fit take the axes elsewhere. Values of one data flow (what a loop carries, the results of branches) take part in steps of their own.
+//! Given are the closed dimensions of parameters, of annotations (`pin`) and of `reshard`, and all `explicit` axes, which the types
+//! already have. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point: first
+//! through ops that only carry, then through all factors that pass, then through all factors; finally reshapes whose blocks do not
+//! fit take the axes to another dimension. Values of one data flow (the carried values of a loop, the results of branches) are
+//! linked by edges of their own.
 //!
-//! Axes are only ever added, in program order, so the result does not depend on chance. Where order alone decides, the program can
-//! be laid out by other [`Choices`], too, and the pipeline takes what communicates least; so it does with axes cut in parts (`refine.rs`).
-//! Afterwards no dimension is open; the operands of an op may still disagree.
+//! Axes are only ever added, in program order, so the result is deterministic. Where order alone decides, other [`Choices`] lay out
+//! the program differently, and the pipeline takes the layout that communicates least; likewise for axes cut into parts
+//! (`refine.rs`). Afterwards no dimension is open; the operands of an op may still disagree.
 
 mod provenance;
 pub mod refine;
@@ -36,19 +37,19 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, OpNode, Slot, SlotDim};
 
-/// What came of propagation.
+/// The result of propagation.
 pub struct Propagated {
-    /// At stage `propagated`.
+    /// The module at stage `propagated`.
     pub module: Module,
-    /// Where each axis came from.
+    /// The source of each axis.
     pub provenance: Provenance,
-    /// Where other choices would have mattered.
+    /// The choices that would have changed the result.
     pub open: Choices,
-    /// Where an axis could be cut for a reshape to pass its parts on.
+    /// The positions at which axes could be cut so that a reshape passes on their parts.
     pub cuts: Vec<Cuts>,
 }
 
-/// Layouts of parameters and results that are decided already.
+/// Layouts of parameters and results that are already decided.
 #[derive(Clone, Debug)]
 pub struct Borders {
     /// The layout of each parameter.
@@ -96,7 +97,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
     Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open, cuts }
 }
 
-/// Where axes spread.
+/// A connection along which axes spread.
 enum PropagationEdge {
     Op(OpNode),
     /// An operand or result of a `manual` region, outside and inside: outside, each dimension is split over `manual` first.
@@ -118,20 +119,20 @@ impl PropagationEdge {
 
 struct SlotGraph {
     slots: Vec<Slot>,
-    /// For each value that the program defines; values that must end equal have one slot.
+    /// For each value that the program defines; values that must get equal layouts share a slot.
     slot_of: Vec<Option<usize>>,
     edges: Vec<PropagationEdge>,
     chosen: Choices,
     open: Choices,
-    /// How many loops are around what is being read; none if one of them runs an unknown number of times.
+    /// The number of loops around the present statement; None if one of them has an unknown trip count.
     loops: Option<u32>,
-    /// The small values in loops.
+    /// The slots of small values in loops.
     small: Vec<usize>,
-    /// How often an edge has changed something.
+    /// The number of changes so far.
     changes: usize,
-    /// For each slot the number of the last change around it.
+    /// For each slot, the number of the last change of an edge at it.
     changed: Vec<usize>,
-    /// For each edge the number of the last change before it had nothing to do.
+    /// For each edge, the number of changes before its last step without effect.
     settled: Vec<Option<usize>>,
 }
 
@@ -174,7 +175,7 @@ impl SlotGraph {
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
     }
 
-    /// A value has this layout, whatever the program says.
+    /// Fixes the layout of a value, whatever the program says.
     fn fix(&mut self, value: Value, sharding: &Sharding) {
         let slot = self.slot(value);
         debug_assert_eq!(self.slots[slot].dims.len(), sharding.dims.len(), "{value} is fixed in every dimension");
@@ -183,7 +184,7 @@ impl SlotGraph {
         }
     }
 
-    /// `value` is laid out as `other`, always.
+    /// Gives `value` the layout of `other`, always.
     fn share(&mut self, value: Value, other: Value) {
         self.slot_of[value.0 as usize] = Some(self.slot(other));
     }
@@ -200,7 +201,7 @@ impl SlotGraph {
                 let carries = &stmt.args[op.bounds()..];
                 let body = &op.body;
                 debug_assert_eq!(body.params.len(), carries.len() + 1, "a body takes its counter and what it carries");
-                // An unknown number of barriers decides nothing.
+                // Barriers are not counted where the trip count is unknown.
                 let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
                 let loops = std::mem::replace(&mut self.loops, inside);
                 body.params.iter().for_each(|&param| self.define(func, param, auto));
@@ -246,7 +247,7 @@ impl SlotGraph {
             StmtKind::Control(Control::Manual(op)) => {
                 let body = &op.body;
                 let inside = auto.minus(op.axes);
-                // What `manual` code says is not for the compiler to change.
+                // The compiler does not change the layouts of `manual` code.
                 let loops = std::mem::take(&mut self.loops);
                 for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
                     self.define(func, param, inside);
@@ -308,7 +309,7 @@ impl SlotGraph {
         });
     }
 
-    /// An annotation is about the value that it is put on: where nothing else uses the operand, that is laid out so at once.
+    /// An annotation applies to its operand: if the operand has no other use, it gets the annotated layout at once.
     fn pin_operands(&mut self, func: &Func, block: &Block, uses: &[u32]) {
         let mut plain = vec![false; func.values.len()];
         for stmt in &block.stmts {
@@ -321,7 +322,7 @@ impl SlotGraph {
                 let (operand, result) = (self.slot(stmt.args[0]), self.slot(stmt.results[0]));
                 let cause = Cause { from: result, span: stmt.origin.span, op: ANNOTATION };
                 let (operand, result) = self.two(operand, result);
-                // Axes that types decide stay as they are.
+                // Axes that types decide stay unchanged.
                 let decided = |slot: &Slot| -> Vec<Vec<u8>> {
                     let fixed = |axis: &&u8| !slot.allowed.contains(**axis as usize);
                     slot.dims.iter().map(|dim| dim.axes.iter().filter(fixed).copied().collect()).collect()
@@ -338,7 +339,7 @@ impl SlotGraph {
         }
     }
 
-    /// Two different slots, the first one to be changed.
+    /// Two different slots, the first of them mutable.
     fn two(&mut self, a: usize, b: usize) -> (&mut Slot, &Slot) {
         let (low, high) = self.slots.split_at_mut(a.max(b));
         if a < b { (&mut low[a], &high[0]) } else { (&mut high[0], &low[b]) }
@@ -350,7 +351,7 @@ impl SlotGraph {
             self.settled = vec![None; self.edges.len()];
             self.settle_stage(mesh, stage);
         }
-        // Each on its own: what one gives may already be all that another needs.
+        // One edge at a time: the axes that one gives may already be all that another needs.
         for edge in 0..self.edges.len() {
             if let PropagationEdge::Op(node) = &self.edges[edge]
                 && (node.exchange(&mut self.slots, mesh)
@@ -373,7 +374,7 @@ impl SlotGraph {
         }
     }
 
-    /// One step, unless nothing has changed around the edge since it had nothing to do.
+    /// Runs one step, unless no slot of the edge has changed since its last step had no effect.
     fn step(&mut self, edge: usize, mesh: &Mesh, stage: step::PropagationStage) {
         let same = |settled| self.edges[edge].slots().iter().all(|&slot| self.changed[slot] <= settled);
         if self.settled[edge].is_some_and(same) {
@@ -390,27 +391,27 @@ impl SlotGraph {
         }
     }
 
-    /// An edge has changed something.
+    /// Records a change by an edge.
     fn note(&mut self, edge: usize) {
         self.changes += 1;
         self.edges[edge].slots().iter().for_each(|&slot| self.changed[slot] = self.changes);
     }
 }
 
-/// Dimensions that the type closes stay as they are.
+/// Pins the dimensions that the type closes.
 fn pin(slot: &mut Slot, ty: &Type) {
     for (dim, sharding) in slot.dims.iter_mut().zip(&ty.sharding.dims) {
         dim.pinned = !sharding.open;
     }
 }
 
-/// Axes pass the border of a `manual` region where the manual axes stand first.
+/// Passes axes across the border of a `manual` region where the manual axes come first.
 fn cross(slots: &mut [Slot], [outside, inside]: [usize; 2], manual: &[Vec<u8>], span: Span, mesh: &Mesh) -> bool {
     let mut changed = false;
     let cause = |from| Cause { from, span, op: "manual" };
     for (dim, manual) in manual.iter().enumerate() {
         let local = slots[inside].dims[dim].size;
-        // Blocks of blocks are those of the whole array only where they are even.
+        // Blocks of blocks are blocks of the whole array only if they are even.
         let even = |axes: &[u8]| manual.is_empty() || local.is_multiple_of(mesh.size_of(axes));
         let given: AxisSet = manual.iter().map(|&axis| axis as usize).collect();
         let mut wanted = manual.clone();
@@ -428,7 +429,7 @@ fn cross(slots: &mut [Slot], [outside, inside]: [usize; 2], manual: &[Vec<u8>], 
     changed
 }
 
-/// Takes away axes at the borders of `manual` regions where blocks of blocks would not be those of the whole array.
+/// Removes axes at the borders of `manual` regions where blocks of blocks would not be blocks of the whole array.
 fn even_borders(module: &mut Module) {
     let Module { mesh, func, .. } = module;
     let mut uneven = Vec::new();
@@ -454,9 +455,9 @@ fn even_borders(module: &mut Module) {
     }
 }
 
-/// What has no operands is made anew for each use, so that each use can have it laid out as it likes.
+/// Copies statements without operands for each use, so that each use can choose its layout.
 fn copy_per_use(func: &mut Func) {
-    // A copy of a large literal is no cheaper than moving it, and it lies whole on every device anyway.
+    // A copy of a large literal is no cheaper than moving it, and every device has the whole literal anyway.
     let mut makers: Vec<Option<Stmt>> = vec![None; func.values.len()];
     func.body.walk(&mut |stmt| {
         let is_free = |op: &Op| {
@@ -490,7 +491,7 @@ fn copy_per_use(func: &mut Func) {
     func.body = body;
 }
 
-/// Puts the copies behind the statements that they are copies of.
+/// Puts the copies after their originals.
 fn place(block: &mut Block, copies: &mut [Vec<Stmt>]) {
     let mut stmts = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts) {

@@ -1,21 +1,21 @@
-//! Where propagation took each axis from, for `spmdc why`.
+//! The source of each axis that propagation added, for `spmdc why`.
 
 use super::step::{Cause, Slot};
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::Value;
 
-/// For every value that propagation saw, the way of each of its axes back to what the program says.
+/// For every value that propagation saw, the path of each of its axes back to a declaration in the program.
 #[derive(Clone, Debug, Default)]
 pub struct Provenance {
     slot_of: Vec<Option<usize>>,
     /// The first value of each slot.
     owners: Vec<Option<Value>>,
     causes: Vec<Vec<(u8, Cause)>>,
-    /// Where layouts of parameters and results came from that were given, the axes there having the numbers in the list.
+    /// Earlier propagations that decided the given layouts of parameters and results; the list translates the numbers of axes.
     before: Vec<(Provenance, Vec<u8>)>,
 }
 
-/// One step back: a value that has the axis, and the statement that handed it on; None where the program says so itself.
+/// One step back: a value that has the axis, and the statement that passed it on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// A value that is split over the axis.
@@ -35,12 +35,13 @@ impl Provenance {
         Provenance { slot_of, owners, causes: slots.into_iter().map(|slot| slot.causes).collect(), before: Vec::new() }
     }
 
-    /// What is given here came from one of those, the first that knows; values are the same.
+    /// Adds the earlier propagations that decided the layouts given here; the first that knows an axis counts. They have the same
+    /// values.
     pub fn behind(self, before: Vec<(Provenance, Vec<u8>)>) -> Provenance {
         Provenance { before, ..self }
     }
 
-    /// From a value back to where one of its axes was given, which is the last link.
+    /// The links from a value back to the declaration of one of its axes, which is the last link.
     pub fn chain(&self, value: Value, axis: u8) -> Vec<Link> {
         let mut links = Vec::new();
         let mut at = value;
@@ -55,7 +56,7 @@ impl Provenance {
                 break;
             }
             links.push(Link { value: at, by: cause.map(|cause| (cause.op, cause.span)) });
-            // A cause is older than what it causes, so this ends; a program has fewer slots than this at any rate.
+            // A cause is older than its effect, so this ends; the number of slots bounds it at any rate.
             let next = cause.filter(|_| links.len() <= self.causes.len());
             slot = next.map(|cause| cause.from);
             if let Some(owner) = slot.and_then(|slot| self.owners[slot]) {

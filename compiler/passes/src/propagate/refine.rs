@@ -5,8 +5,8 @@
 //! fn main(x: f32[16@Y,4]) { reshape(x, (2, 8, 4)) }   =>   x: f32[16@(Y_0,Y_1),4]; the reshape: f32[2@Y_0,8@Y_1,4]
 //! ```
 //!
-//! Parts stand where the axis stood, major to minor, so every device has the number and the blocks that it had. All that follows
-//! takes parts for what they are: axes.
+//! Parts take the position of their axis, major to minor, so every device keeps its number and its blocks. All later passes treat
+//! parts as ordinary axes.
 
 use super::{Borders, PropagationEdge, SlotGraph};
 use spmdc_ir::layout::mesh::MAX_AXES;
@@ -19,10 +19,10 @@ use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::{Func, Module, Value};
 use std::collections::BTreeMap;
 
-/// Of axes, by position, how many of their blocks are one of the part in front: 8 devices cut at 2 are 2 groups of 4.
+/// For each axis, by position, the products of the sizes of its leading parts: 8 devices cut at 2 are 2 groups of 4.
 pub type Cuts = BTreeMap<u8, Vec<usize>>;
 
-/// Cuts of both, as far as they can be made together.
+/// The cuts of both, as far as they are compatible.
 pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
     let mut all = a.clone();
     for (&axis, more) in b {
@@ -44,12 +44,12 @@ pub struct Refined {
     /// The program over the parts of its axes.
     pub module: Module,
     parts: AxisParts,
-    /// For each part, its axis, and how many parts of the size of all before it would make that.
+    /// For each part, its axis and the product of the sizes of the parts before it.
     origins: Vec<(u8, usize)>,
 }
 
 impl Refined {
-    /// None where the program prints something of axes that parts cannot say, or a cut does not divide.
+    /// None where the program prints coordinates of axes, which parts cannot express, or a cut does not divide.
     pub fn new(module: &Module, cuts: &Cuts) -> Option<Refined> {
         let mesh = &module.mesh;
         let (mut axes, mut parts, mut origins) = (Vec::new(), Vec::new(), Vec::new());
@@ -88,8 +88,7 @@ impl Refined {
         Some(refined)
     }
 
-    /// Layouts for parameters and results: those that propagation finds in parts where they are over whole axes, else those that it found
-    /// without parts.
+    /// Layouts for parameters and results: those found with parts if they are over whole axes, otherwise those found without parts.
     pub fn borders(&self, whole: &Module, parts: &Module) -> Borders {
         let mesh = &parts.mesh;
         let is_whole = |dim: &DimSharding| {
@@ -108,7 +107,7 @@ impl Refined {
         Borders { params: all(&whole.params, &parts.params), results: all(&whole.results, &parts.results) }
     }
 
-    /// For each axis, the one that it is a part of.
+    /// For each part, its axis.
     pub fn wholes(&self) -> Vec<u8> {
         self.origins.iter().map(|(axis, _)| *axis).collect()
     }
@@ -118,7 +117,7 @@ impl Refined {
         (0..self.module.mesh.axes.len() as u8).collect()
     }
 
-    /// Cuts of parts as cuts of what they are parts of.
+    /// Translates cuts of parts into cuts of the whole axes.
     pub fn of_wholes(&self, cuts: &Cuts) -> Cuts {
         let mut found = Cuts::new();
         for (&part, cuts) in cuts {
@@ -135,7 +134,7 @@ impl Refined {
     }
 }
 
-/// An axis in parts of these sizes; itself where there is one.
+/// The parts of an axis, of these sizes; the axis itself if there is one size.
 fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
     if sizes.len() == 1 {
         return vec![axis.clone()];
@@ -153,7 +152,7 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
     parts.map(|(at, &size)| Axis { name: name(&between, at), size, kind: axis.kind, part: part(at) }).collect()
 }
 
-/// Whether the text that a program prints speaks of coordinates: for what varies, it does.
+/// Whether the program prints coordinates, as it does for varying values.
 fn prints_places(func: &Func) -> bool {
     let mut found = false;
     func.body.walk(&mut |stmt| {
@@ -165,7 +164,7 @@ fn prints_places(func: &Func) -> bool {
 }
 
 impl SlotGraph {
-    /// Where axes would have to be cut for the dimensions of ops to be split as others of theirs are.
+    /// The cuts of axes with which dimensions of ops could be split like the other dimensions of the op.
     pub(super) fn cuts(&self, mesh: &Mesh) -> Vec<Cuts> {
         let mut found: Vec<Cuts> = Vec::new();
         for edge in &self.edges {

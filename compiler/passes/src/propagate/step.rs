@@ -5,9 +5,9 @@
 //! x + y, x: f32[8@X,16], y: f32[8,16@X]     X cannot split both: the result becomes f32[8@X,16], y stays as it is
 //! ```
 //!
-//! For each factor the longest list that everyone's list is a prefix of is wanted by all; where lists diverge, what they have in
-//! common. Factors take turns, those of large tensors first; a tensor takes from a list what it still can. Results go before
-//! operands, and an operand takes no axis that the result could not take.
+//! All tensors want the longest list of axes for a factor of which every other list is a prefix; where lists diverge, their common
+//! prefix. Factors take turns, those of large tensors first; a tensor takes the part of a list that it still can. Results come
+//! before operands, and an operand takes no axis that the result could not take.
 
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::FactorKind;
@@ -15,19 +15,19 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::types::AxisSet;
 
-/// What propagation knows of a value, or of several that must end equal.
+/// The state of propagation for a value, or for several that must get equal layouts.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
     pub dims: Vec<SlotDim>,
-    /// Of the whole array.
+    /// Bytes of the whole array.
     pub bytes: usize,
     /// The axes that propagation may add here.
     pub allowed: AxisSet,
-    /// Where each added axis came from.
+    /// The cause of each added axis.
     pub causes: Vec<(u8, Cause)>,
 }
 
-/// The op of a [`Cause`] where an operand is laid out as its annotation says at once.
+/// The op of a [`Cause`] where an operand gets the layout of its annotation at once.
 pub const ANNOTATION: &str = "annotation";
 
 /// Why propagation split a value over an axis.
@@ -35,7 +35,7 @@ pub const ANNOTATION: &str = "annotation";
 pub struct Cause {
     /// The slot that had the axis before.
     pub from: usize,
-    /// The statement that has to do with both.
+    /// The statement that connects both.
     pub span: Span,
     pub op: &'static str,
 }
@@ -45,7 +45,7 @@ pub struct SlotDim {
     pub size: usize,
     /// Major to minor.
     pub axes: Vec<u8>,
-    /// So many of them stay in front: those over which a `manual` function gives its results.
+    /// The number of leading axes that stay in front: those over which a `manual` function gives its results.
     pub first: usize,
     pub pinned: bool,
 }
@@ -60,8 +60,8 @@ impl Slot {
         !self.causes.is_empty()
     }
 
-    /// Splits a dimension further, if it may be split so: only over allowed axes (or those in `given`), each once, that no other
-    /// dimension has, and not into many more blocks than it has elements.
+    /// Splits a dimension further if that is valid: only over allowed axes (or those in `given`), each once, that split no other
+    /// dimension, and not into many more blocks than it has elements.
     pub fn extend(&mut self, dim: usize, axes: &[u8], given: AxisSet, cause: Cause, mesh: &Mesh) -> bool {
         let used = self.used();
         let allowed = self.allowed.union(given);
@@ -88,8 +88,7 @@ impl Slot {
     }
 }
 
-/// Whether `longer` splits further what `shorter` splits already. Axes that propagation does not decide may come to stand
-/// behind ones that it does.
+/// Whether `longer` splits further than `shorter`. Axes that propagation does not decide may end up after ones that it does.
 fn extends(shorter: &[u8], longer: &[u8], movable: AxisSet) -> bool {
     let common = common_prefix(shorter, longer);
     let mut rest = longer[common..].iter();
@@ -100,10 +99,10 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How far propagation goes; each stage includes those before it.
+/// The extent of propagation; each stage includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PropagationStage {
-    /// Ops that only carry: elementwise ones, transposes, loops.
+    /// Ops that only carry data: elementwise ops, transposes, loops.
     Carry,
     /// All ops, but only factors that pass through.
     Pass,
@@ -111,14 +110,14 @@ pub enum PropagationStage {
     All,
 }
 
-/// What propagation prefers where order alone would decide.
+/// Preferences of propagation where order alone would decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Of factors that want the same axis in a result, those of small and later tensors go first.
+    /// Of factors that compete for an axis in a result, those of small and later tensors go first.
     pub later_first: bool,
-    /// A split that a reshape cuts finer than its axes are passes to another dimension of the result.
+    /// A split that a reshape cuts finer than its axes passes to another dimension of the result.
     pub cuts_pass: bool,
-    /// Small values in loops stay whole: each device computes all of them, where each step would need a barrier.
+    /// Small values in loops stay whole: each device computes all of them, instead of a barrier in each step.
     pub small_whole: bool,
 }
 
@@ -126,7 +125,7 @@ impl Choices {
     /// No preference: order alone decides.
     pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false };
 
-    /// What either chooses.
+    /// The preferences of both.
     pub fn and(self, other: Choices) -> Choices {
         Choices {
             later_first: self.later_first || other.later_first,
@@ -145,13 +144,13 @@ pub struct OpNode {
     pub op: &'static str,
 }
 
-/// What the tensors of an op want a factor to be split over.
+/// The axes that the tensors of an op want a factor to be split over.
 struct Wish {
     factor: usize,
     axes: Vec<u8>,
-    /// Someone's list goes elsewhere.
+    /// Whether some tensor's list diverges from the others.
     forked: bool,
-    /// The largest tensor that has the whole list, and which one it is.
+    /// The size of the largest tensor that has the whole list, and its index.
     bytes: usize,
     tensor: usize,
 }
@@ -177,7 +176,7 @@ impl OpNode {
         self.projection.axes_of(self.tensor(tensor), factor, |dim| &slot.dims[dim].axes, mesh)
     }
 
-    /// One step; whether anything changed. Notes in `open` where it would have mattered to choose otherwise.
+    /// Runs one step; true if anything changed. Records in `open` the choices that would have changed the result.
     pub fn step(
         &self,
         slots: &mut [Slot],
@@ -230,7 +229,7 @@ impl OpNode {
                 FactorKind::Reduce(_) | FactorKind::Window => stage == PropagationStage::All,
                 FactorKind::Whole => false,
             };
-            // A single place lies on one device only where it is cut out and put in again (`choose_alignments`).
+            // A dimension of size 1 is split only where it is cut out to be put in again (`choose_alignments`).
             if !takes_part || self.projection.whole[factor] || info.size == 1 {
                 continue;
             }
@@ -259,7 +258,7 @@ impl OpNode {
         wishes
     }
 
-    /// Whether a result cannot have all that is wished for, as two of its factors are to have the same axis.
+    /// Whether a result cannot satisfy all wishes, because two of its factors want the same axis.
     fn contend(&self, wishes: &[Wish]) -> bool {
         let in_result = |factor: usize| {
             let result = self.projection.rule.results.first();
@@ -274,7 +273,7 @@ impl OpNode {
     fn take(&self, tensor: usize, factor: usize, wanted: &[u8], from: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         let rule = self.tensor(tensor);
         let Some(dim) = rule.iter().position(|dim| dim.contains(&factor)) else { return false };
-        // What begins as the axes that it has splits nothing further.
+        // A prefix of the present axes splits nothing further.
         if self.axes(tensor, factor, slots, mesh).is_some_and(|axes| axes.starts_with(wanted)) {
             return false;
         }
@@ -284,7 +283,7 @@ impl OpNode {
             if !self.projection.fits(factor, mesh.size_of(wanted)) {
                 continue;
             }
-            // The axes of the whole dimension with this factor split so.
+            // The axes of the whole dimension with this factor split over them.
             let mut next = vec![Vec::new(); self.projection.rule.factors.len()];
             let mut known = true;
             for &other in &rule[dim] {
@@ -306,9 +305,9 @@ impl OpNode {
         false
     }
 
-    /// Where an operand is split in the middle of what becomes one dimension, as `f32[8,16@Y]` on the way to `f32[128]`, blocks of the
-    /// result are not blocks of the operand. It takes the axes in front, if nothing else split it: devices then exchange parts of
-    /// blocks, where they would have to gather all. Whether anything changed.
+    /// If an operand is split in the middle of a joined dimension, as `f32[8,16@Y]` before a reshape to `f32[128]`, blocks of the
+    /// result are not blocks of the operand. The result takes the axes at its front, unless it is already split: devices then
+    /// exchange parts of blocks instead of gathering all. True if anything changed.
     pub fn exchange(&self, slots: &mut [Slot], mesh: &Mesh) -> bool {
         let Projection { rule, even, .. } = &self.projection;
         let ([_], [_], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true)) else {
@@ -330,8 +329,8 @@ impl OpNode {
         changed
     }
 
-    /// Where a reshape leaves no room for a split, as of `f32[8@Y,16]` on the way to `f32[2,4,16]` with Y = 4: another dimension of the
-    /// result, the largest that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
+    /// If a reshape leaves no room for a split, as of `f32[8@Y,16]` to `f32[2,4,16]` with Y = 4: the largest other dimension of the
+    /// result that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
     fn passed_on(&self, slots: &[Slot], mesh: &Mesh) -> Option<(usize, Vec<u8>)> {
         let Projection { rule, even, .. } = &self.projection;
         let ([operand], [result], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true))
@@ -358,7 +357,7 @@ impl OpNode {
         dims.max_by_key(|(dim, _)| (to.dims[*dim].size, std::cmp::Reverse(*dim))).map(|(dim, _)| (dim, left))
     }
 
-    /// Lets the result of a reshape have a split elsewhere, if that is chosen; whether anything changed.
+    /// Splits another dimension of a reshape's result, if that is chosen; true if anything changed.
     pub fn pass_on(&self, slots: &mut [Slot], mesh: &Mesh, chosen: Choices, open: &mut Choices) -> bool {
         let Some((dim, axes)) = self.passed_on(slots, mesh) else { return false };
         let cause = Cause { from: self.slots[0], span: self.span, op: self.op };
@@ -371,7 +370,8 @@ impl OpNode {
         changed && chosen.cuts_pass
     }
 
-    /// Operands differ and the result has nothing: it takes the axes of the largest operand, of equals those that split it most.
+    /// Where operands differ and the result has no axes, it takes those of the largest operand; of equal ones, those that split it
+    /// most.
     fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
         if self.axes(result, factor, slots, mesh).is_none_or(|axes| !axes.is_empty()) {
             return false;
