@@ -1,15 +1,15 @@
-//! The back ends: the one place that names them.
+//! The back ends: the only module that names them.
 
 use spmdc_cranelift::Cranelift;
 use spmdc_kernel::backend::{Backend, Cpu, Interpreter};
 
-/// The one that programs are compiled with.
+/// The back end that programs are compiled with.
 pub const DEFAULT: &dyn Backend = &Cranelift { cpu: Cpu::Native };
 
-/// All that run kernels in this process. They give the same bits; tests hold them to that.
+/// All back ends that run kernels in this process. They give the same bits, which tests check.
 pub const IN_MEMORY: &[&dyn Backend] = &[
     DEFAULT,
-    // What code does without the instructions of newer processors.
+    // Code without the instructions of newer processors.
     #[cfg(target_arch = "x86_64")]
     &Cranelift { cpu: Cpu::X86_64 },
     &Interpreter,

@@ -1,8 +1,8 @@
 //! The whole compiler, in order.
 //!
-//! Each stage has a contract, which [`Watch`] holds a module to after each pass, so that an error names the pass: in debug builds and
-//! under `--verify`. What was read as a dump is held to it always. Whoever wants to see the program in between (`dump`, reports, tests) watches there. A dump is a
-//! program at its stage: compiling it begins behind that.
+//! Each stage has a contract. [`Watch`] checks it after each pass in debug builds and under `--verify`, so that an error names the
+//! pass; a program that was read as a dump is always checked. Callers that need the program in between (`dump`, reports, tests)
+//! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
 use crate::totals::{collectives, cost};
 use spmdc_abi::{Program, Site};
@@ -38,41 +38,41 @@ use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
-/// What is to be compiled, and how far.
+/// The input of a compilation, and its last stage.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The entry function, the mesh and the constants that the user sets.
     pub check: CheckOptions,
-    /// Nothing is done after this stage.
+    /// The last stage; None to compile to the end.
     pub stop_after: Option<Stage>,
-    /// Whether the program is held to the contract of each stage, as in debug builds, and its plan of memory is replayed: so many
-    /// runs of neighbouring elements of it, at most.
+    /// Some to check the contract of each stage, as in debug builds, and to replay the memory plan, up to this many runs of
+    /// neighbouring elements.
     pub verify: Option<u64>,
-    /// What is known of ways from one layout to another; shared by compilations that are given the same.
+    /// Known plans from one layout to another, shared by compilations with the same value.
     pub plans: Plans,
 }
 
-/// What came of it.
+/// The result of a compilation.
 #[derive(Debug, Default)]
 pub struct Compilation {
     /// The program after each stage that it went through.
     pub stages: Vec<Module>,
-    /// Where the axes of each value came from; empty where a dump began behind propagation.
+    /// The source of the axes of each value; empty for a dump read after propagation.
     pub provenance: Provenance,
-    /// For the runtime; None if the compiler was stopped before.
+    /// The program for the runtime; None if the compiler stopped before.
     pub program: Option<Program>,
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
     /// Warnings of the checker.
     pub warnings: Vec<Diagnostic>,
-    /// Whether the plan of memory was to be replayed, but is too large, or nested too deep, for that.
+    /// Whether a requested replay of the memory plan is incomplete because the plan is too large or nested too deep.
     pub doubtful: bool,
-    /// How long each part took, in order.
+    /// The time of each part, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
 impl Compilation {
-    /// The program after a stage; if it was read at a later one, as it was read.
+    /// The program after a stage, or as it was read if that was at a later stage.
     pub fn stage(&self, stage: Stage) -> Option<&Module> {
         self.stages.iter().find(|module| module.stage >= stage)
     }
@@ -117,7 +117,7 @@ struct PipelineRun<'a> {
     out: Compilation,
 }
 
-/// Notes how long a part took.
+/// Records the time of a part.
 fn time(started: &mut Instant, out: &mut Compilation, what: &'static str) {
     let now = Instant::now();
     out.timings.push((what, now - *started));
@@ -129,7 +129,7 @@ impl PipelineRun<'_> {
         time(&mut self.started, &mut self.out, what);
     }
 
-    /// The passes from module to module; None if they were stopped.
+    /// Runs the passes from module to module; None if they were stopped.
     fn stages(&mut self, mut m: Module) -> Result<Option<Module>, Vec<Diagnostic>> {
         let mut compared = None;
         if m.stage <= Stage::Typed {
@@ -170,7 +170,7 @@ impl PipelineRun<'_> {
         if self.done(&m)? { Ok(None) } else { Ok(Some(m)) }
     }
 
-    /// Keeps the module; whether to stop here. An error if a pass broke a contract.
+    /// Keeps the module; true to stop here. An error if a pass broke a contract.
     fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
         if let Err(violations) = verify_layouts(module) {
             self.watch.broke(None, violations);
@@ -183,16 +183,16 @@ impl PipelineRun<'_> {
     }
 }
 
-/// Holds what each pass makes to the contract of its stage.
+/// Checks the result of each pass against the contract of its stage.
 struct Watch {
-    /// Whether it looks; else only [`verify_layouts`] does, once for each stage.
+    /// Whether it checks after each pass; otherwise [`verify_layouts`] checks once for each stage.
     is_on: bool,
     broken: RefCell<Option<Broken>>,
 }
 
-/// A contract that does not hold.
+/// A violated contract.
 struct Broken {
-    /// The first pass after which it did not; None if only the layouts of the whole stage were looked at.
+    /// The first pass that violated it; None if only the layouts of the whole stage were checked.
     pass: Option<&'static str>,
     violations: Vec<Violation>,
 }
@@ -202,13 +202,13 @@ impl Watch {
         Watch { is_on: cfg!(debug_assertions) || options.verify.is_some(), broken: RefCell::default() }
     }
 
-    /// The module that a pass has made, at its stage.
+    /// Checks the module that a pass has made, at its stage.
     fn pass(&self, pass: &'static str, module: Module) -> Module {
         self.check(pass, &module, verify);
         module
     }
 
-    /// The module that a pass has made on the way to the next stage.
+    /// Checks the module that a pass has made on the way to the next stage.
     fn pass_between(&self, pass: &'static str, module: Module) -> Module {
         self.check(pass, &module, verify_between);
         module
@@ -226,7 +226,7 @@ impl Watch {
         self.broken.borrow_mut().get_or_insert(Broken { pass, violations });
     }
 
-    /// Without statements that are simpler otherwise, stand twice, or are not needed.
+    /// Simplifies, and removes repeated and unused statements.
     fn tidied(&self, m: Module) -> Module {
         let m = self.pass("simplify", simplify(m));
         let m = self.pass("cse", cse(m));
@@ -245,7 +245,7 @@ impl Broken {
     }
 }
 
-/// E0109: what was read as a dump holds things that no program has at that stage.
+/// E0109: the dump contains statements that no program has at its stage.
 fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
     let error = |violation: Violation| {
         let message = format!("this dump is no program at stage `{}`: {}", module.stage.name(), violation.text);
@@ -254,7 +254,7 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
     violations.into_iter().map(error).collect()
 }
 
-/// From `propagated` to `partitioned`; `after` hears of each part.
+/// From `propagated` to `partitioned`; calls `after` after each part.
 fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMut(&'static str)) -> Module {
     m = watch.pass("local_argmax", local_argmax(m));
     m = watch.pass("dce", dce(m));
@@ -277,7 +277,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     m
 }
 
-/// So many ways to cut axes are tried.
+/// Maximum number of ways to cut axes that are tried.
 const MAX_REFINED: usize = 3;
 
 /// A way to lay out the whole program.
@@ -285,7 +285,7 @@ struct ProgramLayout<'a> {
     propagated: Propagated,
     plans: &'a Plans,
     watch: &'a Watch,
-    /// The program at `partitioned`, and what it costs; made where ways are compared.
+    /// The program at `partitioned` and its cost, computed only if layouts are compared.
     partitioned: OnceCell<(Module, f64)>,
 }
 
@@ -313,9 +313,9 @@ impl<'a> ProgramLayout<'a> {
     }
 }
 
-/// Layouts for all values. Where propagation could have chosen otherwise, the whole program is laid out so, too, and what costs
-/// less stays: first what order gives, then each other choice, with the better ones of those before, then axes in parts, at last small
-/// values of loops whole.
+/// Layouts for all values. Where propagation could have chosen otherwise, the program is compiled with the other choice too, and
+/// the cheaper layout stays: first the order of the program, then each other choice together with the better ones before it, then
+/// axes in parts, finally whole small values in loops.
 fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<'a> {
     let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), plans, watch);
     let mut chosen = Choices::NONE;
@@ -342,8 +342,8 @@ fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<
     best
 }
 
-/// As [`cheapest`], with axes cut where reshapes cut what they split; `whole` is the best without. Parameters and results are laid
-/// out over whole axes.
+/// As [`cheapest`], with axes cut at the positions at which reshapes cut the dimensions that they split; `whole` is the best layout
+/// without cuts. Parameters and results are split over whole axes.
 fn cheapest_in_parts<'a>(
     m: &Module,
     whole: ProgramLayout<'a>,
@@ -351,7 +351,7 @@ fn cheapest_in_parts<'a>(
     mut cuts: Vec<Cuts>,
 ) -> ProgramLayout<'a> {
     if cuts.len() > 1 {
-        // What a program cuts in one reshape it may cut in the next one, too.
+        // An axis that one reshape cuts may have to be cut for the next one, too.
         cuts.push(cuts.iter().fold(Cuts::new(), |all, more| both(&all, more)));
     }
     let mut best: Option<ProgramLayout<'a>> = None;
@@ -366,7 +366,7 @@ fn cheapest_in_parts<'a>(
         let mut propagated = propagate(refined.module.clone(), chosen, Some(&borders));
         let known = vec![(whole.propagated.provenance.clone(), refined.wholes()), (free.provenance, refined.same())];
         propagated.provenance = propagated.provenance.behind(known);
-        // Parts that a later reshape would have to cut again.
+        // Cuts of parts that a later reshape needs.
         cuts.extend(propagated.cuts.iter().map(|more| both(&next, &refined.of_wholes(more))));
         let way = ProgramLayout::new(propagated, whole.plans, whole.watch);
         if way.cost() < best.as_ref().unwrap_or(&whole).cost() {
@@ -377,7 +377,7 @@ fn cheapest_in_parts<'a>(
     best.unwrap_or(whole)
 }
 
-/// Where a span is, for the runtime.
+/// The source position of a span, for the runtime.
 fn site(set: &SourceSet, lines: &[Lines], span: Span) -> Site {
     let FileId(file) = span.file;
     match set.files.get(file as usize).zip(lines.get(file as usize)) {
@@ -472,7 +472,7 @@ mod tests {
             let source = rows(uncut, "");
             assert!(compiled(&source).stages.iter().all(|module| module.mesh == module.mesh.plain()), "{uncut}");
         }
-        // Nothing is gained where the result is needed as it is.
+        // A cut gains nothing where the result is needed unsplit.
         let source = "mesh (Y = 4); fn main(x: f32[8@Y, 16]) { reshape(x, (2, 4, 16)) }";
         assert_eq!(result_types(source), ["f32[2,4,16@Y]"]);
     }
@@ -493,7 +493,7 @@ mod tests {
         assert!(messages[0].message.starts_with(message), "{messages:?}");
     }
 
-    /// How many ways from layout to layout were searched, and how many steps were priced for them.
+    /// The number of searches for plans between layouts, and the number of steps priced in them.
     fn searched(source: &str) -> (usize, usize) {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");

@@ -1,4 +1,4 @@
-//! What a partitioned program costs in all: its collectives, its operations, and by the cost model both together.
+//! The total cost of a partitioned program: its collectives, its operations, and the cost of both under the cost model.
 
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
@@ -20,25 +20,25 @@ pub struct Collective {
     pub group_size: usize,
     /// The element type of the operand.
     pub dtype: DType,
-    /// Of one device's operand, the largest.
+    /// The largest local shape of the operand on any device.
     pub local_shape: Vec<usize>,
     /// Bytes of that operand.
     pub bytes: u64,
     /// Maximum bytes received by any device.
     pub received: u64,
-    /// Bytes that reach all devices.
+    /// Bytes received by all devices together.
     pub received_by_all: u64,
-    /// How often it happens; None if that is not known before.
+    /// The trip count of the statement; None if it is unknown at compile time.
     pub trips: Option<u64>,
-    /// How often it is taken to happen where that is not known.
+    /// The trip count, assumed where it is unknown.
     pub assumed_trips: u64,
-    /// The place of the statement that needs the collective.
+    /// The source position of the statement that needs the collective.
     pub span: Span,
     /// The reason, in words; empty if there is none.
     pub reason: String,
-    /// The program asks for it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
+    /// Whether the program requests it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
     pub asked: bool,
-    /// Every device has the whole array afterwards.
+    /// Whether every device has the whole array afterwards.
     pub gathers_all: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
     found
 }
 
-/// What devices exchange in a statement, if several take part.
+/// The collective that a statement is, if its groups have several devices.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
     let op = stmt.op()?;
     let (exchange, args, results) = (op.exchange()?, func.types(&stmt.args), func.types(&stmt.results));
@@ -89,7 +89,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
     })
 }
 
-/// Operations of one device, as they are reported.
+/// Operations of one device, with reported trip counts.
 pub fn flops_per_device(module: &Module) -> u64 {
     flops(module, |trips| reported_trips(trips.known))
 }
@@ -113,7 +113,7 @@ pub fn cost(partitioned: &Module) -> f64 {
     moved + operations(flops(partitioned, |trips| trips.assumed), 1)
 }
 
-/// Every statement, with how often it runs.
+/// Visits every statement with its trip count.
 fn each_stmt(block: &Block, trips: Trips, visit: &mut dyn FnMut(&Stmt, Trips)) {
     for stmt in &block.stmts {
         visit(stmt, trips);
@@ -134,7 +134,7 @@ mod tests {
     use spmdc_check::sources::{NoSources, SourceSet};
     use spmdc_ir::program::Stage;
 
-    /// The one collective of a program whose loop is written so, and what the program counts.
+    /// The only collective of a program with this loop, and the operations of the program.
     fn summed(sums: &str) -> (Collective, f64) {
         let source = format!(
             "mesh (Y = 4);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((known.trips, known.assumed_trips), (Some(160), 160));
         assert_eq!((unknown.trips, unknown.assumed_trips), (None, 16));
         assert_eq!((nested.trips, nested.assumed_trips), (None, 160));
-        // The operations inside count as often as the collective does.
+        // The operations inside count once for each trip, as the collective does.
         let (_, once) = summed(step);
         let is_near = |cost: f64, times: f64| (cost / once - times).abs() < 0.01 * times;
         assert!(is_near(of_known, 160.0) && is_near(of_nested, 160.0), "{of_known} {of_nested} {once}");

@@ -3,18 +3,17 @@
 //! ```text
 //! let a = x * 2;  let b = exp(a);  let s = sum(b);  let y = b / s;
 //! ```
-//! `a` is computed inside `b`. `b` has two users with loop nests of their own, so it is stored; `s` is no expression of single
-//! elements, so it is stored, too.
+//! `a` is computed inside `b`. `b` has two users with loop nests of their own, so it is stored; `s` is not pointwise, so it is
+//! stored, too.
 //!
 //! A pointwise value is fused into its users
-//! - if every user takes it as an expression ([`Reads`]), and
-//! - if that repeats no work: all its uses end in one loop nest of the same block, which asks for each element once, or several
-//!   times at the same index (the kernel computes it once then); or if there is no work to repeat: literals, `iota`, and views
-//!   such as slices, transposes and broadcasts of what lies in memory, and short expressions of scalars, which a kernel computes
-//!   before its loops;
+//! - if every user can take it as an expression ([`Reads`]), and
+//! - if that repeats no work: all its uses are in one loop nest of the same block, which reads each element once or several times
+//!   at the same index (the kernel then computes it once); or there is no work to repeat: literals, `iota`, views such as slices,
+//!   transposes and broadcasts of values in memory, and short expressions of scalars, which a kernel computes before its loops;
 //! - and if the loop nest does not become too long.
 //!
-//! What an all_gather makes is not stored either if its one user takes the blocks from where they lie (`Library::streams`).
+//! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`).
 
 use spmdc_abi::CollectiveKind;
 use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
@@ -25,7 +24,7 @@ use spmdc_ir::ops::rules::{Lowered, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
 use spmdc_ir::reshard::step::ReshardStep;
 
-/// For each value whether it is computed where it is used.
+/// For each value, whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     let mut fuser = Fuser {
         func,
@@ -55,7 +54,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     fuser.fused
 }
 
-/// Where a value is computed, if it is fused.
+/// The loop nests in which a value would be computed if it were fused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sites {
     None,
@@ -64,13 +63,13 @@ enum Sites {
         root: usize,
         aligned: bool,
     },
-    /// In several, or at several indices of one.
+    /// In several loop nests, or at several indices of one.
     Many,
 }
 
 #[derive(Clone, Copy)]
 enum Use {
-    /// The number of the statement, and which operand.
+    /// The number of the statement, and the operand.
     Operand(usize, usize),
     /// The result of a block: it must lie in memory.
     Result,
@@ -79,15 +78,15 @@ enum Use {
 struct Fuser<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    /// In order, each with the number of its block.
+    /// The statements in order, each with the number of its block.
     stmts: Vec<(&'a Stmt, usize)>,
     uses: Vec<Vec<Use>>,
     fused: Vec<bool>,
-    /// How many operations each statement's loop nest has.
+    /// The number of operations in each statement's loop nest.
     bodies: Vec<usize>,
-    /// For each value where it would be computed.
+    /// For each value, where it would be computed.
     sites: Vec<Sites>,
-    /// For scalars, the operations it takes to compute them from what is not pointwise.
+    /// For scalars, the number of operations that compute them from values that are not pointwise.
     scalar_sizes: Vec<usize>,
 }
 
@@ -140,14 +139,14 @@ impl<'a> Fuser<'a> {
             return;
         }
         self.fused[value.0 as usize] = true;
-        // What this one is computed from is computed as often.
+        // The operands of a repeated value are computed as often.
         self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
         roots.iter().for_each(|&root| self.bodies[root] += 1);
         debug_assert!(roots.iter().all(|&root| self.bodies[root] <= LONG_NEST), "a loop nest is too long");
         debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
     }
 
-    /// A gathered array that one statement of the same block takes is not stored if that can do with the blocks where they lie.
+    /// Does not store a gathered array whose only user, in the same block, can read the blocks in place.
     fn stream(&mut self, number: usize) {
         let (gather, block) = self.stmts[number];
         let (&[value], true) = (gather.results.as_slice(), is_gather(gather)) else { return };
@@ -162,7 +161,7 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    /// Where the value would be computed, whether some elements more than once, and all the loop nests; None if somebody needs it
+    /// The sites of the value, whether some elements are computed more than once, and all the loop nests; None if a user needs it
     /// in memory.
     fn sites_of(&self, value: Value) -> Option<(Sites, bool, Vec<usize>)> {
         let mut sites = Sites::None;
@@ -207,7 +206,7 @@ impl<'a> Fuser<'a> {
     }
 }
 
-/// Blocks of an array are put together.
+/// Whether the statement joins the blocks of an array.
 fn is_gather(stmt: &Stmt) -> bool {
     matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == ReshardStep::Collective(CollectiveKind::AllGather))
 }
@@ -226,7 +225,7 @@ mod tests {
     use spmdc_check::sources::{NoSources, SourceSet};
     use spmdc_compiler::pipeline::{Options, compile};
 
-    /// How many loop nests a program has.
+    /// The number of loop nests of a program.
     fn kernels(source: &str) -> usize {
         let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -245,7 +244,7 @@ mod tests {
 
     #[test]
     fn work_is_not_repeated() {
-        // For each row, and for the sum.
+        // `exp` is computed for each row, and for the sum.
         assert_eq!(kernels("fn main(x: f32[64], y: f32[100, 64]) { y * exp(x) }"), 2);
         assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / sum(e) }"), 3);
         // Scalars are computed before the loops.

@@ -1,8 +1,8 @@
 //! From an optimized module to kernels, buffers and steps.
 //!
-//! - `fuse`: it is known which values exist in memory.
-//! - `order`: the work that makes them, under loops and branches.
-//! - `plan_memory`: each of them has a place, and the program is a list of steps.
+//! - `fuse` decides which values exist in memory.
+//! - `order` orders the work that computes them, under loops and branches.
+//! - `plan_memory` gives each of them a place, and makes the list of steps.
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 

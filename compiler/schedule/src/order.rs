@@ -4,9 +4,9 @@
 //! for i in 0..3 { u = step(u) }     copy u0 -> u;  for { ..step..; copy v -> u };  alias u -> result
 //! ```
 //!
-//! What a loop carries lies in one place, the buffer of the body's parameter: initial and next values are copied there, which
-//! costs nothing where the planner can have them computed in place. Everything else is in SSA form: each value is written by one
-//! statement's work. Values that are fused into others do not occur.
+//! A carried value lies in one place, the buffer of the body's parameter: initial and next values are copied there, which costs
+//! nothing if the planner can have them computed in place. All other values are in SSA form: each is written by the work of one
+//! statement. Fused values do not occur.
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -24,7 +24,7 @@ use spmdc_kernel::loops::Affine;
 use spmdc_kernel::scalar::BinaryOp;
 
 /// One entry of the schedule.
-// Tasks are made once and then only looked at.
+// Tasks are built once and then only read.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
@@ -36,11 +36,11 @@ pub enum Task {
         counter: Value,
         /// The first value of the counter.
         start: Limit,
-        /// The value behind the last one.
+        /// The exclusive upper bound of the counter.
         end: Limit,
-        /// The values that go from trip to trip.
+        /// The values carried from trip to trip.
         carries: Vec<Carry>,
-        /// Filled trip by trip.
+        /// The stacked results, filled trip by trip.
         stacked: Vec<Value>,
         /// One trip, with the copies of the next values into the carried ones at its end.
         body: Vec<Task>,
@@ -49,7 +49,7 @@ pub enum Task {
     },
     /// A loop with a condition.
     While {
-        /// The values that go from trip to trip.
+        /// The values carried from trip to trip.
         carries: Vec<Carry>,
         /// The work that computes `flag`, before each trip.
         cond: Vec<Task>,
@@ -64,7 +64,7 @@ pub enum Task {
     If {
         /// The scalar bool that chooses.
         flag: Value,
-        /// Written at the end of each branch.
+        /// The results, written at the end of each branch.
         results: Vec<Value>,
         /// The work if `flag` is true, with the copies into `results` at its end.
         then: Vec<Task>,
@@ -75,7 +75,7 @@ pub enum Task {
     },
 }
 
-/// A value that a loop carries lies in the buffer of `param` throughout.
+/// A value that a loop carries; it lies in the buffer of `param` throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carry {
     /// The parameter of the loop's body.
@@ -96,9 +96,9 @@ pub enum Limit {
 pub struct Schedule {
     /// The tasks, in the order in which every device runs them.
     pub tasks: Vec<Task>,
-    /// Of all values: those of the function, then what was needed in between.
+    /// The types of all values: those of the function, then temporary ones.
     pub types: Vec<Type>,
-    /// Values whose bytes are known.
+    /// Values whose bytes are known at compile time.
     pub constants: Vec<(Value, Vec<u8>)>,
 }
 
@@ -140,7 +140,7 @@ struct Scheduler<'a> {
     inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     types: Vec<Type>,
     constants: Vec<(Value, Vec<u8>)>,
-    /// Fused values that somebody needs in memory after all: computed once for each block that is being scheduled.
+    /// Fused values that a reader needs in memory: computed once for each block that is being scheduled.
     stored: Vec<Vec<Value>>,
     errors: Vec<Diagnostic>,
 }
@@ -230,7 +230,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// What `emit` puts into a lowering of its own.
+    /// Makes a unit of work in a lowering of its own, filled by `emit`.
     fn work(
         &mut self,
         origin: &Origin,
@@ -333,9 +333,9 @@ impl<'a> Scheduler<'a> {
         tasks.push(Task::If { flag: stmt.args[0], results, then, otherwise, origin: stmt.origin.clone() });
     }
 
-    /// All these copies at once: no source is overwritten before it has been read.
+    /// Makes all these copies in parallel: no source is overwritten before it has been read.
     fn copy_all(&mut self, from: &[Value], to: &[Value], origin: &Origin, tasks: &mut Vec<Task>) {
-        // Values may be other names of what a loop carries.
+        // Values may be aliases of carried values.
         debug_assert_eq!(from.len(), to.len(), "each copy has a source and a target");
         let names = AliasNames::of(tasks);
         let mut waiting: Vec<(Value, Value)> =
@@ -356,7 +356,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Puts values at their trip's place in the stacks.
+    /// Writes values to the stacks at the index of the trip.
     fn stack(
         &mut self,
         (counter, start): (Value, i64),
@@ -406,7 +406,7 @@ fn copy(from: Value, to: Value, origin: &Origin, tasks: &mut Vec<Task>) {
     tasks.push(Task::Work(Work::Copy { from, to, origin: origin.clone() }));
 }
 
-/// Values that are the same bytes as others.
+/// Aliases: pairs of values with the same bytes.
 struct AliasNames(Vec<(Value, Value)>);
 
 impl AliasNames {

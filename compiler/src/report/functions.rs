@@ -1,4 +1,4 @@
-//! What is known of a shipped function: its signature and example, and by compiling the example its factor rules and its collectives.
+//! Information on shipped functions: signature, example, and, by compiling the example, factor rules and collectives.
 
 use crate::pipeline::{self, Compilation, Options};
 use crate::totals::{Collective, collectives};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The mesh on which collectives are measured.
 pub const MESH: &str = "mesh (X = 2, Y = 2);";
 
-/// The functions of the language that are there, by name: those of dumps, and those that are not there yet, are left out.
+/// The available functions of the language, by name, without those that occur in dumps only and those not implemented yet.
 pub fn functions() -> Vec<Function> {
     let mut found: Vec<Function> = spmdc_ir::ops::functions()
         .filter(|function| match function.signature().status {
@@ -31,7 +31,7 @@ pub fn example(signature: &Signature) -> String {
     if text.starts_with('(') { format!("fn main{text}") } else { text.to_string() }
 }
 
-/// The example as a program that runs: with a mesh, if it names an axis.
+/// The example as a program that runs: with a mesh if it names an axis.
 pub fn program(signature: &Signature) -> String {
     let text = example(signature);
     let names_axes = text.contains('@') || text.contains("P(") || text.starts_with("manual");
@@ -45,7 +45,7 @@ pub fn parameters(signature: &Signature) -> Vec<String> {
     params.iter().map(name_of).collect()
 }
 
-/// The factor rule of each statement that the example becomes, as `sum(x, axis=(1,)): ab->a, b is summed`.
+/// The factor rule of each statement that the example compiles to, as `sum(x, axis=(1,)): ab->a, b is summed`.
 pub fn rules(signature: &Signature) -> Result<Vec<String>, Vec<Diagnostic>> {
     let compilation = compiled(&program(signature), Stage::Typed)?;
     let Some(Module { mesh, func, .. }) = compilation.stage(Stage::Typed) else { return Ok(Vec::new()) };
@@ -54,7 +54,7 @@ pub fn rules(signature: &Signature) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut found = Vec::new();
     func.body.walk(&mut |stmt| {
         let Some(op) = stmt.op() else { return };
-        // Numbers say nothing of layouts.
+        // Scalars have no layouts.
         let mut values = stmt.args.iter().chain(&stmt.results);
         if values.all(|&value| func.ty(value).is_scalar()) {
             return;
@@ -69,7 +69,7 @@ pub fn rules(signature: &Signature) -> Result<Vec<String>, Vec<Diagnostic>> {
     Ok(found)
 }
 
-/// For each way in which an array of the example may be split over the mesh: the parameter's type, and what devices exchange.
+/// For each way to split an array of the example over the mesh: the parameter's type, and the collectives.
 pub fn exchanges(signature: &Signature) -> Result<Vec<(String, Vec<Collective>)>, Vec<Diagnostic>> {
     let text = example(signature);
     let (set, _) = SourceSet::load("example", &text, &NoSources);
@@ -128,7 +128,7 @@ fn name_of(param: &ParamNode) -> String {
     }
 }
 
-/// The parameters that are arrays, and where in the text an axis can be put behind a size.
+/// The parameters that are arrays, and the positions in the text after whose sizes an axis can be inserted.
 fn split_places(function: &FnItem) -> Vec<(String, Vec<usize>)> {
     let places = |kind: &TypeExprKind| match kind {
         TypeExprKind::Array { dims, .. } => dims.iter().map(|dim| dim.size.span.end as usize).collect(),

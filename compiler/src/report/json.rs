@@ -10,7 +10,7 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::{Module, Value};
 
-/// What is known of a module and the program that was made of it, in the order in which it prints.
+/// A module and the program compiled from it, in the order of the output.
 #[derive(Serialize)]
 struct Summary<'m> {
     mesh: Vec<JsonAxis<'m>>,
@@ -114,7 +114,7 @@ pub fn module_json(
     })
 }
 
-/// A type as programs write it: alignments are the compiler's own.
+/// A type as programs write it, without alignments, which are internal to the compiler.
 fn plain(ty: &Type) -> Type {
     Type { sharding: ty.sharding.without_alignment(), ..ty.clone() }
 }

@@ -1,6 +1,6 @@
-//! Lints and budgets: what a program may communicate and hold, said beforehand.
+//! Lints and budgets: limits on the communication and memory of a program.
 //!
-//! Every lint is off unless it is asked for; then it warns or fails the build. A denied collective or an exceeded budget fails it.
+//! Every lint is off by default; if it is on, it warns or fails the build. A denied collective or an exceeded budget fails it.
 
 use crate::totals::{Collective, collectives};
 use spmdc_abi::CollectiveKind;
@@ -10,7 +10,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::Module;
 
-/// An array of at least this many bytes on every device is a large one.
+/// Minimum size of a large array, in bytes: 16 MiB.
 pub const LARGE: u64 = 16 << 20;
 
 /// A lint for communication or memory, which `--deny` and `--warn` name.
@@ -36,7 +36,7 @@ impl Lint {
         ("uneven-shard", Lint::UnevenShard),
     ];
 
-    /// The lint of this name, or that of a kind of collective.
+    /// The lint of this name, or of this kind of collective.
     pub fn named(name: &str) -> Option<Lint> {
         let kinds = CollectiveKind::ALL.iter().map(|&kind| (kind.name(), Lint::Collective(kind)));
         Lint::NAMED.into_iter().chain(kinds).find(|(known, _)| *known == name).map(|(_, lint)| lint)
@@ -48,16 +48,16 @@ impl Lint {
     }
 }
 
-/// What was asked for.
+/// The lints and budgets of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The lints that are on, each with the severity of its findings.
     pub lints: Vec<(Lint, Severity)>,
-    /// The most bytes that one device may receive in collectives, over the whole run.
+    /// Maximum number of bytes that one device may receive in collectives over the whole run.
     pub max_comm: Option<u64>,
 }
 
-/// What the policy finds in a partitioned module, in program order for each lint.
+/// The findings of the policy in a partitioned module, in program order for each lint.
 pub fn findings(module: &Module, policy: &Policy) -> Vec<Diagnostic> {
     if policy.lints.is_empty() && policy.max_comm.is_none() {
         return Vec::new();
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(warned("implicit-reshard"), [Code::E1001; 3]);
         assert_eq!(warned("full-gather"), [Code::E1002]);
         assert_eq!(warned("replicated-large"), [Code::E1003]);
-        // x, and the sums of its rows.
+        // `x`, and the sums of its rows.
         assert_eq!(warned("uneven-shard"), [Code::E1004; 2]);
         assert_eq!(warned("all_gather"), [Code::E1006]);
         assert_eq!(lint("all_gather", Severity::Error), [(Code::E1006, Severity::Error)]);

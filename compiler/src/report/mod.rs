@@ -1,4 +1,4 @@
-//! What the compiler can say of a program: drawings, plans, JSON.
+//! The compiler's reports on a program: drawings, plans, JSON.
 
 pub mod functions;
 pub mod json;

@@ -1,11 +1,11 @@
-//! The values that the user gave names to.
+//! The values that have names in the source.
 
 use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::{Block, Func, Value};
 use std::collections::BTreeSet;
 
-/// The variables of `let` and of assignments in the order of the program; a struct's or tuple's parts by path. Of a variable with
-/// an annotation it is the value that has the annotation's layout, and of one that a loop carries the value after the loop.
+/// The variables of `let` and of assignments in program order; parts of structs and tuples by path. For an annotated variable it is
+/// the value with the annotation's layout, for a variable that a loop carries the value after the loop.
 pub fn named_values(func: &Func) -> Vec<(&str, Value)> {
     let mut found = Vec::new();
     let mut before = BTreeSet::new();
@@ -20,7 +20,7 @@ fn collect<'f>(func: &'f Func, block: &Block, found: &mut Vec<(&'f str, Value)>,
         for (at, &result) in stmt.results.iter().enumerate() {
             let info = func.info(result);
             let Some(name) = &info.name else { continue };
-            // An annotation makes a statement of its own, and what leads to it has the variable's name, too.
+            // An annotation is a statement of its own, and its operand has the variable's name, too.
             let placement = stmt.op().map(|op| op.rules().properties().placement);
             if let Some(Placement::Requested(_) | Placement::Moved) = placement {
                 before.extend(stmt.args.get(at).filter(|arg| func.info(**arg).name.as_ref() == Some(name)));

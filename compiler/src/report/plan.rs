@@ -1,4 +1,4 @@
-//! What a program will cost, before it runs: memory, operations and communication of one device.
+//! The cost of a program before it runs: memory, operations and communication of one device.
 
 pub use crate::totals::{Collective, collectives, flops_per_device};
 use spmdc_abi::Program;
@@ -9,19 +9,19 @@ use spmdc_ir::program::Module;
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanReport {
-    /// Largest first.
+    /// The buffers, largest first.
     pub buffers: Vec<Holding>,
-    /// What one device sees; memory that devices share counts for each of them.
+    /// Bytes of all memory that one device uses; memory that devices share counts for each of them.
     pub peak_bytes_per_device: u64,
-    /// Of the whole process.
+    /// Bytes of memory of the whole process.
     pub process_bytes: u64,
-    /// Loops with unknown bounds count as in [`reported_trips`](spmdc_ir::cost::reported_trips).
+    /// Operations of one device; loops with unknown bounds count as in [`reported_trips`](spmdc_ir::cost::reported_trips).
     pub flops_per_device: u64,
-    /// In program order.
+    /// The collectives, in program order.
     pub collectives: Vec<Collective>,
 }
 
-/// A buffer and what lies in it.
+/// A buffer and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holding {
     /// The name of the value in the source, or of the op that makes it.
@@ -30,11 +30,11 @@ pub struct Holding {
     pub ty: String,
     /// Bytes of one instance of the buffer.
     pub bytes: u64,
-    /// How many times the process holds it, or a block of it.
+    /// The number of instances of the buffer in the process.
     pub instances: usize,
-    /// How many of these differ: 1 of a value that is whole everywhere.
+    /// The number of different instances: 1 for a replicated value.
     pub blocks: usize,
-    /// Each of them is a part of a sum over some axis.
+    /// Whether each instance holds a part of a sum over some axis.
     pub is_partial: bool,
     /// The source line of the value, from 1; 0 if it has none.
     pub line: u32,
@@ -55,7 +55,7 @@ impl Holding {
     }
 }
 
-/// The costs of a partitioned module and the program that was made of it.
+/// The costs of a partitioned module and the program compiled from it.
 pub fn plan(module: &Module, program: &Program) -> PlanReport {
     let instances = |axes: AxisSet| module.mesh.size_of_set(axes);
     let mut buffers: Vec<Holding> = program
@@ -81,10 +81,10 @@ pub fn plan(module: &Module, program: &Program) -> PlanReport {
     }
 }
 
-/// How many different blocks, or parts of sums, a value of this type has: the product of the axes that the text names.
+/// The number of different blocks, or of parts of sums, of a value of this type: the product of the axes that the text names.
 fn blocks(ty: &str, mesh: &Mesh) -> usize {
     let words = ty.split(|c: char| !c.is_alphanumeric() && c != '_');
-    // The element type comes first, and an axis may be called like it.
+    // The element type comes first, and an axis may have the same name.
     let names: Vec<&str> = words.skip(1).collect();
     // Parts of an axis have names of their own; all of them together have the name of the axis.
     let whole = mesh.whole().axes.into_iter().filter(|axis| mesh.axes.iter().all(|part| part.name != axis.name));
@@ -92,7 +92,7 @@ fn blocks(ty: &str, mesh: &Mesh) -> usize {
     axes.filter(|axis| names.contains(&axis.name.as_str())).map(|axis| axis.size).product()
 }
 
-/// What one device sees of all arenas.
+/// Bytes of all arenas that one device uses.
 pub fn peak_bytes_per_device(program: &Program) -> u64 {
     program.arenas.iter().map(|arena| arena.bytes).sum()
 }

@@ -1,9 +1,9 @@
-//! Why a value lies as it does, what forces a collective, and which change of an annotation would spare it.
+//! Why a value has its layout, which layouts force a collective, and which change of an annotation avoids it.
 //!
-//! An edit is never guessed: every annotation of the program is changed in every way that one dimension can be, each `let` without
-//! one is given one that splits a dimension, the program is compiled with it, and what is shown is the one that communicates least,
-//! if that is less by one percent or more. Each change is compiled once for all collectives of a line, and there is a bound on how many
-//! are compiled.
+//! Edits are found by trial: every annotation of the program is changed in every way that one dimension allows, each `let` without
+//! an annotation is given one that splits a dimension, and the program is compiled with each change. The report shows the edit that
+//! communicates least, if it saves at least 1 percent. Each change is compiled once for all collectives of a line, and the number
+//! of compiled changes is bounded.
 
 use crate::pipeline::{Compilation, Options, compile};
 use crate::totals::{Collective, collectives, flops_per_device};
@@ -21,46 +21,46 @@ use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_passes::propagate::ANNOTATION;
 use std::collections::BTreeMap;
 
-/// More changes than this are not compiled for a line.
+/// Maximum number of changes that are compiled for a line.
 const MAX_TRIALS: usize = 256;
 
-/// Nor more statements in all, so that long programs have fewer trials,
+/// Maximum number of statements that are compiled in all trials of a line, so that long programs have fewer trials.
 const MAX_STATEMENTS: usize = 16_384;
 
-/// but never fewer than this.
+/// Minimum number of trials, whatever the length of the program.
 const MIN_TRIALS: usize = 16;
 
-/// An edit that saves less than one part in this many of the cost is not shown.
+/// An edit is shown if it saves at least one part in this many of the cost.
 const LEAST_GAIN: u64 = 100;
 
-/// A value, and the way of each axis that splits it.
+/// A value, and the chain of each axis that splits it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueLayout {
-    /// Such as "`h: f32[8@X,64@Y]`".
+    /// The value and its type in quotes, such as "`h: f32[8@X,64@Y]`".
     pub value: String,
-    /// The place at which the program defines the value.
+    /// The source position at which the program defines the value.
     pub span: Span,
     /// The axes that split it, with the statements from which it has each of them.
     pub axes: Vec<AxisChain>,
 }
 
-/// How a value came to be split over an axis: what each step was, and where.
+/// How a value came to be split over an axis, step by step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisChain {
     /// The name of the axis.
     pub axis: String,
     /// The dimension that the axis splits.
     pub dim: usize,
-    /// Each step back to an annotation, in words, with its place.
+    /// Each step back to an annotation, in words, with its source position.
     pub steps: Vec<(String, Span)>,
 }
 
-/// A collective, what its layouts come from, and what would spare it.
+/// A collective, the layouts that force it, and an edit that avoids it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forced {
     /// The collective.
     pub collective: Collective,
-    /// The values around the statement that needs it.
+    /// The values of the statement that needs it.
     pub layouts: Vec<ValueLayout>,
     /// The cheapest change of one annotation that avoids the collective; None if there is none.
     pub edit: Option<AnnotationEdit>,
@@ -70,9 +70,9 @@ pub struct Forced {
 /// maximum bytes received by any device, the operations of one device, and the number of collectives that run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotationEdit {
-    /// The place of the text to replace.
+    /// The source position of the text to replace.
     pub span: Span,
-    /// The text as it is.
+    /// The text to replace.
     pub from: String,
     /// The text that replaces it.
     pub to: String,
@@ -90,17 +90,17 @@ pub struct AnnotationEdit {
     pub collectives_after: u64,
 }
 
-/// How many changes of annotations were compiled, and how many there are.
+/// The number of changes that were compiled, and the number of possible ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     /// Changes that were compiled.
     pub compiled: usize,
-    /// Changes that there are.
+    /// Possible changes.
     pub possible: usize,
 }
 
 impl Tried {
-    /// Whether the search ended before all were tried.
+    /// Whether the search ended before all changes were tried.
     pub fn is_part(self) -> bool {
         self.compiled < self.possible
     }
@@ -136,7 +136,7 @@ pub fn names(compilation: &Compilation) -> Vec<String> {
     params.chain(module.func.values.iter().filter_map(|info| info.name.clone())).collect()
 }
 
-/// The collectives of a line, and how many changes were tried to spare them.
+/// The collectives of a line, and the number of changes that were tried to avoid them.
 pub fn forced(
     compilation: &Compilation,
     set: &SourceSet,
@@ -160,14 +160,14 @@ pub fn forced(
     (forced.collect(), tried)
 }
 
-/// How many changes may be compiled: each trial takes time in proportion to the program.
+/// Maximum number of changes to compile: the time of each trial grows with the program.
 fn most_trials(partitioned: &Module) -> usize {
     let mut statements = 0;
     partitioned.func.body.walk(&mut |_| statements += 1);
     (MAX_STATEMENTS / statements.max(1)).clamp(MIN_TRIALS, MAX_TRIALS)
 }
 
-/// The values of the statement that needs a collective, as far as they are split over its axes.
+/// The values of the statement that needs a collective, if they are split over its axes.
 fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<ValueLayout> {
     let mut found: Vec<ValueLayout> = Vec::new();
     module.func.body.walk(&mut |stmt| {
@@ -189,7 +189,7 @@ fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option
     let mut axes = Vec::new();
     for (dim, sharding) in ty.sharding.dims.iter().enumerate() {
         for (name, parts) in module.mesh.wholes(&sharding.axes) {
-            // A collective over a part has to do with the whole.
+            // A collective over a part of an axis also concerns the whole axis.
             let known = parts.iter().map(|&axis| module.mesh.name(axis)).chain([name]);
             let declared = parts.iter().filter_map(|&axis| module.mesh.axes[axis as usize].part.as_ref());
             let known: Vec<&str> = known.chain(declared.map(|part| part.of.as_str())).collect();
@@ -202,7 +202,7 @@ fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option
     ValueLayout { value: shown(module, value), span: module.func.info(value).origin.span, axes }
 }
 
-/// `h: f32[8@X,64@Y]`, or what made it where it has no name.
+/// `h: f32[8@X,64@Y]`, or the op that makes the value if it has no name.
 fn shown(module: &Module, value: Value) -> String {
     let func = &module.func;
     let ty: &Type = func.ty(value);
@@ -220,7 +220,7 @@ fn shown(module: &Module, value: Value) -> String {
         }
     });
     match made_by {
-        // An annotation makes a statement of its own.
+        // An annotation is a statement of its own.
         Some("pin") if func.body.results.contains(&value) => format!("the result `{ty}`"),
         Some("pin") => format!("the annotated `{ty}`"),
         Some(op) => format!("the `{ty}` made by {}", called(op)),
@@ -233,7 +233,7 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     let links = compilation.provenance.chain(value, axis);
     for (i, link) in links.iter().enumerate() {
         match (link.by, links.get(i + 1)) {
-            // What is annotated comes next.
+            // The annotated value comes next.
             (Some((ANNOTATION, _)), Some(_)) => {}
             (Some((op, span)), Some(next)) => {
                 steps.push((format!("through {}, from {}", called(op), shown(module, next.value)), span));
@@ -247,7 +247,7 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     steps
 }
 
-/// What a program communicates and computes.
+/// The communication and the operations of a program.
 struct ProgramCosts {
     collectives: Vec<Collective>,
     flops: u64,
@@ -258,7 +258,7 @@ impl ProgramCosts {
         ProgramCosts { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
     }
 
-    /// Over all trips, as they are reported: the figures that are compared are those that are shown.
+    /// The sum over all trips, with reported trip counts, so that the compared figures are the ones shown.
     fn sum(&self, of: impl Fn(&Collective) -> u64) -> u64 {
         self.collectives.iter().map(|each| of(each) * reported_trips(each.trips)).sum()
     }
@@ -272,19 +272,19 @@ impl ProgramCosts {
         self.sum(|_| 1)
     }
 
-    /// Bytes, and the price of each collective.
+    /// Bytes received plus the price of each collective.
     fn cost(&self) -> u64 {
         self.sum(|each| collective(each.received))
     }
 
-    /// Bytes of the operands of collectives like this one.
+    /// Bytes of the operands of collectives of the same kind and position.
     fn like(&self, target: &Collective) -> u64 {
         let alike = self.collectives.iter().filter(|c| (c.kind, c.span) == (target.kind, target.span));
         alike.map(|collective| collective.bytes).sum()
     }
 }
 
-/// A change of the program's text, and what the changed program communicates.
+/// A change of the program's text, and the cost of the changed program.
 struct Trial {
     span: Span,
     from: String,
@@ -292,7 +292,7 @@ struct Trial {
     traffic: ProgramCosts,
 }
 
-/// The program compiled with each change, of at most `most` changes.
+/// Compiles the program with each change, at most `most` changes.
 fn trials(set: &SourceSet, options: &Options, most: usize, target: Span) -> (Vec<Trial>, Tried) {
     let options = Options { stop_after: Some(Stage::Partitioned), ..options.clone() };
     let root = set.file(SourceSet::ROOT);
@@ -308,7 +308,7 @@ fn trials(set: &SourceSet, options: &Options, most: usize, target: Span) -> (Vec
     (compiled.collect(), tried)
 }
 
-/// The change of one dimension of one annotation after which this collective is gone and the program communicates least.
+/// The change of one dimension of one annotation that avoids this collective and communicates least.
 fn cheapest_edit(trials: &[Trial], before: &ProgramCosts, target: &Collective) -> Option<AnnotationEdit> {
     let avoids = |trial: &&Trial| {
         let gain = before.cost().saturating_sub(trial.traffic.cost());
@@ -329,11 +329,11 @@ fn cheapest_edit(trials: &[Trial], before: &ProgramCosts, target: &Collective) -
     })
 }
 
-/// What the checker knows of the program.
+/// Facts that the checker has found about the program.
 struct CheckedTypes {
     /// The names of the axes, in mesh order.
     axes: Vec<String>,
-    /// By where a `let` names a value: its type without a layout, if it is the same wherever the function is called.
+    /// By the position at which a `let` names a value: its type without a layout, if it is the same in all calls of the function.
     types: BTreeMap<Span, Option<TypeExpr>>,
 }
 
@@ -356,7 +356,7 @@ impl CheckedTypes {
     }
 }
 
-/// An array's type as a program writes it.
+/// An array's type in the syntax of programs.
 fn written(array: &ArrayType) -> Option<TypeExpr> {
     let (set, _) = SourceSet::load("type", &format!("fn f(x: {array}) {{ x }}"), &NoSources);
     let item = set.files.into_iter().next()?.program.items.into_iter().next()?;
@@ -364,15 +364,15 @@ fn written(array: &ArrayType) -> Option<TypeExpr> {
     function.params.into_iter().next()?.ty
 }
 
-/// Which annotation, or `let` without one, which dimension, and its new axes.
+/// A change: the annotation, or `let` without one, the dimension, and its new axes.
 struct Candidate {
     position: usize,
     dim: usize,
     axes: Vec<String>,
 }
 
-/// New axes of one dimension: none, or one that the type does not use elsewhere. At most `most` of them, and how many there are: three
-/// quarters may change annotations, and of new ones those near the collective go first.
+/// Changes to the axes of one dimension: no axes, or an axis that the type does not use elsewhere. Returns at most `most` of them,
+/// and the number of all: a quarter is reserved for new annotations, those near the collective first.
 fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: usize) -> (Vec<Candidate>, usize) {
     let (mut found, mut new) = (Vec::new(), Vec::new());
     let mut position = 0;
@@ -407,7 +407,7 @@ fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: u
     (found, possible)
 }
 
-/// Gives a dimension of an annotation other axes: where, and how it was and is written.
+/// Gives a dimension of an annotation other axes; returns its position, its old text and its new text.
 fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes) -> Option<(Span, String, String)> {
     let mut at = 0;
     let mut changed = None;
@@ -436,7 +436,7 @@ fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes
     changed
 }
 
-/// Visits a type that may be annotated; the name and its place where a `let` gives one.
+/// Visits a type that may be annotated, with its name and source position if a `let` gives it one.
 type Visit<'a> = &'a mut dyn FnMut(&mut Option<TypeExpr>, Option<(&str, Span)>);
 
 /// Every type that annotates a parameter or a result or may annotate a `let`, in order.
@@ -468,7 +468,7 @@ fn each_in_block(block: &mut BlockNode, visit: Visit<'_>) {
     }
 }
 
-/// Blocks inside expressions; annotations occur nowhere else.
+/// Visits the blocks inside expressions; annotations occur nowhere else.
 fn each_in_expr(expr: &mut Expr, visit: Visit<'_>) {
     if let ExprKind::Block(block) | ExprKind::For { body: block, .. } | ExprKind::While { body: block, .. } =
         &mut expr.kind
@@ -552,7 +552,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         assert!(!tried.is_part(), "{tried:?}");
         assert_eq!(found.len(), 1);
         assert!(found[0].layouts.iter().any(|layout| layout.value.contains("w2")));
-        // Both weights are split over Y: no change of one of them is enough, but less is received of a result that is split.
+        // Both weights are split over Y: changing one of them is not enough, but a split result receives less.
         let edit = found[0].edit.clone().unwrap();
         assert_eq!((edit.to.as_str(), edit.bytes_before, edit.bytes_after), ("f32[8@X, 16@Y]", 384, 192));
         let (set, compilation) = compiled(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
@@ -563,7 +563,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
 
     #[test]
     fn a_value_between_may_be_annotated() {
-        // Queries of one are split as keys of the other: what is best for one of the two is not for both.
+        // Queries of one are split as keys of the other: the best layout for one is not the best for both.
         let (heads, rows) = ("f32[2@X, 4@Y, 16, 4]", "f32[2@X, 4, 16@Y, 4]");
         let attention = |scores: &str, q: &str, k: &str| {
             let product = format!("let {scores} = einsum(\"bhqd,bhkd->bhqk\", {q}, {k}) / 2;");
@@ -579,7 +579,7 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let edit = forced(&compilation, &set, &Options::default(), &on_line).0[0].edit.clone().unwrap();
         assert_eq!((edit.from.as_str(), edit.to.as_str()), ("q", "q: f32[2, 4@Y, 16, 4]"));
         assert_eq!((edit.bytes_before, edit.bytes_after), (1728, 640));
-        // It is an edit of the program's text.
+        // The edit applies to the program's text.
         let mut edited = text.clone();
         edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.to);
         let (_, compilation) = compiled(&edited);
@@ -596,12 +596,12 @@ fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {
         let (set, compilation) = compiled(&text);
         let options = Options::default();
         let (_, tried) = trials(&set, &options, 20, Span::default());
-        // Changes of one annotation leave most ways from layout to layout as they were.
+        // Changes of one annotation leave most plans between layouts unchanged.
         let known = options.plans.count();
         assert!((1..100).contains(&known), "{known} ways");
         trials(&set, &options, 20, Span::default());
         assert_eq!(options.plans.count(), known);
-        // Of each annotation either axis may go, and each of three dimensions of each value may have either.
+        // Either axis of each annotation may be removed, and each of three dimensions of each value may get either axis.
         assert_eq!((tried.compiled, tried.possible), (20, 12 * 2 + 12 * 6));
         assert!(tried.is_part());
         let mut module = compilation.stage(Stage::Partitioned).unwrap().clone();

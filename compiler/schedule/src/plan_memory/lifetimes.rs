@@ -1,12 +1,12 @@
 //! Lifetimes: the times at which each value must be kept in memory.
 //!
 //! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the
-//! time `2p` of its first write to the time `2q` of its last read, both included. So two values whose lifetimes overlap at one
-//! time `2p` only are the input and the output of one unit of work, which may write in place. A value without reads, or of which
-//! no element is read, still lives until its write is done: the write must not destroy another value that is needed later.
+//! time `2p` of its first write to the time `2q` of its last read, both included. Two values whose lifetimes overlap at only one
+//! time `2p` are thus the input and the output of one unit of work, which may write in place. A value of which no element is read
+//! still lives until its write is done: the write must not destroy another value that is needed later.
 //!
-//! Small values that other devices read live until the next collective, whose barrier orders these reads anyway: no device
-//! waits only to overwrite a few bytes.
+//! Small values that other devices read live until the next collective, whose barrier orders these reads anyway: no device waits
+//! only to overwrite a few bytes.
 //!
 //! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to
 //! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
@@ -24,17 +24,17 @@ pub const FOREVER: u32 = u32::MAX;
 /// The first and the last time of an interval, both included.
 pub type Interval = (u32, u32);
 
-/// The lifetimes of all values. Values that are the same bytes under several names form one class, with one lifetime.
+/// The lifetimes of all values. Values with the same bytes under several names form one class, with one lifetime.
 pub struct Lifetimes<'a> {
-    /// The unit of work at each position, if there is one.
+    /// The unit of work at each position, if any.
     pub work: Vec<Option<&'a Work>>,
-    /// Per value, the number of its class.
+    /// For each value, the number of its class.
     pub class_of: Vec<usize>,
-    /// Per class, the intervals in which it lives, sorted and disjoint.
+    /// For each class, the intervals in which it lives, sorted and disjoint.
     pub intervals: Vec<Vec<Interval>>,
-    /// Per class, the manual axes along which the conditions around its writes vary.
+    /// For each class, the manual axes along which the conditions around its writes vary.
     pub control: Vec<AxisSet>,
-    /// Per class, whether it is a parameter or a constant of the program, which is kept from run to run.
+    /// For each class, whether it is a parameter or a constant of the program, which is kept from run to run.
     pub fixed: Vec<bool>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Lifetimes<'a> {
     }
 }
 
-/// The class of each value: values that are one buffer under several names have one number.
+/// The class of each value: values that are aliases of one buffer have the same number.
 fn name_classes(schedule: &Schedule) -> Vec<usize> {
     fn visit(tasks: &[Task], root: &mut Vec<usize>) {
         for task in tasks {
@@ -208,7 +208,7 @@ impl<'a> Walker<'a> {
         record.control = record.control.union(control);
     }
 
-    /// A position without work: the beginning or end of something.
+    /// A position without work: the beginning or end of a loop or branch.
     fn mark(&mut self) -> u32 {
         self.work.push(None);
         self.next() - 1
@@ -335,7 +335,7 @@ impl<'a> Walker<'a> {
             let written = record.writes.iter().map(|&event| self.until(event, home).max(2 * event.position + 1));
             written.chain(record.reads.iter().map(|&event| self.until(event, home))).max()
         };
-        // A value without elements may never be written, and has a place all the same.
+        // A value without elements may never be written, and still has a place.
         let events = || record.writes.iter().chain(&record.reads);
         let Some(home) = events().next().map(|event| event.scope) else { return Vec::new() };
         let first = events().map(|event| 2 * event.position).min().expect("there are events");

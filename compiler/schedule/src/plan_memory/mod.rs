@@ -8,19 +8,19 @@
 //! # Places
 //! - Parameters have places of their own that no other value ever uses: a program runs several times over the same arguments.
 //! - So have the constant arrays of a program, which are written when it is loaded.
-//! - Values that are the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
-//! - A copy vanishes where source and target can be one: the next value of a carried variable is computed in the loop's buffer
-//!   if the old value is not needed any more. A kernel writes in place of an operand that dies with it, if it reads the operand at
-//!   the very index that it writes.
+//! - Values with the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
+//! - A copy vanishes where source and target can be one: the next value of a carried variable is computed in the loop's buffer if
+//!   the old value is not needed any more. A kernel writes in place of an operand whose lifetime ends with it, if it reads the
+//!   operand only at the index that it writes.
 //! - All other buffers are placed by best fit: at the offset that leaves the smallest hole among the buffers that live at the same
 //!   time.
 //!
 //! # Barriers
 //! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier: between a
-//! write and a later read, and between a read and a later write, however much later. A barrier with work in front of it that no
-//! other device waits for is posted before that work and awaited behind it. A print is a barrier of all devices. Where devices may
-//! diverge (at a condition that varies along an axis, inside `manual`), every barrier that would be needed inside stands before,
-//! and no buffer written inside is shared along that axis.
+//! write and a later read, and between a read and a later write, however much later. If a barrier follows work that no other device
+//! waits for, it is posted before that work and awaited after it. A print is a barrier of all devices. Where devices may diverge
+//! (at a condition that varies along an axis, inside `manual`), every barrier that would be needed inside comes before, and no
+//! buffer written inside is shared along that axis.
 //!
 //! # Panels
 //! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache.
@@ -52,7 +52,7 @@ pub struct Planned {
     pub program: Program,
     /// The kernels that the program calls, by number.
     pub kernels: Vec<Kernel>,
-    /// Whether the plan was to be replayed, and was replayed in part only.
+    /// Whether the plan was replayed only in part, though a replay was requested.
     pub doubtful: bool,
 }
 

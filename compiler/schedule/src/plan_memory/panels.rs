@@ -1,12 +1,12 @@
-//! Neighbouring kernels that exchange rows run panel by panel.
+//! Runs neighbouring kernels that exchange rows panel by panel.
 //!
 //! ```text
 //! m = max over each row of x; e = exp(x - m); s = sum over each row of e; y = e / s
 //!     =>    for 8 rows at a time: the four kernels for these rows
 //! ```
 //!
-//! so that an array that exceeds the cache is read once and not four times. Answers stay the same: each kernel computes the same
-//! for every row, and the other kernels read a row that one kernel writes for the same row only.
+//! An array that exceeds the cache is then read once instead of four times. Results stay the same: each kernel computes the same
+//! for every row, and a row that one kernel writes is read by the other kernels for the same row only.
 
 use spmdc_abi::{KernelStep, Step};
 use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
@@ -69,7 +69,7 @@ struct PanelGroup<'a> {
     /// Bytes of all rows of a panel.
     panel: u64,
     members: Vec<(KernelStep, Vec<BufferUse>)>,
-    /// The posted barriers, each with the number of members that it stands behind.
+    /// The posted barriers, each with the number of members before it.
     posts: Vec<(usize, Step)>,
 }
 
@@ -83,7 +83,7 @@ struct BufferUse {
 }
 
 impl PanelGroup<'_> {
-    /// Takes the kernel in; gives it back if it cannot run by panels with the members.
+    /// Adds the kernel to the group; returns it if it cannot run by panels with the members.
     fn admit(&mut self, step: KernelStep) -> Option<KernelStep> {
         let kernel = &self.kernels[step.kernel as usize];
         if !kernel.range_dim || may_stop(kernel) {

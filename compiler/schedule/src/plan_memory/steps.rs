@@ -25,17 +25,17 @@ pub struct StepEmitter<'a> {
     pub mesh: &'a Mesh,
     pub site: &'a dyn Fn(Span) -> Site,
     pub kernels: Vec<Kernel>,
-    /// The number of visited tasks, with tasks of loops as often as they were visited, and its bound.
+    /// The number of visited tasks, counting every visit of tasks inside loops, and its bound.
     visited: usize,
     most: usize,
-    /// The steps that lists of tasks became, by the address of the list.
+    /// The steps emitted for lists of tasks, by the address of the list.
     known: BTreeMap<usize, Vec<EmittedList>>,
-    /// Per arena, the axes along which devices share it.
+    /// For each arena, the axes along which devices share it.
     shared: Vec<AxisSet>,
     several: AxisSet,
 }
 
-/// The steps that a list of tasks becomes if these accesses are pending in front of it, and the accesses pending behind it.
+/// The steps of a list of tasks if these accesses are pending before it, and the accesses pending after it.
 struct EmittedList {
     begin: Pending,
     end: Pending,
@@ -73,7 +73,7 @@ impl List {
         self.floor = self.steps.len();
     }
 
-    /// Adds a step that no later barrier may be posted in front of.
+    /// Adds a step before which no later barrier may be posted.
     fn enclose(&mut self, step: Step, pending: &mut Pending) {
         self.steps.push(step);
         self.floor = self.steps.len();
@@ -143,7 +143,7 @@ impl<'a> StepEmitter<'a> {
         list.steps
     }
 
-    /// Emits one task; `behind` are the tasks that follow it in its list.
+    /// Emits one task; `behind` are the tasks after it in its list.
     fn task(&mut self, task: &Task, behind: &[Task], pending: &mut Pending, list: &mut List) {
         self.visited += 1;
         debug_assert!(self.visited <= self.most, "a nest of loops is visited more often than its depth allows");
@@ -156,7 +156,7 @@ impl<'a> StepEmitter<'a> {
                 let reads = limits.iter().map(|&value| self.access(value, false));
                 let accesses: Vec<MemoryAccess> = reads.chain([self.access(*counter, true)]).collect();
                 self.barrier_before(&accesses, site, pending, list);
-                // The accesses pending behind a trip are pending in front of the next.
+                // The accesses pending after a trip are pending before the next.
                 let mut inside = pending.clone();
                 let mut trips = self.inner(body, &mut inside);
                 if pending.grows_by(&inside) {
@@ -193,8 +193,8 @@ impl<'a> StepEmitter<'a> {
         }
     }
 
-    /// The steps of the condition of a `while` that begins with these accesses pending, the accesses pending behind it, the steps of
-    /// the body, and the accesses pending behind that.
+    /// The steps of the condition of a `while` that begins with these accesses pending, the accesses pending after it, the steps of
+    /// the body, and the accesses pending after that.
     fn trip(
         &mut self,
         cond: &[Task],
@@ -252,7 +252,7 @@ impl<'a> StepEmitter<'a> {
         self.shared[self.storage.place(value).arena as usize]
     }
 
-    /// Emits one unit of work; `behind` are the tasks that follow it in its list.
+    /// Emits one unit of work; `behind` are the tasks after it in its list.
     fn work(&mut self, work: &Work, behind: &[Task], pending: &mut Pending, list: &mut List) {
         let Some(span) = span_of(work) else { return };
         let site = (self.site)(span);
@@ -263,8 +263,8 @@ impl<'a> StepEmitter<'a> {
             return pending.synced(self.several, list.steps.len());
         }
         let accesses = self.accesses(work);
-        // A part of a kernel needs no barrier of its own: the part in front of it has waited for all operands, and each device works
-        // on the same units of both.
+        // A part of a kernel needs no barrier of its own: the part before it has waited for all operands, and each device works on
+        // the same units of both.
         let continues = matches!(work, Work::Kernel { cutout: Some(cutout), .. } if cutout.continues);
         let none = NeededBarrier { group: AxisSet::EMPTY, since: 0 };
         let mut needed = if continues { none } else { pending.conflicts(&accesses) };
@@ -401,7 +401,7 @@ impl<'a> StepEmitter<'a> {
     }
 
     fn kernel(&mut self, kernel: &Kernel) -> u32 {
-        // Scalars are arguments: kernels that differ in them only are one.
+        // Scalars are arguments, so kernels that differ only in scalars are one.
         let known = self.kernels.iter().position(|known| known == kernel);
         known.unwrap_or_else(|| {
             self.kernels.push(kernel.clone());
@@ -448,9 +448,9 @@ impl Limit {
     }
 }
 
-/// A bound on the tasks looked at, far below what doubling at every level of loops would take.
+/// Maximum number of visited tasks, far below the number if work doubled at every level of loops.
 fn most_visits(tasks: &[Task]) -> usize {
-    /// Tasks, and loops and branches around the innermost.
+    /// The number of tasks, and the maximum depth of loops and branches.
     fn size(tasks: &[Task]) -> (usize, usize) {
         let inner = |lists: &[&[Task]]| {
             let sizes = lists.iter().map(|list| size(list));
@@ -469,7 +469,7 @@ fn most_visits(tasks: &[Task]) -> usize {
     4 * count * (depth + 1) * (depth + 1)
 }
 
-/// The collective that a step is, or stands for.
+/// The kind of collective that a step is or contains.
 fn kind_of(step: &Step) -> Option<CollectiveKind> {
     match step {
         Step::Exchange(step) => Some(step.kind),
@@ -491,7 +491,7 @@ fn kind_of(step: &Step) -> Option<CollectiveKind> {
     }
 }
 
-/// Where a unit of work comes from; None for what is no work.
+/// The source position of a unit of work; None for work without steps.
 fn span_of(work: &Work) -> Option<Span> {
     match work {
         Work::Alias { .. } | Work::Constant { .. } => None,
@@ -507,7 +507,7 @@ fn span_of(work: &Work) -> Option<Span> {
     }
 }
 
-/// What `begin..end` counts.
+/// The extent of the dimension over which `begin..end` runs.
 fn range(kernel: &Kernel) -> Scalar {
     match kernel.dims.first() {
         Some(dim) if kernel.range_dim => match dim.extent {

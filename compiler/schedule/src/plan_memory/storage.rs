@@ -1,4 +1,4 @@
-//! Buffers: the values that lie in one place one after the other, the arena of the place, and its offset.
+//! Buffers: the values that share one place at different times, the arena of the place, and its offset.
 
 use super::lifetimes::{Interval, Lifetimes, common, find, join, overlap};
 use super::time::of_work;
@@ -13,7 +13,7 @@ use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
-/// One buffer and the values that lie in it at one time or another.
+/// One buffer and the values that lie in it at different times.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub values: Vec<Value>,
@@ -22,17 +22,17 @@ pub struct Buffer {
     pub bytes: u64,
     /// The axes along which each coordinate has an instance of its own.
     pub axes: AxisSet,
-    /// Whether it holds a parameter or a constant, beside which no other value lies.
+    /// Whether it holds a parameter or a constant, with which no other value shares it.
     pub fixed: bool,
 }
 
 /// The buffer of each value, and the place of each buffer.
 pub struct Storage {
     pub buffers: Vec<Buffer>,
-    /// Per buffer, its arena and offset.
+    /// For each buffer, its arena and offset.
     pub places: Vec<Place>,
     pub arenas: Vec<Arena>,
-    /// Per value, its buffer; None for values that are not in memory.
+    /// For each value, its buffer; None for values that are not in memory.
     pub buffer_of: Vec<Option<usize>>,
 }
 
@@ -56,7 +56,7 @@ impl Storage {
 struct Merger<'a> {
     lifetimes: &'a Lifetimes<'a>,
     mesh: &'a Mesh,
-    /// One for each class of values; of merged ones the first is valid.
+    /// One for each class of values; of merged classes the first is valid.
     buffers: Vec<Buffer>,
     /// The links of a disjoint-set forest of the merged classes.
     root: Vec<usize>,
@@ -119,7 +119,7 @@ impl<'a> Merger<'a> {
         merger
     }
 
-    /// All buffers that one kernel writes are shared by the same devices, because these divide its work.
+    /// Makes all buffers that one kernel writes shared by the same devices, because these divide its work.
     fn equalize(&mut self) {
         loop {
             let mut changed = false;
@@ -142,7 +142,7 @@ impl<'a> Merger<'a> {
         find(&mut self.root, class)
     }
 
-    /// Copies first, those of loops and branches above all; then kernels that can write in place of an operand.
+    /// Merges copies first, above all those of loops and branches; then kernels that can write in place of an operand.
     fn merge_all(&mut self) {
         for work in self.lifetimes.work.iter().flatten() {
             if let Work::Copy { from, to, .. } = work {
@@ -255,7 +255,7 @@ impl<'a> Merger<'a> {
             members.sort_by_key(|&buffer| (!kept[buffer].fixed, std::cmp::Reverse(kept[buffer].bytes), buffer));
             let mut bytes = 0;
             let mut placed: Vec<usize> = Vec::new();
-            // Fixed buffers, whose bytes are never used again, come first, one behind the other.
+            // Fixed buffers, whose bytes are never reused, come first, one after the other.
             let mut first = 0;
             for &member in &members {
                 let size = kept[member].bytes.max(1).next_multiple_of(ALIGNMENT);
@@ -286,7 +286,7 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// The offset, at or behind `first`, of the smallest hole among the placed buffers into which the member fits.
+/// The offset, at least `first`, of the smallest hole among the placed buffers into which the member fits.
 fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, size): (usize, u64), first: u64) -> u64 {
     let mut taken: Vec<(u64, u64)> = placed
         .iter()
@@ -311,7 +311,7 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, siz
     offset
 }
 
-/// Whether the kernel reads of buffer `read`, in front of each write to buffer `written`, the element at the same index only.
+/// Whether the kernel reads buffer `read` only at the index at which it then writes buffer `written`.
 fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
     let mut stores = kernel.stores.iter().filter(|store| store.access.buffer == written);
     let (Some(store), None) = (stores.next(), stores.next()) else { return false };

@@ -1,12 +1,12 @@
-//! Where devices need a barrier.
+//! Decides where devices need a barrier.
 //!
-//! Devices do not keep in step. Between two barriers of a group, an access of one device to memory can come before or after any
-//! access of another device. So for each arena we note which of its bytes have been read and written, and the *reach* of the
-//! access: the axes along which other devices see the same bytes (they share the arena) or read them (a collective reads the
-//! blocks of a group). Two accesses of which one writes are ordered if a barrier along the reach of either stands in between.
+//! Between two barriers of a group, an access of one device to memory can come before or after any access of another device. So for
+//! each arena the planner records which bytes have been read and written, and the *reach* of each access: the axes along which
+//! other devices see the same bytes (they share the arena) or read them (a collective reads the blocks of a group). Two accesses,
+//! at least one of them a write, are ordered if a barrier along the reach of either lies between them.
 //!
-//! Barriers are transitive: a barrier along X and then one along Y order a device with all devices along X and Y. So each
-//! access keeps the axes of the barriers behind it, provided that one barrier is complete before the next is posted.
+//! Barriers are transitive: a barrier along X and then one along Y order a device with all devices along X and Y. So each access
+//! keeps the axes of the barriers after it, provided that one barrier is complete before the next is posted.
 //!
 //! A barrier has two halves. A device *posts* its arrival as soon as it has made the accesses that other devices wait for, and
 //! *awaits* the others where it needs them; in between it does work that no other device waits for.
@@ -17,7 +17,7 @@
 use spmdc_ir::layout::types::AxisSet;
 use std::ops::Range;
 
-/// Per arena, the accesses that a later step may have to wait for.
+/// For each arena, the accesses that a later step may have to wait for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pending {
     arenas: Vec<Vec<Noted>>,
@@ -30,7 +30,7 @@ struct Noted {
     bytes: Range<u64>,
     written: bool,
     reach: AxisSet,
-    /// The axes of the barriers behind the access.
+    /// The axes of the barriers after the access.
     synced: AxisSet,
     /// The number of steps of the present list up to the access.
     at: usize,
@@ -46,12 +46,12 @@ pub struct MemoryAccess {
     pub reach: AxisSet,
 }
 
-/// A barrier that is needed in front of a step; none if the group is empty.
+/// A barrier that is needed before a step; none if the group is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededBarrier {
-    /// The axes along which the devices differ that wait for each other.
+    /// The axes along which the waiting devices differ.
     pub group: AxisSet,
-    /// The number of steps up to the last access that the barrier orders: it may be posted behind them.
+    /// The number of steps up to the last access that the barrier orders: it may be posted after them.
     pub since: usize,
 }
 
@@ -60,7 +60,7 @@ impl Pending {
         Pending { arenas: vec![Vec::new(); arenas], several }
     }
 
-    /// Notes a barrier of devices that differ along `group` only, which each device posts after its first `since` steps.
+    /// Records a barrier of devices that differ along `group` only, which each device posts after its first `since` steps.
     pub fn synced(&mut self, group: AxisSet, since: usize) {
         let several = self.several;
         for arena in &mut self.arenas {
@@ -91,25 +91,25 @@ impl Pending {
         needed
     }
 
-    /// Notes the accesses of a step, which is number `at` of its list, counted from 1.
+    /// Records the accesses of a step, which is number `at` of its list, counted from 1.
     pub fn add(&mut self, step: &[MemoryAccess], at: usize) {
         for access in step {
             let MemoryAccess { arena, ref bytes, written, reach } = *access;
             let list = &mut self.arenas[arena];
             debug_assert!(list.iter().all(|noted| noted.at <= at), "steps are noted in order");
-            // A step that has to wait for an overwritten access has to wait for this one.
+            // A step that has to wait for an overwritten access also has to wait for this one.
             list.retain(|noted| {
                 let covered = bytes.start <= noted.bytes.start && noted.bytes.end <= bytes.end;
                 !(covered && (written || !noted.written && noted.reach.is_subset_of(reach)))
             });
-            // No other device writes memory that one device has for itself.
+            // No other device writes private memory of a device.
             if written && !self.several.is_empty() || !reach.is_empty() {
                 list.push(Noted { bytes: bytes.clone(), written, reach, synced: AxisSet::EMPTY, at });
             }
         }
     }
 
-    /// Notes that a step has been inserted behind the first `at` steps.
+    /// Records that a step has been inserted after the first `at` steps.
     pub fn inserted(&mut self, at: usize) {
         self.arenas.iter_mut().flatten().filter(|noted| noted.at > at).for_each(|noted| noted.at += 1);
     }
@@ -140,8 +140,8 @@ impl Pending {
         }
     }
 
-    /// As [`Pending::join`], for the accesses that are pending behind a trip. False if the next trip begins as this one did, so that
-    /// its steps are the same: a nest of loops would double the work at every level if every body was emitted twice.
+    /// As [`Pending::join`], for the accesses that are pending after a trip. False if the next trip begins as this one did, so that
+    /// its steps are the same: a nest of loops would double the work at every level if every body were emitted twice.
     pub fn grows_by(&mut self, trip: &Pending) -> bool {
         let before = self.elsewhere();
         self.join(trip);
@@ -189,7 +189,7 @@ mod tests {
         pending.add(&[access(0..64, false, Y)], 1);
         assert_eq!(needed(&pending, 0..64, false, Y), OWN);
         assert_eq!(needed(&pending, 0..64, true, Y), Y);
-        // A second read behind the barrier needs another one before the next write.
+        // A second read after the barrier needs another one before the next write.
         pending.synced(Y, 1);
         assert_eq!(needed(&pending, 0..64, true, Y), OWN);
         pending.add(&[access(0..64, false, Y)], 2);

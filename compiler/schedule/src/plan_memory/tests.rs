@@ -43,7 +43,7 @@ fn a_loop_computes_in_place() {
     assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
 }
 
-/// Kernels say how much memory they use: what runs panel by panel beside them depends on that.
+/// Kernels report how much memory they use: panels with neighbouring kernels depend on that.
 #[test]
 fn the_parts_of_a_long_sum_use_memory_each() {
     let (set, _) = SourceSet::load("test.spmd", "fn main(x: f32[1048576]) { sum(x) }", &NoSources);
@@ -125,7 +125,7 @@ fn varying_values_are_not_shared() {
     let program = program(source);
     let result = &program.results[0];
     assert_eq!(program.arenas[result.place.arena as usize].axes, AxisSet::of(0));
-    // Devices along Y go the same way and divide the work.
+    // Devices along Y take the same path and divide the work.
     assert!(shape(&program.body).contains("while["), "{}", shape(&program.body));
 }
 
@@ -150,9 +150,9 @@ fn kernels_that_hand_on_rows_run_by_panels() {
         c * rsqrt(mean(c * c, axis=-1, keepdims=true) + 1e-5) * g
     }";
     assert!(body(layer_norm).starts_with("panels[kernel kernel"), "{}", body(layer_norm));
-    // What stays in the cache anyway needs none.
+    // Arrays that fit in the cache anyway need no panels.
     assert_eq!(body("fn main(x: f32[5, 1000]) { softmax(x) }"), "kernel kernel kernel kernel");
-    // All rows are needed before the next kernel can begin, or other rows.
+    // The next kernel needs all rows before it can begin, or other rows.
     assert!(!body("fn main(x: f32[500, 1000]) { softmax(x, axis=0) }").contains("panels"));
     assert_eq!(body("fn main(x: f32[500, 1000]) { let e = exp(x); e / sum(e) }").matches("panels").count(), 0);
     let shifted = "fn main(x: f32[500, 1000]) { let s = sum(x, axis=1); flip(s, axis=0)[:, None] * x }";
@@ -198,7 +198,7 @@ fn a_barrier_is_posted_before_work_that_no_device_waits_for() {
 
 #[test]
 fn a_loop_counter_lies_where_no_one_reads_any_more() {
-    // The inner counter takes the place of what is summed in front of it, which other devices may still be reading.
+    // The inner counter takes the place of the operand of the sum before it, which other devices may still be reading.
     let source = "mesh (X = 4);
         fn main(s: f32[6000@X], x: f32[100], n: i32) {
           let mut h = 0.0; let mut u = x;
@@ -228,19 +228,19 @@ fn products_take_blocks_from_where_they_lie() {
     assert!(has_ring(&large) && !gathers(&large), "{}", shape(&large.body));
     let (x, w, y) = (500 * 512 * 4, 128 * 128 * 4, 500 * 128 * 4);
     assert_eq!(large.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), x + w + y);
-    // Small ones cost no room, and a product of a few rows as much as one of many.
+    // Small weights need little memory, and a product of a few rows takes as long as one of many.
     let small = body("x: f32[2000@X, 512], w: f32[512@X, 16]", "x @ w");
     assert!(gathers(&small) && !has_ring(&small));
     let short = body("x: f32[20000@X, 64], w: f32[64@X, 2048]", "x @ w");
     assert!(gathers(&short) && !has_ring(&short));
-    // Two products take what one of them would have to gather.
+    // Two products take an operand that one of them would have to gather.
     let shared = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "(x @ w, tanh(x) @ w)");
     assert!(gathers(&shared) && !has_ring(&shared));
 }
 
 #[test]
 fn loops_in_loops_are_planned_without_doubling() {
-    // A bound on the work is asserted where it is done.
+    // The bound on the work is asserted in the planner.
     let nested = |heads: [&str; 2], depth: usize| {
         let mut source = "mesh (X = 2);\nfn main(x: f32[4@X], n: i32) { let mut u = x; let mut k = n;\n".to_string();
         (0..depth).for_each(|level| source += &format!("{} {{ u = u + sum(u) / 9;\n", heads[level % 2]));

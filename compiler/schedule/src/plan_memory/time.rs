@@ -1,4 +1,4 @@
-//! The time that work takes one device, by the cost model: it decides which work is worth being divided.
+//! The time that work takes on one device, by the cost model: it decides which work is worth dividing.
 
 use spmdc_abi::Scalar;
 use spmdc_ir::cost::{ASSUMED_EXTENT, of_kernel, of_product};
@@ -27,7 +27,7 @@ fn multiply_adds(product: &Product, mesh: &Mesh) -> f64 {
     dims.map(|dim| length(&dim.extent, mesh)).product()
 }
 
-/// The extent of a dimension on a device, or the extent assumed of it.
+/// The extent of a dimension on a device, assumed if it is unknown.
 fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
     match extent {
         Scalar::Const(extent) => *extent as f64,

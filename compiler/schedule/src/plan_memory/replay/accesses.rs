@@ -21,7 +21,7 @@ struct KernelRun {
     device: usize,
     scalars: Vec<i64>,
     ranges: Vec<Range<i64>>,
-    /// Whether dynamic indices are taken as the last that their bounds allow; otherwise as 0.
+    /// Whether dynamic indices take their last allowed value; otherwise 0.
     last: bool,
 }
 
@@ -34,11 +34,11 @@ struct Touch {
     point: u64,
 }
 
-/// Maximum number of parts into which a device's share of a range is cut to see whether they conflict.
+/// Maximum number of parts into which a device's share of a range is cut to check whether they conflict.
 const MOST_PARTS: u64 = 256;
 
-/// Checks that kernels may run panel by panel: no part of the range touches an element that another part writes. Then the order of
-/// the panels does not matter, nor how they are divided among workers.
+/// Checks that kernels may run panel by panel: no part of the range touches an element that another part writes. Then neither the
+/// order of the panels matters nor their division among workers.
 pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stopped> {
     replay.shadow.next_step();
     let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
@@ -104,7 +104,8 @@ impl Accesses<'_> {
         Ok(())
     }
 
-    /// The device's calls: none without a share of the range; two, for the first and the last dynamic index, if there are such.
+    /// The device's calls: none without a share of the range; two, for the first and the last dynamic index, if it has dynamic
+    /// indices.
     fn calls(&self, replay: &Replay<'_>, device: usize) -> Vec<KernelRun> {
         let mesh = replay.mesh;
         let scalars: Vec<i64> = self.step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)).collect();
@@ -190,7 +191,7 @@ impl Accesses<'_> {
     fn stored(&self, store: &Store, call: &KernelRun) -> Vec<Range<i64>> {
         let mut ranges = call.ranges.clone();
         if !store.combine.is_none_or(Combine::is_scan) {
-            // A reduction of nothing stores what it begins with.
+            // A reduction of nothing stores its initial value.
             let reduced = self.kernel.dims.iter().zip(&mut ranges).filter(|(dim, _)| dim.reduced);
             reduced.for_each(|(_, range)| *range = 0..1);
         }
@@ -208,7 +209,7 @@ impl Accesses<'_> {
         })
     }
 
-    /// What a call loads, with the numbers of the points where these are asked for.
+    /// The loads of a call, with the numbers of the points if they are asked for.
     fn loads(
         &self,
         replay: &mut Replay<'_>,
@@ -222,7 +223,7 @@ impl Accesses<'_> {
                 each(replay, touch)?;
             }
         }
-        // Where conditions on indices choose, an element may be out of reach where it is not chosen.
+        // Where conditions on indices choose between operands, an element of the other operand may be out of range.
         let conditions: Vec<Elem> = (0..self.kernel.insts.len() as u32)
             .map(Elem)
             .filter(|elem| matches!(self.kernel.insts[elem.0 as usize], Inst::InRange { .. }))
@@ -254,7 +255,7 @@ impl Accesses<'_> {
         Ok(())
     }
 
-    /// All addresses, neighbours together: where each run begins, and how many elements it has.
+    /// Visits all addresses as runs of neighbours: the first element and the length of each run.
     fn each_run(
         &self,
         replay: &mut Replay<'_>,
@@ -283,7 +284,7 @@ impl Accesses<'_> {
         point: u64,
     ) -> Touch {
         let size = self.kernel.buffers[slot].dtype.size() as u64;
-        // An element in front of the buffer is reported as one behind it.
+        // An element before the buffer is reported as one after it.
         let at = u64::try_from(element).map_or(u64::MAX / 2, |element| element * size);
         let spot = Spot { place: self.step.buffers[slot], device: call.device, at, len: len * size };
         Touch { slot, spot, name: replay.name(self.values[slot]), point }

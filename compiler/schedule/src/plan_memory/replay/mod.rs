@@ -10,12 +10,12 @@
 //! - two devices write one byte in one step, or one device reads a byte that another one writes in the same step;
 //! - a kernel reads an element that it has overwritten already;
 //! - kernels that run by panels touch in one panel an element that they write in another;
-//! - devices that hold different data of a value share its memory, or may diverge in front of a write to memory that they share.
+//! - devices that hold different data of a value share its memory, or may diverge before a write to memory that they share.
 //!
 //! A byte that no step has written has no name, so a value that is stored once for several devices, and that their shares do not
-//! cover, is found where it is read, or at the end. Loops are replayed until nothing changes, branches both ways. Dynamic indices are
-//! taken to be their first, and then their last value. The order of steps of *different* devices is not checked here: `sync.rs`
-//! is responsible for it.
+//! cover, is found where it is read, or at the end. Loops are replayed until the state no longer changes, branches both ways.
+//! Dynamic indices take their first and then their last value. The order of steps of *different* devices is not checked here:
+//! `sync.rs` is responsible for it.
 
 mod accesses;
 mod shadow;
@@ -46,9 +46,9 @@ pub struct MemoryPlan<'a> {
     pub kernels: &'a [Kernel],
 }
 
-/// Maximum number of units of shadow memory; a unit takes 4 bytes, and 20 where it is written.
+/// Maximum number of units of shadow memory; a unit takes 4 bytes, or 20 bytes where it is written.
 const MOST_UNITS: u64 = 1 << 27;
-/// Maximum number of replays of loops and branches. Where flags share memory, deep nests find it in ever new states.
+/// Maximum number of replays of loops and branches: deep nests whose flags share memory reach ever new states.
 const MOST_VISITS: u32 = 5_000;
 /// The price of a loop or branch, in runs of neighbouring elements.
 const VISIT: u64 = 1_000;
@@ -99,8 +99,8 @@ struct Replay<'a> {
     shadow: Shadow,
     /// Axes along which devices may have diverged.
     diverged: AxisSet,
-    /// For each loop or branch, the different states of memory before it, each with the state behind it. A loop in `n` others mostly has
-    /// `n` of them, so that a nest of depth `n` costs n² and not 2ⁿ replays.
+    /// For each loop or branch, the different states of memory before it, each with the state after it. A loop inside `n` others
+    /// mostly has `n` of them, so that a nest of depth `n` costs n² and not 2ⁿ replays.
     looked: BTreeMap<*const Task, Vec<(ShadowMemory, ShadowMemory)>>,
     /// The number of runs of neighbouring elements that may still be replayed.
     left: u64,
@@ -205,7 +205,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Replays a loop or a branch. A state of memory that was there before leads to the same state behind it.
+    /// Replays a loop or a branch. A known state of memory before it leads to the known state after it.
     fn enclosed(&mut self, task: &'a Task, step: &'a Step) -> Result<(), Stopped> {
         let key = std::ptr::from_ref(task);
         let before = self.shadow.memory.clone();
@@ -231,7 +231,7 @@ impl<'a> Replay<'a> {
                 if *place != self.place(*counter) {
                     return fault("a loop counts elsewhere than its body looks");
                 }
-                // The trips fill a stack at dynamic indices, which are not followed.
+                // The trips fill a stack at dynamic indices, which are not tracked.
                 for &stack in stacked {
                     self.writes_all(stack)?;
                 }
@@ -271,7 +271,7 @@ impl<'a> Replay<'a> {
         let after = self.shadow.memory.clone();
         let most = (MOST_KEPT / after.len().max(1)).max(1);
         let known = self.looked.entry(key).or_default();
-        // The latest states are found again first.
+        // The latest states are searched first.
         known.truncate(most - 1);
         known.insert(0, (before, after));
         Ok(())
@@ -446,7 +446,7 @@ impl<'a> Replay<'a> {
         Accesses { kernel: &self.plan.kernels[step.kernel as usize], values, step }
     }
 
-    /// Copies whole buffers to devices, each from an owner; without an owner, zeros.
+    /// Copies whole buffers to devices, each from an owner; without an owner, writes zeros.
     fn moves(
         &mut self,
         (from, source): (Value, Place),
@@ -578,7 +578,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A step of a list, with panels taken apart.
+/// A step of a list, with panels expanded.
 #[derive(Clone, Copy)]
 enum Flat<'a> {
     Kernel(&'a KernelStep),
@@ -640,7 +640,7 @@ fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
     run
 }
 
-/// The values that tasks make, without the carried values of loops.
+/// The values that tasks define, without the carried values of loops.
 fn made_in(tasks: &[Task]) -> BTreeSet<Value> {
     let mut made = BTreeSet::new();
     for task in tasks {

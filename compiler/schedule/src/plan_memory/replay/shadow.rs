@@ -1,12 +1,12 @@
 //! Shadow memory: the memory of all devices, with the names of the values that lie there instead of its contents.
 //!
-//! It is kept in units of as many bytes as the smallest elements of the program have.
+//! Its unit is the size of the smallest elements of the program.
 
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, Place};
 use std::collections::BTreeMap;
 
-/// A name: the number of a class of values that are the same bytes.
+/// A name: the number of a class of values with the same bytes.
 pub type Name = u32;
 
 /// The number of a set of names; 0 is the empty set.
@@ -41,7 +41,7 @@ pub struct Shadow {
     ids: BTreeMap<Vec<Name>, SetId>,
 }
 
-/// Bytes of a value on a device.
+/// The bytes of a value on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     pub place: Place,
@@ -172,7 +172,7 @@ impl Shadow {
         }
     }
 
-    /// Notes that this device writes there in this step, at this point of its loops; false if another device has done so.
+    /// Records that this device writes there in this step, at this point of its loops; false if another device has done so.
     pub fn mark(&mut self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };

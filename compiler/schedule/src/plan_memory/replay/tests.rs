@@ -1,4 +1,4 @@
-//! Plans that are wrong in one place, as mistakes of a planner would make them.
+//! Plans with one fault each, such as a mistake of the planner would make.
 #![allow(clippy::unwrap_used)]
 
 use super::{MemoryPlan, replay};
