@@ -1,4 +1,4 @@
-//! The options behind the program on the command line: the same for `spmdc run PROG ...` and for a built executable.
+//! The options after the program on the command line: the same for `spmdc run PROG ...` and for a built executable.
 //!
 //! ```
 //! use spmdc_runtime::args::RunArgs;
@@ -17,7 +17,7 @@ use crate::report::RunOptions;
 use crate::suggest;
 use crate::trap::RunError;
 
-/// How errors are written to standard error.
+/// The format of errors on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorFormat {
     /// Lines for people.
@@ -32,9 +32,9 @@ pub enum ErrorFormat {
 pub struct RunArgs {
     /// The values of parameters, from `--arg`.
     pub arguments: Vec<Argument>,
-    /// The texts after `--out`; which results they name is known to the program only.
+    /// The texts after `--out`; the program decides which results they name.
     pub outputs: Vec<String>,
-    /// How many times to run after a warm-up.
+    /// The number of timed runs after the warm-up run.
     pub bench: Option<u32>,
     /// Whether to write the statistics of the run.
     pub stats: bool,
@@ -42,7 +42,7 @@ pub struct RunArgs {
     pub error_format: ErrorFormat,
     /// Timeout, number of threads and memory limit.
     pub options: RunOptions,
-    /// Only explain the options.
+    /// Whether to print the options and stop.
     pub help: bool,
 }
 
@@ -52,7 +52,7 @@ struct RunOption {
     help: &'static str,
 }
 
-/// Every option but `--help`; `spmdc run` has the same.
+/// All options except `--help`; `spmdc run` has the same.
 const OPTIONS: [RunOption; 8] = [
     RunOption {
         name: "--arg",
@@ -145,7 +145,7 @@ impl RunArgs {
         Ok(())
     }
 
-    /// The format for errors that are found in these very words.
+    /// The error format for errors in these words themselves.
     pub fn error_format_of(words: &[OsString]) -> ErrorFormat {
         let text: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
         let is_json =

@@ -15,8 +15,8 @@ pub struct HostArray {
 }
 
 impl HostArray {
-    /// The same array with every NaN as the positive quiet one. Which NaN an operation gives depends on the instructions that a
-    /// processor has for it; the bytes of results do not.
+    /// The same array with every NaN replaced by the positive quiet NaN. The NaN that an operation gives depends on the processor's
+    /// instructions; the bytes of results must not.
     pub fn with_one_nan(mut self) -> HostArray {
         debug_assert_eq!(self.bytes.len(), self.len() * self.dtype.size(), "the array has all its elements");
         let Some([infinity, quiet]) = self.dtype.infinity_and_nan() else { return self };
@@ -49,7 +49,7 @@ impl HostArray {
     }
 }
 
-/// An array that is read in blocks, so that no device needs the parts that other devices hold.
+/// An array that is read in blocks, so that a device reads only the parts that it holds.
 ///
 /// ```
 /// use spmdc_abi::DType;
@@ -67,8 +67,8 @@ pub trait BlockSource {
     /// The size of each dimension of the whole array.
     fn shape(&self) -> &[usize];
 
-    /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte
-    /// order; a bool is 0 or 1. The range lies within the shape, and `out` has exactly the bytes it needs.
+    /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte order; a
+    /// bool is 0 or 1. The range lies within the shape, and `out` has exactly the size of these elements.
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError>;
 }
 
@@ -97,15 +97,15 @@ pub fn copy_block(dtype: DType, shape: &[usize], bytes: &[u8], start: &[usize], 
     });
 }
 
-/// Walks the block `start..start + len` of a row-major array of this shape row by row: calls `row` with the row's first
-/// element in the whole array, its first element in the packed block, and its length.
+/// Visits the block `start..start + len` of a row-major array of this shape row by row: calls `row` with the row's first element in
+/// the whole array, its first element in the packed block, and its length.
 pub fn for_each_row(shape: &[usize], start: &[usize], len: &[usize], mut row: impl FnMut(usize, usize, usize)) {
     assert!(shape.len() == start.len() && shape.len() == len.len(), "a block has the rank of its array");
     if len.contains(&0) {
         return;
     }
     debug_assert!((0..shape.len()).all(|dim| start[dim] + len[dim] <= shape[dim]), "a block lies within its array");
-    // Trailing dimensions that are taken whole belong to one contiguous row.
+    // Trailing dimensions that are taken whole form one contiguous row.
     let mut outer = shape.len();
     let mut count = 1;
     while outer > 0 {

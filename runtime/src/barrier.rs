@@ -1,12 +1,11 @@
 //! Synchronization: barriers of groups of devices, and threads that sleep until another thread wakes them.
 //!
 //! # Barriers
-//! Every group of devices whose members wait for each other has one [`Barrier`], which is used again and again: its generation is
-//! the number of times that it has been completed. The crew of a worker counts its own arrived devices in its own memory and
-//! arrives at the barrier when all of them have arrived. So a barrier of eight devices in two crews costs two atomic additions,
-//! and a barrier of the devices of one crew costs none. This is a centralized barrier over crews in which the generation takes the
-//! place of the reversed sense (Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
-//! multiprocessors", 1991).
+//! Every group of devices whose members wait for each other has one reusable [`Barrier`]: its generation is the number of times
+//! that it has been completed. The crew of a worker counts its own arrived devices in its own memory and arrives at the barrier
+//! when all of them have arrived. So a barrier of eight devices in two crews costs two atomic additions, and a barrier of the
+//! devices of one crew costs none. This is a centralized barrier over crews in which the generation replaces the reversed sense
+//! (Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory multiprocessors", 1991).
 //!
 //! # Ordering
 //! Every device that leaves the barrier sees the writes that each device made before it arrived: an arriving worker adds to
@@ -39,7 +38,7 @@ pub(crate) struct Barrier {
     broken_from: AtomicU64,
     /// The devices that wait for each other, in the order of their numbers.
     pub members: Box<[usize]>,
-    /// The workers that these devices belong to.
+    /// The workers of these devices.
     pub workers: Box<[usize]>,
 }
 
@@ -51,12 +50,12 @@ impl Barrier {
         Barrier { generation: zero(), arrived: zero(), broken_from: AtomicU64::new(UNBROKEN), members, workers }
     }
 
-    /// The generation of which a device that arrives now awaits the end. It cannot end before this device has arrived.
+    /// The generation whose end a device that arrives now awaits. It cannot end before this device has arrived.
     pub fn current(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether the awaited generation has ended, so that its devices may go on.
+    /// Whether the awaited generation has ended, so that its devices may continue.
     pub fn is_complete(&self, awaited: u32) -> bool {
         self.generation.load(Ordering::Acquire) != awaited
     }
@@ -94,7 +93,7 @@ impl Barrier {
         broken_from != UNBROKEN && (awaited.wrapping_sub(broken_from as u32) as i32) >= 0 && !self.is_complete(awaited)
     }
 
-    /// Makes the barrier as new. No device may be using it.
+    /// Resets the barrier to its initial state. No device may be using it.
     pub fn reset(&self) {
         self.arrived.store(0, Ordering::Relaxed);
         self.broken_from.store(UNBROKEN, Ordering::Relaxed);
@@ -146,14 +145,14 @@ impl Parker {
                 Some(left) => thread::park_timeout(left),
             }
             self.parked.store(false, Ordering::Relaxed);
-            // The next round sees a wake-up that came meanwhile; the last round does not sleep.
+            // The next round sees a wake-up that came in the meantime; the last round does not sleep.
             if came || left.is_some_and(|left| left.is_zero()) {
                 return came || ready(true);
             }
         }
     }
 
-    /// Wakes the thread if it sleeps. The caller has made the condition that the thread waits for true before.
+    /// Wakes the thread if it sleeps. The caller must have made the awaited condition true.
     pub fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::Relaxed) {
@@ -202,7 +201,7 @@ mod tests {
                 scope.spawn(move || {
                     parkers[me].register();
                     for round in 0..2000 {
-                        // Without spinning, so that nearly every turn is a sleep and a wake-up.
+                        // Without spinning, so that nearly every turn sleeps and is woken.
                         assert!(parkers[me].wait(false, None, |_| turn.load(Ordering::Acquire) == 2 * round + me));
                         turn.fetch_add(1, Ordering::Release);
                         parkers[1 - me].wake();

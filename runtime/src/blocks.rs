@@ -1,4 +1,4 @@
-//! Whole arrays into and out of the memory of the devices, block by block.
+//! Moves whole arrays into and out of the memory of the devices, block by block.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::split_axes;
 use spmdc_abi::{ConstantData, Layout, Place};
 
-/// Rows read at a time when a block is not stored as it is read: about this many bytes.
+/// Approximate bytes of the rows read at a time when a block is stored differently from how it is read.
 const SLAB: usize = 1 << 20;
 
-/// The whole array that lies as `layout` says, as seen from `device`: of replicated blocks, those with its coordinates.
+/// The whole array with layout `layout`, as seen from `device`: of replicated blocks, those at its coordinates.
 ///
 /// The layout and place must have been checked, and no device may be writing the blocks.
 pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usize) -> HostArray {
@@ -49,18 +49,18 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
     (0..mesh.devices()).map(packed).collect()
 }
 
-/// Puts the constants of a program into every instance of their places, which must have been checked.
+/// Writes the constants of a program into every instance of their places, which must have been checked.
 pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData], devices: usize) {
     for ConstantData { place, bytes } in constants {
         for device in 0..devices {
             let rows = Rows::contiguous(bytes.len());
-            // SAFETY: the place was checked for as many bytes, and no device runs yet.
+            // SAFETY: the place was checked to hold these bytes, and no device runs yet.
             unsafe { BoxCopy::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
         }
     }
 }
 
-/// Fills every instance of a buffer from the source, reading each block once, and no block that no device holds.
+/// Fills every instance of a buffer from the source. Each block is read once; blocks that no device holds are not read.
 ///
 /// The layout and place must have been checked, and no device may be using the buffer.
 pub(crate) fn scatter(
@@ -96,7 +96,7 @@ pub(crate) fn scatter(
     Ok(())
 }
 
-/// Reads one block to where it is stored.
+/// Reads one block into its place.
 fn fill(
     to: *mut u8,
     stored: &[usize],
@@ -109,9 +109,9 @@ fn fill(
     let packed = len.iter().product::<usize>() * size;
     debug_assert_eq!(len.len(), stored.len(), "a block has the rank of its layout");
     debug_assert!(!len.contains(&0), "a block without elements is not read");
-    // Only the first dimension may be shorter than what is stored: then the block is packed in its place.
+    // If only the first dimension is shorter than the stored block, the block is packed in its place.
     if len.iter().zip(stored).skip(1).all(|(len, stored)| len == stored) {
-        // SAFETY: the block lies within its arena, and nobody else uses it.
+        // SAFETY: the block lies within its arena, and no other code uses it.
         let out = unsafe { std::slice::from_raw_parts_mut(to, packed) };
         return source.read_block(start, len, out);
     }
@@ -126,7 +126,7 @@ fn fill(
         let slab = &mut slab[..part[0] * row];
         source.read_block(&start, &part, slab)?;
         let rows = Rows::new(size, &part, &part, &zeros, stored, &at);
-        // SAFETY: these rows of the block lie within its arena, and nobody else uses them; the slab has their size.
+        // SAFETY: these rows of the block lie within its arena, and no other code uses them; the slab has their size.
         unsafe { BoxCopy::new(slab.as_ptr(), to, rows).run() };
         start[0] += part[0];
         at[0] += part[0];
@@ -134,7 +134,7 @@ fn fill(
     Ok(())
 }
 
-/// Where a device's block begins in the whole array, and how long it is.
+/// The start and the length of a device's block in the whole array, by dimension.
 fn block(memory: &Memory, layout: &Layout, device: usize) -> (Vec<usize>, Vec<usize>) {
     memory.mesh().blocks(layout, device).into_iter().map(|range| (range.start, range.len())).unzip()
 }

@@ -1,7 +1,7 @@
-//! A program as a function: what a library of `spmdc build --emit lib` does when it is called.
+//! A program as a function: the entry point of a library built with `spmdc build --emit lib`.
 //!
-//! The program is loaded at the first call and stays loaded, with its threads and memory, so that further calls cost no more than
-//! the run. Calls of one program take turns.
+//! The program is loaded at the first call and stays loaded, with its threads and memory, so that later calls cost only the run.
+//! Calls of one program take turns.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,8 +19,8 @@ static LOADED: Mutex<BTreeMap<usize, Arc<Mutex<Session>>>> = Mutex::new(BTreeMap
 /// Runs the program once: `inputs` has an array for each parameter, `outputs` one for each result, row-major and whole.
 ///
 /// # Safety
-/// The image must be as the compiler made it, and stay in memory. Every array must be large enough for its parameter or result,
-/// and nobody may write to the inputs, or use the outputs, during the call.
+/// The image must be as the compiler made it, and stay in memory. Every array must be large enough for its parameter or result, and
+/// no other thread may write to the inputs, or use the outputs, during the call.
 pub unsafe fn call(image: &'static Image, inputs: *const *const u8, outputs: *const *mut u8) -> Result<(), Failure> {
     without_panic(|| {
         // SAFETY: as promised by the caller.
@@ -32,7 +32,7 @@ pub unsafe fn call(image: &'static Image, inputs: *const *const u8, outputs: *co
         for (index, layout) in params.iter().enumerate() {
             let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
             let len = shape.iter().product::<usize>() * layout.dtype.size();
-            // SAFETY: as promised by the caller, there is an input for each parameter, with as many bytes as it needs.
+            // SAFETY: as promised by the caller, there is an input of this size for each parameter.
             let bytes = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(*inputs.add(index), len) } };
             let mut input = CallerArray { dtype: layout.dtype, shape, bytes };
             session.write_param(index, &mut input).map_err(of_program)?;
@@ -41,7 +41,7 @@ pub unsafe fn call(image: &'static Image, inputs: *const *const u8, outputs: *co
         for index in 0..session.program().results.len() {
             let array = session.read_result(index).map_err(of_program)?.with_one_nan();
             if !array.bytes.is_empty() {
-                // SAFETY: as promised by the caller, there is an output for each result, with room for it, that nobody else uses.
+                // SAFETY: as promised by the caller, there is an output of this size for each result, which no other thread uses.
                 unsafe { (*outputs.add(index)).copy_from_nonoverlapping(array.bytes.as_ptr(), array.bytes.len()) };
             }
         }
@@ -66,7 +66,7 @@ unsafe fn session(image: &'static Image) -> Result<Arc<Mutex<Session>>, Failure>
     Ok(session)
 }
 
-/// An array of the caller's.
+/// An array that belongs to the caller.
 struct CallerArray<'a> {
     dtype: DType,
     shape: Vec<usize>,

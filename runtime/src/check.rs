@@ -1,8 +1,8 @@
 //! Checks a program before it is loaded: every index, place and range, on every device.
 //!
-//! Programs come from the compiler, yet one that was damaged on its way, or a mistake in the compiler, must end in an error and
-//! not in somebody else's memory. What cannot be checked here is what kernels do, and that steps which touch the same memory
-//! are ordered by barriers.
+//! Programs come from the compiler, yet a damaged program, or a mistake in the compiler, must end in an error and not in an access
+//! to foreign memory. Two things cannot be checked here: the code of kernels, and that steps which touch the same memory are
+//! ordered by barriers.
 
 use crate::gemm;
 use crate::trap::RunError;
@@ -13,10 +13,10 @@ use spmdc_abi::{
     Step,
 };
 
-/// No size, range or stride of a real program comes near this.
+/// Upper bound of sizes, ranges and strides, far above those of any real program.
 const HUGE: u64 = 1 << 48;
 
-/// Checks the program; gives its mesh.
+/// Checks the program and returns its mesh.
 pub(crate) fn check(program: &Program, kernels: usize) -> Result<DeviceMesh, RunError> {
     if program.abi_version != ABI_VERSION {
         let message =
@@ -42,7 +42,7 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<DeviceMesh, Run
     Ok(checker.mesh)
 }
 
-/// Where an operand of a product lies, at which element of it the product begins, and how far apart the elements of a dimension are.
+/// The place of an operand of a product, the index of its first element, and the stride of a dimension in elements.
 type Operand = (Place, i64, fn(&GemmDim) -> i64);
 
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError> {
@@ -57,7 +57,7 @@ struct ProgramChecker<'a> {
 
 impl ProgramChecker<'_> {
     fn steps(&self, steps: &[Step]) -> Result<(), RunError> {
-        // The groups that have posted and not waited yet.
+        // The groups of posted barriers that have not been awaited yet.
         let mut open: Vec<AxisSet> = Vec::new();
         for step in steps {
             self.step(step)
@@ -67,7 +67,7 @@ impl ProgramChecker<'_> {
         ensure(open.is_empty(), || "a barrier is posted and never awaited".into())
     }
 
-    /// A device has posted at most one barrier of a group at a time.
+    /// Checks that a device has posted at most one barrier of a group at a time.
     fn pairs(&self, step: &Step, open: &mut Vec<AxisSet>) -> Result<(), RunError> {
         let several = self.mesh.axes();
         let found = |open: &[AxisSet], group: &AxisSet| open.iter().position(|&open| open == group.intersect(several));
@@ -135,7 +135,7 @@ impl ProgramChecker<'_> {
             }
             Step::For { counter, start, end, body, .. } => {
                 self.place(*counter, 4, 4)?;
-                // Devices do not keep in step, so one may begin its next trip while another still reads the counter.
+                // Without a barrier between trips, one device may begin its next trip while another still reads the counter.
                 let own = self.arena_axes(*counter);
                 ensure(self.mesh.axes().is_subset_of(own), || "devices share a loop counter".into())?;
                 self.bound(start)?;
@@ -221,7 +221,7 @@ impl ProgramChecker<'_> {
         Ok(())
     }
 
-    /// The product of a device with the block of an owner stays within its arenas.
+    /// Checks that the product of a device with the block of an owner stays within its arenas.
     fn gemm_block(&self, step: &GemmStep, device: usize, owner: usize) -> Result<(), RunError> {
         let dims = || [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted);
         let extent = |dim: &GemmDim| gemm::extent(&self.mesh, step, dim, (device, owner));
@@ -238,7 +238,7 @@ impl ProgramChecker<'_> {
         let size = step.dtype.size() as i128;
         let [a, b, c] = gemm::offsets(&self.mesh, step, owner);
         let operands: [Operand; 3] = [(step.c, c, |dim| dim.c), (step.a, a, |dim| dim.a), (step.b, b, |dim| dim.b)];
-        // Without anything to add up only the zeros are written.
+        // An empty contraction only writes zeros.
         for (place, offset, stride) in operands.into_iter().take(if empty { 1 } else { 3 }) {
             let (mut least, mut last) = (offset as i128, offset as i128);
             for dim in dims() {
@@ -330,7 +330,7 @@ impl ProgramChecker<'_> {
         ensure(dim.runs.iter().flatten().all(inside), || "a fetch leaves its blocks".into())
     }
 
-    /// A table has an entry for each position along the axes.
+    /// Checks that a table has an entry for each position along the axes.
     fn entries(&self, axes: &[u8], len: usize) -> Result<(), RunError> {
         let count = self.mesh.count(axes.iter().map(|&axis| axis as usize));
         ensure(len == count, || format!("a table of {len} for {count} positions"))
@@ -341,7 +341,7 @@ impl ProgramChecker<'_> {
         self.stored(value.place, &value.layout)
     }
 
-    /// Two layouts of the same array. That they overlap only where nothing moves is seen when the moves are planned.
+    /// Checks two layouts of the same array. Overlaps are checked when the moves are planned.
     fn sides(&self, from: &Shards, to: &Shards) -> Result<(), RunError> {
         self.stored(from.place, &from.layout)?;
         self.stored(to.place, &to.layout)?;
@@ -351,7 +351,7 @@ impl ProgramChecker<'_> {
         })
     }
 
-    /// An array with this layout at this place.
+    /// Checks an array with this layout at this place.
     fn stored(&self, place: Place, layout: &Layout) -> Result<(), RunError> {
         layout.dims.iter().try_for_each(|dim| self.layout_dim(dim))?;
         let all: Vec<u8> = layout.dims.iter().flat_map(|dim| dim.axes.iter().copied()).collect();
@@ -419,7 +419,7 @@ impl ProgramChecker<'_> {
         self.axes(&dim.axes)
     }
 
-    /// Axes of the mesh, each at most once.
+    /// Checks that these are axes of the mesh, each at most once.
     fn axes(&self, axes: &[u8]) -> Result<(), RunError> {
         let known = axes.iter().all(|&axis| self.mesh.has_axis(axis as usize));
         let once = (1..axes.len()).all(|i| !axes[..i].contains(&axes[i]));
@@ -440,7 +440,7 @@ fn located(error: RunError, site: Site) -> RunError {
     if error.site.is_some() { error } else { error.at(site) }
 }
 
-/// The source of a step; a step without one has the default.
+/// The source position of a step; the default for a step without one.
 fn site_of(step: &Step) -> Site {
     match step {
         Step::Kernel(step) => step.site,

@@ -1,10 +1,10 @@
-//! Whether this processor can execute the code of a program.
+//! Checks whether this processor can execute the code of a program.
 
 use crate::trap::RunError;
 use spmdc_abi::CPU_FEATURES;
 
-/// Checks that this processor has all needed features: an error (E0805) instead of a stop at the first unknown instruction. `needed`
-/// has a bit for each of [`CPU_FEATURES`].
+/// Checks that this processor has all needed features, so that the program fails with E0805 and not with an illegal instruction.
+/// `needed` has a bit for each of [`CPU_FEATURES`].
 pub fn check(needed: u64) -> Result<(), RunError> {
     let mut missing: Vec<&str> = (0..u64::BITS as usize)
         .filter(|bit| needed & (1 << bit) != 0)
@@ -79,7 +79,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(check(1 << 63).map_err(|error| error.code), Err("E0805"));
-        // What every machine of an architecture has, so that no name is misspelt.
+        // Features that every machine of an architecture has: a misspelt name would be missing.
         if cfg!(target_arch = "x86_64") && std::env::consts::OS == "linux" {
             assert_eq!(check(bit("sse3")), Ok(()));
         }

@@ -1,9 +1,8 @@
 //! Crews: the devices of one worker, which other workers may take over.
 //!
-//! A worker tends its own crew. A crew with ready devices that no worker tends for some microseconds belongs to a worker that has
-//! lost its processor. A waiting worker then runs the devices of that crew instead, one at a time, until the worker is
-//! back. Other workers read in the positions of the devices whether a crew is ready; the worker that runs them holds the crew's
-//! lock.
+//! A worker tends its own crew. If a crew has ready devices that no worker tends for some microseconds, its worker has lost its
+//! processor. A waiting worker then runs the devices of that crew instead, one at a time, until the owner is back. Other workers
+//! read in the positions of the devices whether a crew is ready; the worker that runs them holds the crew's lock.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +13,19 @@ use crate::device::{Attendance, Device, DeviceState, WorkerContext};
 use crate::launch::{Shared, panic_message};
 use crate::trap::RunError;
 
-/// On cache lines of its own: its lock is taken in front of every collective.
+/// A crew, on cache lines of its own: its lock is taken before every collective.
 #[repr(align(128))]
 pub(crate) struct Crew {
     pub number: usize,
-    /// The devices that belong to it.
+    /// The devices of the crew.
     pub devices: Range<usize>,
     inner: Mutex<Inner>,
-    /// A worker tends it now. A worker that only looks reads this and does not take the lock: the crew's own worker might find it
-    /// locked and go to sleep.
+    /// Whether a worker tends it now. Workers that check the crew read this instead of taking the lock: the crew's own worker might
+    /// find it locked and go to sleep.
     is_tended: AtomicBool,
-    /// Its own worker has tended it in this run.
+    /// Whether its own worker has tended it in this run.
     pub has_begun: AtomicBool,
-    /// Another worker was the last to tend it.
+    /// Whether the last worker that tended it was another one.
     pub is_taken_over: AtomicBool,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct Inner {
     pub devices: Vec<Device>,
     /// For each barrier, the number of these devices that are members, and the number that have arrived.
     pub attendance: Vec<Attendance>,
-    /// All devices are done or have stopped, and the session has been told.
+    /// Whether all devices are done or have stopped, and the session knows it.
     has_ended: bool,
 }
 
@@ -66,7 +65,7 @@ impl Crew {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock; None while a worker holds it.
+    /// Takes the lock; None while another worker holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, Inner>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
@@ -75,7 +74,7 @@ impl Crew {
         }
     }
 
-    /// Back to the beginning of the program.
+    /// Resets the crew to the beginning of the program.
     pub fn reset(&self, shared: &Shared) {
         let mut inner = self.lock();
         self.has_begun.store(false, Ordering::Relaxed);
@@ -106,8 +105,8 @@ impl Crew {
         self.devices.clone().any(|device| shared.positions[device].is_ready(shared))
     }
 
-    /// Runs the ready devices until they wait: all of them if their own worker calls, one if another worker does, so that their
-    /// own worker can have its crew back. False if another worker tends it, or if no device was ready.
+    /// Runs the ready devices until they wait: all of them if the owner calls, one if another worker does, so that the owner can
+    /// get its crew back. False if another worker tends it, or if no device was ready.
     pub fn tend(&self, tender: Tender, context: &mut WorkerContext) -> bool {
         let Some(mut inner) = self.try_lock() else { return false };
         debug_assert!(!self.is_tended.load(Ordering::Relaxed), "only the worker that holds the lock tends the crew");
@@ -136,7 +135,7 @@ impl Crew {
         self.is_tended.store(false, Ordering::Relaxed);
         drop(inner);
         if tender == Tender::Other {
-            // Its worker may have gone to sleep because the crew was locked. As in `Parker::wait`, either that worker sees now that
+            // Its worker may have gone to sleep because the crew was locked. As in `Parker::wait`, either that worker now sees that
             // the crew is free and ready, or this thread sees that the crew is ready and wakes it.
             fence(Ordering::SeqCst);
             if self.can_go_on(shared) {
@@ -156,8 +155,8 @@ impl Inner {
             moved = false;
             for device in &mut self.devices {
                 if device.can_go_on(shared) {
-                    // SAFETY: a session makes its devices from a checked program; that its kernels keep to their buffers, and
-                    // that its steps are ordered, was promised by who made its `Kernels`.
+                    // SAFETY: a session makes its devices from a checked program; the creator of its `Kernels` has promised that
+                    // they stay within their buffers and that the steps are ordered.
                     unsafe { device.advance(&mut self.attendance, context) };
                     moved = true;
                     if tender == Tender::Other {

@@ -1,9 +1,9 @@
 //! A device: its list of prepared operations and its position in it.
 //!
 //! The steps of a program are flattened into one list per device, with jumps for loops and branches, and with every address and
-//! number resolved. The lists of all devices have the same shape: an operation's index names the same step on each. A device
-//! runs until it must wait for others, and is resumed where it was; so its whole state is an index and its loop counters, and
-//! a worker carries as many devices as it likes without a stack for each.
+//! number resolved. The lists of all devices have the same shape: an operation's index names the same step on each. A device runs
+//! until it must wait for others, and is later resumed at that operation. Its whole state is an index and its loop counters, so a
+//! worker can run any number of devices without a stack for each.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub(crate) enum Op {
     Sync {
         barrier: usize,
     },
-    /// Arrives at the barrier and goes on.
+    /// Arrives at the barrier and continues.
     Post {
         barrier: usize,
         slot: usize,
@@ -54,7 +54,7 @@ pub(crate) enum Op {
         collective: usize,
     },
     CheckIndex(Box<IndexCheck>),
-    /// Begins a loop, or jumps to `exit` if it has no trips.
+    /// Begins a loop, or jumps to `exit` if the loop has no trips.
     For {
         counter: usize,
         start: LoopBound,
@@ -74,7 +74,7 @@ pub(crate) enum Op {
     Jump {
         target: usize,
     },
-    /// Device 0 prints. A barrier of all devices stands before and after.
+    /// Prints on device 0, between two barriers of all devices.
     Print {
         print: usize,
     },
@@ -85,14 +85,14 @@ pub(crate) enum Op {
 #[derive(Debug)]
 pub(crate) struct KernelCall {
     pub function: KernelFn,
-    /// Where the arguments begin in the device's lists.
+    /// The index of the first argument in the device's lists.
     pub buffers: usize,
     pub scalars: usize,
     pub begin: i64,
     pub end: i64,
     /// Units of the range that a thread takes at a time; 0 if the call is too short for a team.
     pub chunk: i64,
-    /// The places of its integer divisions in the source.
+    /// The source positions of its integer divisions.
     pub divisions: Box<[Site]>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum LoopBound {
 /// A counter of a loop.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    /// The place from which the program reads it.
+    /// The memory from which the program reads it.
     pub place: *const AtomicI32,
     pub current: i64,
     pub end: i64,
@@ -141,9 +141,9 @@ pub(crate) enum DeviceState {
         barrier: usize,
         generation: u32,
     },
-    /// In front of a print, which its own worker must do.
+    /// Before a print, which its own worker must do.
     Held,
-    /// Came to the end of the program.
+    /// Reached the end of the program.
     Done,
     /// Failed, or gave up because another device did.
     Stopped,
@@ -158,9 +158,9 @@ pub(crate) struct Device {
     pub counters: Vec<Counter>,
     /// The number of executions of each collective.
     pub counts: Vec<u64>,
-    /// All barriers this device is a member of.
+    /// All barriers of which this device is a member.
     pub barriers: Vec<usize>,
-    /// By slot, the barrier that the device has posted and not awaited yet, and its generation.
+    /// For each slot, the barrier that the device has posted and not awaited yet, and its generation.
     pub posted: Vec<Option<(usize, u32)>>,
     pub state: DeviceState,
     /// The next operation.
@@ -170,14 +170,14 @@ pub(crate) struct Device {
 }
 
 // SAFETY: the raw pointers of a device point into the program's memory, which lives as long as the session and belongs to no
-// thread; whichever thread owns the device uses them.
+// thread; only the thread that owns the device uses them.
 unsafe impl Send for Device {}
 
 /// The state of a worker that its devices use.
 pub(crate) struct WorkerContext<'a> {
     pub shared: &'a Shared,
     pub team: Option<&'a mut Team>,
-    /// Given to the first worker, which device 0 belongs to.
+    /// Only the worker of device 0 has it.
     pub out: Option<&'a mut dyn Write>,
     pub worker: usize,
 }
@@ -205,7 +205,7 @@ impl Device {
         }
     }
 
-    /// Back to the beginning of the program.
+    /// Resets the device to the beginning of the program.
     pub fn reset(&mut self) {
         self.state = DeviceState::Ready;
         self.at = 0;
@@ -242,12 +242,12 @@ impl Device {
         self.clock
     }
 
-    /// The index of the operation at which the device waits: `at` is behind the barrier's operation already.
+    /// The index of the operation at which the device waits: `at` is already the one after the barrier's operation.
     pub fn waits_at(&self) -> usize {
         self.at.saturating_sub(1)
     }
 
-    /// Whether the device can be resumed, if only to see that its barrier is broken.
+    /// Whether the device can be resumed, even if only to see that its barrier is broken.
     pub fn can_go_on(&self, shared: &Shared) -> bool {
         match self.state {
             DeviceState::Ready | DeviceState::Held => true,
@@ -259,7 +259,7 @@ impl Device {
         }
     }
 
-    /// Runs a device that can go on until it has to wait, fails, or has finished.
+    /// Runs a resumable device until it has to wait, fails, or has finished.
     ///
     /// # Safety
     /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
@@ -285,7 +285,7 @@ impl Device {
         self.state = DeviceState::Stopped;
         for &index in &self.barriers {
             let barrier = &context.shared.barriers[index];
-            // A posted barrier counts the device in the posted generation; the device is missing from the next one on.
+            // A posted barrier counts the device in the posted generation; the device is missing from the next generation on.
             let posted = self.posted.iter().flatten().find(|(posted, _)| *posted == index);
             barrier.break_from(posted.map_or_else(|| barrier.current(), |(_, generation)| generation.wrapping_add(1)));
             context.shared.wake(barrier, context.worker);
@@ -326,7 +326,7 @@ impl Device {
                         }
                     }
                 }
-                // SAFETY: as promised by the caller; the ranges were checked, and that nothing overlaps.
+                // SAFETY: as promised by the caller; ranges and overlaps were checked.
                 Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.run() }),
                 // SAFETY: as for moves.
                 Op::Combine(parts) => parts.iter().for_each(|planned| unsafe { planned.run() }),
@@ -379,10 +379,10 @@ impl Device {
                     }
                 }
                 Op::Count { collective } => self.counts[*collective] += 1,
-                // SAFETY: both places were checked when the step was prepared.
+                // SAFETY: the addresses of index and target were checked when the step was prepared.
                 Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
                 Op::For { counter, start, end, exit } => {
-                    // SAFETY: the places of the bounds and of the counter were checked.
+                    // SAFETY: the addresses of the bounds and of the counter were checked.
                     let (start, end) = unsafe { (start.read(), end.read()) };
                     if start < end {
                         let counter = &mut self.counters[*counter];
@@ -397,7 +397,7 @@ impl Device {
                     let counter = &mut self.counters[*counter];
                     debug_assert!(counter.current < counter.end, "a trip beyond the end of its loop");
                     if counter.current + 1 < counter.end {
-                        // SAFETY: the counter's place was checked.
+                        // SAFETY: the counter's address was checked.
                         unsafe { counter.set(counter.current + 1) };
                         self.at = *body;
                         if shared.failures.stops(self.clock) {
@@ -407,13 +407,13 @@ impl Device {
                     }
                 }
                 Op::Unless { flag, target } => {
-                    // SAFETY: the flag's place was checked. Any byte but 0 counts as true.
+                    // SAFETY: the flag's address was checked. Any byte but 0 counts as true.
                     if unsafe { flag.read() } == 0 {
                         self.at = *target;
                     }
                 }
                 Op::Jump { target } => {
-                    // Only a `while` jumps back; the check costs nothing worth saving on other jumps.
+                    // Only a `while` jumps back; on other jumps the check costs too little to avoid.
                     self.at = *target;
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
@@ -463,7 +463,7 @@ impl WorkerContext<'_> {
 }
 
 impl KernelCall {
-    /// Calls the kernel, by parts if there is a team and the call is long enough.
+    /// Calls the kernel, in parts if there is a team and the call is long enough.
     ///
     /// # Safety
     /// The kernel must accept these arguments.
@@ -490,7 +490,7 @@ impl Panels {
     /// As [`KernelCall::run`].
     ///
     /// # Safety
-    /// The kernels must accept these arguments, and hand on nothing from one panel to another.
+    /// The kernels must accept these arguments, and pass nothing from one panel to another.
     unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
         debug_assert!(self.panel > 0, "panels of no rows");
         debug_assert!(
@@ -502,7 +502,7 @@ impl Panels {
             let (mut at, mut failed) = (begin, trap::NONE);
             while at < end {
                 let until = end.min(at + self.panel);
-                // The numbers of a call's divisions come behind those of the calls before.
+                // The divisions of a call are numbered after those of the preceding calls.
                 let mut before = 0;
                 for call in &self.calls {
                     // SAFETY: as promised by the caller.
@@ -523,14 +523,14 @@ impl Panels {
     }
 }
 
-/// The arguments of a device's kernels, which parts of a range on several threads share.
+/// The arguments of a device's kernels, shared by the threads that run parts of a range.
 #[derive(Clone, Copy)]
 struct Arguments {
     buffers: *const *mut u8,
     scalars: *const i64,
 }
 
-// SAFETY: kernels only read the two lists; that parts of a kernel's range write different elements is what its range means.
+// SAFETY: kernels only read the two lists, and by definition parts of a kernel's range write different elements.
 unsafe impl Sync for Arguments {}
 
 impl Arguments {
@@ -565,7 +565,7 @@ impl LoopBound {
     unsafe fn read(self) -> i64 {
         match self {
             LoopBound::Known(value) => value,
-            // SAFETY: as promised by the caller. A bound beyond i64 is as good as the largest one.
+            // SAFETY: as promised by the caller. A bound beyond i64 acts as the largest one.
             LoopBound::Memory(place, dtype) => unsafe { read_integer(place, dtype) }.min(i64::MAX as i128) as i64,
         }
     }
@@ -582,10 +582,10 @@ impl Counter {
     }
 }
 
-/// Reads a scalar of an integer type; bools count as 0 and 1, and what is not a whole number as 0.
+/// Reads a scalar of an integer type; bools count as 0 and 1, other types as 0.
 ///
 /// # Safety
-/// The place must be readable and aligned for the type.
+/// The address must be readable and aligned for the type.
 unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     // SAFETY: as promised by the caller.
     unsafe {
@@ -603,7 +603,7 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     }
 }
 
-/// The error for the code that a kernel returned; `divisions` are the places of its integer divisions.
+/// The error for the code that a kernel returned; `divisions` are the source positions of its integer divisions.
 fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: Site) -> RunError {
     let division = usize::try_from(code - trap::DIVISION_BY_ZERO).ok().and_then(|number| divisions.nth(number));
     match division {
@@ -613,8 +613,8 @@ fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: S
     }
 }
 
-/// The barrier and generation at which a device waits, and those that it has posted last, as other workers see them. On a cache
-/// line of its own.
+/// The barrier and generation at which a device waits, and those that it posted last, as other workers see them. On a cache line of
+/// its own.
 #[repr(align(64))]
 pub(crate) struct Position {
     waits: AtomicU64,
@@ -622,9 +622,9 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// It runs, or has nothing to do any more.
+    /// The device runs, or has ended.
     const NOWHERE: u64 = u64::MAX;
-    /// At the beginning of the program.
+    /// The device is at the beginning of the program.
     const START: u64 = u64::MAX - 1;
     /// See [`DeviceState::Held`].
     const HELD: u64 = u64::MAX - 2;
@@ -669,7 +669,7 @@ impl Position {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Whether the device can be resumed, as in [`Device::can_go_on`]. It may be a moment behind.
+    /// Whether the device can be resumed, as in [`Device::can_go_on`]. The answer may be out of date.
     pub fn is_ready(&self, shared: &Shared) -> bool {
         match self.waits.load(Ordering::Relaxed) {
             Position::NOWHERE => false,

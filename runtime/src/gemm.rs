@@ -1,8 +1,8 @@
 //! Matrix products: the `gemm` crate, one thread per call, over all batch and contracted dimensions of a step.
 //!
-//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team
-//! takes them in any order. A cut into panels changes no bits: `gemm` adds up each element in an order that depends on the
-//! length of the contraction only, except for small and for narrow products, which are therefore never cut (see [`panels`]).
+//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes
+//! them in any order. Cutting into panels changes no bits: `gemm` adds up each element in an order that depends on the length of
+//! the contraction only, except for small and for narrow products, which are therefore never cut (see [`panels`]).
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use spmdc_abi::{DType, GemmDim, GemmStep};
 /// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;
 
-/// A product of matrices: sizes; the result, its strides and whether it is added to; both operands, each with its strides along the
-/// contraction and along the other dimension; two factors; what is conjugated; and how many threads may take part.
+/// A product of matrices: sizes; the result, its strides and whether it is accumulated into; both operands, each with its strides
+/// along the contraction and along the other dimension; two factors; conjugations; and the number of threads.
 type Multiply<T> = unsafe fn(
     usize,
     usize,
@@ -61,27 +61,26 @@ pub(crate) struct PreparedProduct {
     k: GemmExtent,
     loops: Box<[GemmExtent]>,
     contracted: Box<[GemmExtent]>,
-    /// Units along the rows, or the columns, of each matrix.
+    /// The number of units along the rows, or the columns, of each matrix.
     panels: usize,
     /// Units that a thread takes at a time; 0 if the product is too small for a team.
     chunk: i64,
-    /// Whether the product is added to what is there.
+    /// Whether the product is added to the present contents of the result.
     adds: bool,
 }
 
-// SAFETY: a product is data and pointers to the program's memory; that threads may run it at the same time, each on units of
-// its own, is what `run` demands.
+// SAFETY: a product consists of data and pointers to the program's memory; `run` demands that threads run different units of it.
 unsafe impl Sync for PreparedProduct {}
 
 /// The device's share of a step, for a worker with a team of this many threads: one product, or one for each block of an operand
-/// that lies with several devices. The step has been checked.
+/// that is distributed over several devices. The step has been checked.
 pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Box<[PreparedProduct]> {
     owners(memory.mesh(), step, device)
         .map(|(owner, adds)| part_of(memory, step, (device, owner, adds), team))
         .collect()
 }
 
-/// The devices whose blocks a device takes, in order, and whether their products are added to the present result.
+/// The devices whose blocks a device reads, in order, and whether their products are added to the present result.
 pub(crate) fn owners<'a>(
     mesh: &'a DeviceMesh,
     step: &'a GemmStep,
@@ -91,8 +90,8 @@ pub(crate) fn owners<'a>(
     let axes = move || axes.iter().map(|&axis| axis as usize);
     let count = mesh.count(axes());
     debug_assert!(device < mesh.devices(), "there is no device {device}");
-    // Sums are added in one order on all devices, so that their copies have the same bits. Otherwise each device begins with its own
-    // block, so that no two devices read one block at the same time.
+    // Sums are added in the same order on all devices, so that their copies have the same bits. Otherwise each device begins with
+    // its own block, so that no two devices read one block at the same time.
     let summed = step.ring.as_ref().is_some_and(|ring| ring.c == 0);
     let first = if summed { 0 } else { mesh.linear(device, axes()) };
     (0..count).map(move |i| (mesh.at(device, axes(), (first + i) % count), summed && i > 0))
@@ -155,7 +154,7 @@ impl PreparedProduct {
         if count == 1 {
             return;
         }
-        // A batch dimension that divides well costs nothing to cut; cutting rows or columns costs packing the other side again.
+        // Cutting a batch dimension that divides well costs nothing; cutting rows or columns packs the other operand again.
         let fits = |len: usize| len.is_multiple_of(count) || len >= 4 * count;
         let size = self.dtype.size() as isize;
         if let Some(outer) = self.loops.iter_mut().find(|dim| dim.len >= count && fits(dim.len)) {
@@ -177,7 +176,7 @@ impl PreparedProduct {
         }
     }
 
-    /// Decides on the units for a team of this size.
+    /// Chooses the units for a team of this size.
     fn divide(&mut self, team: usize) {
         let matrices = self.matrices();
         let deep: usize = self.contracted.iter().map(|dim| dim.len).product();
@@ -208,8 +207,8 @@ impl PreparedProduct {
     /// Computes the product; false if it panicked.
     ///
     /// # Safety
-    /// Everything the step may read or write must lie within memory that this thread, and the team's, may use so; nobody else
-    /// may write it meanwhile.
+    /// Everything the step may read or write must lie within memory that this thread and the team's threads may access in this way;
+    /// no other thread may write it meanwhile.
     pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
         let units = (self.matrices() * self.panels) as i64;
         let work = move |begin: i64, end: i64| {
@@ -258,7 +257,7 @@ impl PreparedProduct {
         }
     }
 
-    /// Adds up the products over all contracted dimensions, for operands at these element offsets.
+    /// Sums the products over all contracted dimensions, for operands at these element offsets.
     ///
     /// # Safety
     /// As for `run`.
@@ -273,12 +272,12 @@ impl PreparedProduct {
         debug_assert_eq!(size_of::<T>(), self.dtype.size(), "a product is computed in its type");
         let to = self.c.cast::<T>().wrapping_offset(c);
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
-        // With nothing to add up, one pass over no elements writes the zeros.
+        // For an empty contraction, one pass over no elements writes the zeros.
         let depth = if passes == 0 { 0 } else { self.k.len };
         if depth == 0 && self.adds {
             return;
         }
-        // The kernels write columns: a result whose rows lie side by side is made as the transposed product.
+        // The library's kernels write columns: a result with contiguous rows is computed as the transposed product.
         let swapped = n.c.abs() < m.c.abs();
         let (left, right) = (self.a.cast::<T>(), self.b.cast::<T>());
         let (rows, columns, left, right, left_k, right_k) = match swapped {
@@ -323,7 +322,7 @@ impl PreparedProduct {
     }
 }
 
-/// Part `rank` of `count` of a dimension, cut at multiples of `grain` where it is long enough.
+/// Part `rank` of `count` of a dimension, cut at multiples of `grain` if it is long enough.
 fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usize> {
     debug_assert!(rank < count && grain > 0, "part {rank} of {count} in grains of {grain}");
     let grain = if dim.len >= 2 * grain * count { grain } else { 1 };
@@ -333,8 +332,8 @@ fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usiz
 
 /// The maximum number of panels into which a matrix may be cut, given its rows and columns: the larger number, then the other.
 ///
-/// The `gemm` crate treats products of at most 64 by 64 in their own way, and again those with one row or column, or of 256
-/// elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.
+/// The `gemm` crate has separate algorithms for products of at most 64 by 64 elements, and for those with one row or column, or of
+/// 256 elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.
 fn panels(long: usize, short: usize, wanted: usize) -> usize {
     let least = match short {
         0..=1 => return 1,
@@ -400,7 +399,7 @@ mod tests {
         {
             let (a, b) = (noise(m * k, 3), noise(k * n, 4));
             let mut whole = vec![0.0; m * n];
-            // SAFETY: the arrays have the sizes that the products are made for.
+            // SAFETY: the arrays have the sizes that the products were made for.
             unsafe { product([1, m, n, 1, k], &a, &b, &mut whole).run(None) };
             for wanted in 2..9 {
                 let mut cut = vec![0.0; m * n];

@@ -1,7 +1,7 @@
-//! Arguments of the command line become the sources of the program's parameters.
+//! Turns arguments of the command line into the sources of the program's parameters.
 //!
 //! `--arg x=@x.npy`, `--arg x=[1,2,3]`, `--arg x=uniform:7`; a leaf of a struct by its path, `--arg p.w=@w.npy`, or the whole
-//! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`. Shape and element type must be the parameter's.
+//! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`. Shape and element type must match the parameter's.
 
 use std::path::{Path, PathBuf};
 
@@ -141,7 +141,7 @@ impl ArgumentValue {
     }
 }
 
-/// What a parameter is read from.
+/// The source of a parameter's elements.
 pub type Source = Box<dyn BlockSource + Send>;
 
 /// The sources of all parameters, in their order.
@@ -152,7 +152,7 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
             return Err(RunError::new("E0702", format!("`{}` is given twice", argument.path)));
         }
     }
-    // Whole structs first: a leaf that is given by itself wins.
+    // Whole structs first: a leaf with an argument of its own overrides them.
     for argument in arguments {
         let leaves: Vec<usize> = (0..params.len()).filter(|&i| is_below(&params[i].name, &argument.path)).collect();
         if leaves.is_empty() && !params.iter().any(|param| param.name == argument.path) {
@@ -183,7 +183,7 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
     Ok(sources.into_iter().flatten().collect())
 }
 
-/// Whether the leaf lies inside of the struct or tuple: `p.w` in `p`.
+/// Whether the leaf is inside the struct or tuple: `p.w` in `p`.
 fn is_below(leaf: &str, path: &str) -> bool {
     leaf.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -248,7 +248,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
-/// A file with several arrays in it.
+/// A file that contains several arrays.
 enum Archive {
     Npz(NpzArchive),
     Safetensors(SafetensorsFile),
@@ -273,7 +273,7 @@ impl Archive {
         }
     }
 
-    /// The array of this name, or `None` where there is none.
+    /// The array of this name, or `None` if there is none.
     fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
         match self {
             Archive::Npz(archive) => archive.array(name),
@@ -316,7 +316,7 @@ fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Sourc
     check_type(source, &format!("{shown}:{name}"), param)
 }
 
-/// The source as that of the parameter, if it has the same type. Keys are stored as pairs of `u32`.
+/// Checks that the source has the parameter's type. Keys are stored as pairs of `u32`.
 fn check_type(source: NpySource, shown: &str, param: &Binding) -> Result<Source, RunError> {
     let is_key = param.layout.dtype == DType::Key && source.dtype() == DType::U32 && source.shape().last() == Some(&2);
     if is_key {

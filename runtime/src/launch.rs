@@ -1,10 +1,10 @@
-//! Workers: the threads that carry the devices through a run.
+//! Workers: the threads that run the devices.
 //!
-//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in
-//! blocks of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no
-//! thread at all unless a team helps it. A worker resumes the devices of its crew in turn. When all of them wait, it checks for a
-//! short time whether one is ready, then tends a crew whose worker has lost its processor (see [`crate::crew`]), and
-//! finally sleeps until another worker completes a barrier of its devices. Between runs workers sleep.
+//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in blocks
+//! of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no thread at
+//! all unless it uses a team. A worker resumes the devices of its crew in turn. When all of them wait, it polls for a short time,
+//! then tends a crew whose worker has lost its processor (see [`crate::crew`]), and finally sleeps until another worker completes a
+//! barrier of its devices. Between runs workers sleep.
 
 use std::any::Any;
 use std::io::Write;
@@ -34,23 +34,23 @@ pub(crate) struct Shared {
     pub timeout: Duration,
     /// One for each worker.
     pub parkers: Vec<Parker>,
-    /// The number of orders so far, by which workers see a new one.
+    /// The number of orders so far; workers detect a new one by it.
     orders: AtomicU32,
     order: Mutex<WorkerOrder>,
     /// Workers other than the first that have not finished the order.
     busy: AtomicU32,
-    /// Crews that have not come to the end of the run.
+    /// The number of crews that have not reached the end of the run.
     running: AtomicU32,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum WorkerOrder {
-    /// Touch the memory of the own devices first, so that the system places it near the worker.
+    /// Touch the memory of the worker's own devices first, so that the system places it near the worker.
     Touch,
     Quit,
 }
 
-/// For every operation, which is the same step on all devices, its place in the source and its name in messages.
+/// For every operation, which is the same step on all devices, its source position and its name in messages.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     entries: Vec<(Site, &'static str)>,
@@ -104,7 +104,7 @@ impl Shared {
         self.running.load(Ordering::Acquire) > 0
     }
 
-    /// All devices of a crew have come to the end of the run.
+    /// Records that all devices of a crew have reached the end of the run.
     pub fn crew_has_ended(&self) {
         let before = self.running.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(before > 0, "more crews end than run");
@@ -141,7 +141,7 @@ impl Staff {
         Staff { devices, workers, helpers: cores - workers }
     }
 
-    /// The worker that a device belongs to.
+    /// The worker of a device.
     pub fn worker_of(&self, device: usize) -> usize {
         // The inverse of `devices_of`, whose cuts are at `floor(worker * devices / workers)`.
         let worker = ((device + 1) * self.workers - 1) / self.devices;
@@ -184,8 +184,8 @@ impl Worker {
         Worker { number, team, next: number, marks: Vec::new() }
     }
 
-    /// Tends crews until `is_over`, which must wake this worker when it becomes true. False if it waited for longer than the timeout in
-    /// a run that had been given up already.
+    /// Tends crews until `is_over`, which must wake this worker when it becomes true. False if it waited for longer than the
+    /// timeout in a run that had already been given up.
     fn work(&mut self, floor: &Floor, mut out: Option<&mut dyn Write>, is_over: &dyn Fn() -> bool) -> bool {
         let shared = &floor.shared;
         let own = &floor.crews[self.number];
@@ -204,7 +204,7 @@ impl Worker {
             if own.is_free(shared) && own.tend(Tender::Owner, &mut context) {
                 continue;
             }
-            // A lone worker without ready devices stays without: no other worker could complete a barrier.
+            // A lone worker without ready devices would wait forever: no other worker could complete a barrier.
             let limit = if is_alone { Duration::ZERO } else { shared.timeout };
             let limit = shared.is_running().then_some(limit);
             let was_halted = shared.failures.is_halted();
@@ -239,7 +239,7 @@ impl Worker {
 }
 
 /// Whether this worker may tend another worker's crew. The first worker, which must return to its caller in every case, leaves a
-/// crew to its own worker until that has begun: if a device never returns from a kernel, the thread of its worker is given up.
+/// crew to its owner until the owner has begun: if a device never returns from a kernel, the thread of its worker is abandoned.
 fn may_take_over(worker: usize, crew: &Crew) -> bool {
     crew.number != worker && (worker > 0 || crew.has_begun.load(Ordering::Relaxed))
 }
@@ -251,7 +251,7 @@ impl Floor {
         let shared = &self.shared;
         let mut gave_up = false;
         for crew in &self.crews {
-            // A crew that a worker tends goes on.
+            // A crew that a worker tends makes progress.
             let Some(mut inner) = crew.try_lock() else { continue };
             for device in &mut inner.devices {
                 let has_moved = shared.positions[device.number].mark() != marks[device.number];
@@ -292,7 +292,7 @@ impl Shared {
     }
 }
 
-/// `device 3`, or `devices 1, 2 and 5`; only the first few of many.
+/// `device 3`, or `devices 1, 2 and 5`; of many devices only the first 8.
 fn numbered(devices: &[usize]) -> String {
     const SHOWN: usize = 8;
     let mut names: Vec<String> = devices.iter().take(SHOWN).map(usize::to_string).collect();
@@ -317,15 +317,15 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
 /// All workers of a session.
 pub(crate) struct Workforce {
     floor: Arc<Floor>,
-    /// The worker on the thread that calls.
+    /// The worker on the calling thread.
     first: Worker,
     threads: Vec<JoinHandle<()>>,
-    /// A device did not return from a kernel: no further run is possible, and its thread is left alone.
+    /// Whether a device did not return from a kernel: then no further run is possible, and its thread is abandoned.
     lost: bool,
 }
 
 impl Workforce {
-    /// Starts the threads, and touches the memory.
+    /// Starts the threads and touches the memory.
     pub fn new(shared: Shared, staff: Staff, devices: Vec<Device>) -> Result<Workforce, RunError> {
         let mut devices = devices.into_iter();
         let (mut crews, mut workers) = (Vec::new(), Vec::new());
@@ -362,7 +362,7 @@ impl Workforce {
         &self.floor.shared
     }
 
-    /// Runs the program once on all devices. On success, gives how often each collective was executed.
+    /// Runs the program once on all devices. On success, returns the number of executions of each collective.
     pub fn run(&mut self, out: &mut dyn Write) -> Result<Vec<u64>, RunError> {
         if self.lost {
             return Err(RunError::internal("a device of an earlier run has not come back"));
@@ -376,8 +376,8 @@ impl Workforce {
         // A worker may tend a crew as soon as it is reset.
         crews.iter().for_each(|crew| crew.reset(shared));
         shared.parkers.iter().skip(1).for_each(Parker::wake);
-        // A kernel may take any time. But a device that has not noticed within the timeout that the run was given up is lost; the
-        // memory that it still uses stays allocated for as long as its thread lives.
+        // A kernel may run for any time. But a device that does not respond within the timeout after the run was given up is lost;
+        // the memory that it still uses stays allocated as long as its thread lives.
         self.lost = !self.first.work(&self.floor, Some(out), &|| !shared.is_running());
         if let Some(failure) = shared.failures.take() {
             return Err(failure);
@@ -399,7 +399,7 @@ impl Workforce {
         Ok(counts)
     }
 
-    /// Has every worker touch the memory of its devices, the first one on this thread, and waits until all have.
+    /// Makes every worker touch the memory of its devices, the first one on this thread, and waits until all have.
     fn touch(&mut self) {
         let shared = &self.floor.shared;
         shared.parkers[0].register();
@@ -423,7 +423,7 @@ impl Drop for Workforce {
         self.order(WorkerOrder::Quit);
         for thread in self.threads.drain(..) {
             if !self.lost {
-                // Workers catch every panic, so joining cannot fail; and there is nobody to tell.
+                // Workers catch every panic, so joining cannot fail, and an error could not be reported.
                 let _ = thread.join();
             }
         }
@@ -436,14 +436,14 @@ impl Floor {
     }
 }
 
-/// The life of a worker's thread.
+/// The main loop of a worker's thread.
 fn serve(floor: &Floor, mut worker: Worker) {
     let shared = &floor.shared;
     shared.parkers[worker.number].register();
     let mut seen = 0;
     loop {
         let has_orders = || shared.orders.load(Ordering::Acquire) != seen;
-        // The first worker reports a wait that took too long; this one goes on waiting.
+        // The first worker reports a timeout; this one continues waiting.
         while !worker.work(floor, None, &has_orders) {}
         seen = seen.wrapping_add(1);
         let order = *lock(&shared.order);
@@ -461,7 +461,7 @@ fn serve(floor: &Floor, mut worker: Worker) {
     }
 }
 
-/// A panic while holding one of these locks leaves nothing half done that the next run does not reset.
+/// A panic while one of these locks is held leaves no state that the next run does not reset.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Arrays written on the command line: `3.5`, `-1`, `true`, `[[1, 2], [3, 4]]`.
 //!
-//! A number must fit the parameter's type: a whole number becomes any float, but `3.5` is no `i32` and `300` no `u8`. A key
-//! is written as its seed.
+//! A number must fit the parameter's type: a whole number fits any float type, but `3.5` is no `i32` and `300` no `u8`. A key is
+//! written as its seed.
 
 use half::{bf16, f16};
 
@@ -21,19 +21,19 @@ pub struct Literal {
 enum Number {
     Bool(bool),
     Integer(i128),
-    /// As written, so that each type can round it once; underscores removed.
+    /// The text as written, without underscores, so that it is rounded only once, to its type.
     Float(String),
 }
 
-/// Lists nested deeper than this are no array that the language could hold.
+/// Maximum nesting of lists: the maximum rank of an array of the language.
 const MOST_DIMENSIONS: usize = 32;
 
 impl Literal {
-    /// The error says what is wrong with the text.
+    /// Parses a literal. The error says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Literal, String> {
         let mut shape: Vec<usize> = Vec::new();
         let mut elements = Vec::new();
-        // How many elements each open list has so far; the lists that were closed before fixed the sizes in `shape`.
+        // The number of elements so far of each open list; closed lists have fixed the sizes in `shape`.
         let mut open: Vec<usize> = Vec::new();
         let mut rank = None;
         let mut rest = text.trim();
@@ -41,7 +41,7 @@ impl Literal {
             return Ok(Literal { shape, elements: vec![Number::parse(rest)?] });
         }
         loop {
-            // An element, or the beginning of one.
+            // An element, or its opening brackets.
             if let Some(inner) = rest.strip_prefix('[') {
                 if open.len() == MOST_DIMENSIONS {
                     return Err(format!("lists are nested more than {MOST_DIMENSIONS} deep"));
@@ -60,7 +60,7 @@ impl Literal {
                 count_one(&mut open);
                 rest = &rest[end..];
             }
-            // What follows an element: ends of lists, then a comma.
+            // After an element: closing brackets, then a comma.
             while let Some(after) = rest.strip_prefix(']') {
                 let len = open.pop().ok_or("there is a `]` too many")?;
                 let depth = open.len();
@@ -88,7 +88,7 @@ impl Literal {
         Ok(Literal { shape, elements })
     }
 
-    /// The elements as this type. The error says which does not fit, and why.
+    /// The elements as this type. The error names the element that does not fit, and the reason.
     pub fn to_array(&self, dtype: DType) -> Result<HostArray, String> {
         let mut bytes = Vec::with_capacity(self.elements.len() * dtype.size());
         for element in &self.elements {

@@ -1,5 +1,5 @@
-//! From a checked program to the operations of every device: steps are flattened, places and numbers resolved, collectives
-//! planned. After this a run allocates nothing.
+//! Turns a checked program into the operations of every device: steps are flattened, addresses and numbers resolved, collectives
+//! planned. Afterwards a run allocates no memory.
 //!
 //! ```text
 //! for i in 0..n { kernel; sync; all_reduce }     0 For, else to 6
@@ -34,7 +34,7 @@ pub(crate) struct Loaded {
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
     pub outline: Outline,
-    /// For each collective, or part of one that does not count: its kind, and the bytes of one device's operand.
+    /// For each collective, or uncounted part of one: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn load(
 
 struct Loader<'a> {
     mesh: &'a DeviceMesh,
-    /// With their names, for what is printed.
+    /// The axes with their names, for printed text.
     axes: &'a [MeshAxis],
     memory: &'a Memory,
     kernels: &'a [KernelFn],
@@ -211,7 +211,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Jumps over what follows if the flag is false; `land` says where to.
+    /// Jumps over the following operations if the flag is false; `land` sets the target.
     fn unless(&mut self, flag: Place, site: Site) -> usize {
         let memory = self.memory;
         self.emit(site, "branch", |device, _| Op::Unless { flag: memory.address(flag, device), target: 0 });
@@ -237,7 +237,7 @@ impl<'a> Loader<'a> {
         self.at_barrier(group, site, what, |barrier, _| Op::Sync { barrier });
     }
 
-    /// An operation at each device's barrier along these axes; `op` gets the barrier and the number of the set of axes.
+    /// Emits an operation at each device's barrier along these axes; `op` gets the barrier and the number of the set of axes.
     fn at_barrier(&mut self, group: AxisSet, site: Site, what: &'static str, op: impl Fn(usize, usize) -> Op) {
         let group = group.intersect(self.mesh.axes());
         if group.is_empty() {
@@ -269,13 +269,13 @@ impl<'a> Loader<'a> {
         self.emit(site, what, |device, _| op(first + mesh.linear(device, others.iter()), slot));
     }
 
-    /// The axes along which devices wait for each other in front of a collective: those of its group, and those along which devices
+    /// The axes along which devices wait for each other before a collective: those of its group, and those along which devices
     /// share the memory that it fills.
     fn participants(&self, group: AxisSet, to: Place) -> AxisSet {
         group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
     }
 
-    /// A collective: it is counted, if several devices take part, and every device does its part.
+    /// Emits a collective: it is counted if several devices take part, and every device does its part.
     fn collective(&mut self, (group, counted): (AxisSet, Counted), site: Site, work: Option<Vec<Op>>) {
         let several = self.mesh.count(group.intersect(self.mesh.axes()).iter()) > 1;
         let counted = Counted { counts: counted.counts && several, ..counted };
@@ -406,8 +406,8 @@ impl CallMaker<'_> {
     }
 }
 
-/// Units of a kernel's range that a thread of the team takes at a time, in whole grains; 0 if the range takes too little time to be
-/// shared.
+/// Units of a kernel's range that a thread of the team takes at a time, a multiple of the grain; 0 if the range takes too little
+/// time to be shared.
 fn chunk(range: i64, grain: i64, cost: f32, team: i64) -> i64 {
     debug_assert!(grain > 0 && team > 0, "grains of {grain} for {team} threads");
     let cost = if cost.is_finite() { cost.max(1e-3) as f64 } else { 0.0 };
@@ -416,7 +416,7 @@ fn chunk(range: i64, grain: i64, cost: f32, team: i64) -> i64 {
     }
     let worthwhile = (WORTH_SHARING / 2.0 / cost) as i64;
     let chunk = worthwhile.max(range / (8 * team)).clamp(1, (range / team).max(1));
-    // Whole cache lines and vectors where the range is one of elements.
+    // Whole cache lines and vectors if the range is long.
     let grain = if chunk >= 256 { grain.max(64) } else { grain };
     (chunk + grain - 1) / grain * grain
 }
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(chunk(1, 1, 1e9, 4), 0);
         assert_eq!(chunk(1_000_000, 1, f32::NAN, 4), 0);
         assert_eq!(chunk(4, 1, 1e6, 2), 1);
-        // What lies side by side stays together.
+        // A grain is not cut.
         assert_eq!((chunk(64, 32, 1e6, 2), chunk(64, 16, 1e6, 2), chunk(32, 32, 1e6, 2)), (32, 16, 0));
         assert_eq!((chunk(1000, 16, 1e6, 2), chunk(10_000, 16, 1e6, 2)), (64, 640));
         let chunk = chunk(1_000_000, 1, 1.0, 2);

@@ -11,14 +11,14 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, Place, Program};
 
-/// Mappings from this size on are aligned to huge pages and ask for them.
+/// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
 const HUGE_PAGE: usize = 2 << 20;
 /// A multiple of the page size of every system.
 const LARGEST_PAGE: usize = 64 << 10;
 /// The alignment of every arena, one cache line.
 const LINE: usize = 64;
 
-/// Programs that need at most this many bytes are not compared with the available memory.
+/// Programs that need at most this many bytes (16 MiB) are not compared with the available memory.
 const LITTLE: u128 = 16 << 20;
 
 /// Anonymous memory of a fixed size; unmapped when dropped.
@@ -28,8 +28,8 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: a mapping is plain memory that belongs to no thread. It hands out a raw pointer only; who may write through it, and
-// when, is the concern of those who use that pointer.
+// SAFETY: a mapping is plain memory that belongs to no thread. It provides a raw pointer only; the users of that pointer decide
+// which thread may write through it, and when.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -61,12 +61,12 @@ impl Mapping {
         if slack == 0 {
             return Ok(Mapping { base: start, bytes: kept });
         }
-        // Give back what lies before the first huge page, and the rest of the slack behind.
+        // Return the bytes before the first huge page, and the rest of the slack after the mapping.
         let before = start.align_offset(HUGE_PAGE);
         debug_assert!(before < slack, "the first huge page begins within the slack");
         debug_assert!(before.is_multiple_of(4096) && kept.is_multiple_of(4096), "whole pages are given back");
-        // SAFETY: `before < slack`, and all sizes are multiples of the page size; so what is given back belongs to this mapping,
-        // and nothing points into it. The advice changes no contents.
+        // SAFETY: `before < slack`, and all sizes are multiples of the page size; so the returned bytes belong to this mapping, and
+        // nothing points into them. The advice changes no contents.
         unsafe {
             let base = start.add(before);
             if before > 0 {
@@ -90,7 +90,7 @@ impl Mapping {
             }
         }
         for page in (0..self.bytes).step_by(4096) {
-            // SAFETY: in bounds; nobody else uses the memory yet, see `Memory::touch`.
+            // SAFETY: in bounds; no other code uses the memory yet, see `Memory::touch`.
             unsafe { self.base.add(page).write_volatile(0) };
         }
     }
@@ -99,7 +99,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: the mapping was made by `new` with this size, and nobody uses it any more.
+            // SAFETY: `new` made the mapping with this size, and no code uses it any more.
             unsafe { libc::munmap(self.base.cast(), self.bytes) };
         }
     }
@@ -153,8 +153,8 @@ impl Memory {
         self.arenas[arena as usize].axes
     }
 
-    /// First-touches the large arenas that belong to this device: those of which it is the first among the sharing ones.
-    /// Called before anything is written.
+    /// First-touches the large arenas of this device: those of which it is the first among the sharing devices. Called before any
+    /// write.
     pub fn touch(&self, device: usize) {
         for arena in &self.arenas {
             let others = self.mesh.axes().minus(arena.axes);
@@ -165,11 +165,11 @@ impl Memory {
     }
 }
 
-/// Checks that a program needs no more bytes than `limit`, or than are free where there is no limit; an error (E0803) otherwise.
+/// Checks that a program needs at most `limit` bytes, or without a limit at most the free memory; an error (E0803) otherwise.
 pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> Result<(), RunError> {
     let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
     let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
-    // Asking takes a third of a millisecond; for little memory the answer of the system to the request itself will do.
+    // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     if limit.is_none() && needed <= LITTLE {
         return Ok(());
     }
@@ -203,7 +203,7 @@ pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> R
     Err(error)
 }
 
-/// Bytes as a person reads them.
+/// Bytes in a readable unit.
 pub struct ByteSize(pub u64);
 
 impl std::fmt::Display for ByteSize {
@@ -223,7 +223,7 @@ impl std::fmt::Display for ByteSize {
 }
 
 /// Bytes that this process may still allocate: the minimum of the machine's free memory and the remainders of its control groups.
-/// None where the system does not say.
+/// None where the system provides no figures.
 pub fn available_memory() -> Option<u64> {
     let machine =
         fs::read_to_string("/proc/meminfo").ok().and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib * 1024);
@@ -237,7 +237,7 @@ fn field(text: &str, label: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Bytes that the control groups of a process leave it, given its `/proc/self/cgroup` and the mount point of the hierarchy.
+/// Bytes that the control groups of a process still allow, given its `/proc/self/cgroup` and the mount point of the hierarchy.
 fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {
@@ -251,14 +251,14 @@ fn group_limit(groups: &str, root: &Path) -> Option<u64> {
         } else {
             continue;
         };
-        // A limit may stand on any group from this one up to the root. In a container the path may lie outside of what is
-        // mounted; then only the root is there.
+        // A limit may be set on any group from this one up to the root. In a container the path may lie outside the mounted
+        // hierarchy; then only the root is visible.
         let mut group: PathBuf = base.join(path.trim_start_matches('/'));
         loop {
             let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
             if let Some(limit) = number(limit) {
                 let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-                // The page cache counts as usage but gives way.
+                // The page cache counts as usage but is reclaimable.
                 let cache = field(&stat, "inactive_file").unwrap_or(0);
                 let used = number(usage).unwrap_or(0).saturating_sub(cache);
                 let left = limit.saturating_sub(used);

@@ -1,6 +1,6 @@
-//! Results leave the program: into the files that `--out` names, or onto standard output.
+//! Writes results into the files that `--out` names, or onto standard output.
 //!
-//! Where each result goes is settled before the program runs, so that nothing is computed and then lost.
+//! The destination of each result is checked before the program runs, so that no computed result is lost.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::suggest;
 use crate::trap::RunError;
 use spmdc_abi::Binding;
 
-/// One file to write, and which results go into it.
+/// A file to write, and its results.
 #[derive(Debug, PartialEq)]
 struct OutputFile {
     path: PathBuf,
@@ -28,7 +28,7 @@ enum OutputContent {
     Archive(Vec<(String, usize)>),
 }
 
-/// Where the results go; without any file, they are printed.
+/// The destinations of the results; without any file, they are printed.
 #[derive(Debug, PartialEq)]
 pub struct Outputs {
     files: Vec<OutputFile>,
@@ -52,12 +52,12 @@ impl Outputs {
         Ok(Outputs { files })
     }
 
-    /// Whether results are printed, because no file was asked for.
+    /// Whether results are printed, because no file was requested.
     pub fn is_printed(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Which results are wanted at all.
+    /// Whether a result is printed or written.
     pub fn needs(&self, result: usize) -> bool {
         self.is_printed()
             || self.files.iter().any(|file| match &file.content {
@@ -66,7 +66,7 @@ impl Outputs {
             })
     }
 
-    /// Writes all files. `arrays` has every result that is needed.
+    /// Writes all files. `arrays` contains every needed result.
     pub fn write(&self, arrays: &[Option<HostArray>]) -> Result<(), RunError> {
         let array = |index: usize| {
             arrays.get(index).and_then(Option::as_ref).ok_or_else(|| RunError::internal("a result was not gathered"))
@@ -85,7 +85,7 @@ impl Outputs {
     }
 }
 
-/// Shows every result: its type, then its value as NumPy prints it.
+/// Prints every result: its type, then its value in NumPy's format.
 pub fn print(out: &mut dyn Write, results: &[Binding], arrays: &[Option<HostArray>]) -> io::Result<()> {
     debug_assert_eq!(results.len(), arrays.len(), "every result was gathered or left out");
     let is_named = results.len() > 1 || results.iter().any(|result| result.name != "0");

@@ -1,4 +1,4 @@
-//! What a program prints: a text with the global values of arrays in it.
+//! The printed text of a program, with the global values of arrays in it.
 
 use std::io::Write;
 
@@ -14,11 +14,11 @@ use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 pub(crate) struct PreparedPrint {
     pieces: Vec<Piece>,
     values: Vec<PrintValue>,
-    /// For an assertion, the bool that must hold, and where the program stops if it does not.
+    /// For an assertion, the bool that must hold, and the source position of the error if it does not.
     condition: Option<(PrintValue, Site)>,
     /// Axes along which any of the values varies: there is a line for each of their coordinates.
     varying: AxisSet,
-    /// The names of these axes, which such lines begin with.
+    /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
 }
 
@@ -65,7 +65,7 @@ impl PreparedPrint {
         line
     }
 
-    /// `X=0,Y=1: ` before what differs between devices.
+    /// The prefix of values that differ between devices, such as `X=0,Y=1: `.
     fn whose(&self, memory: &Memory, device: usize) -> String {
         let place = |(axis, name): &(usize, String)| format!("{name}={}", memory.mesh().coordinate(device, *axis));
         let places: Vec<String> = self.names.iter().map(place).collect();

@@ -1,7 +1,7 @@
-//! Random numbers, bit for bit those of JAX's partitionable threefry.
+//! Random numbers, bit-identical to JAX's partitionable Threefry.
 //!
-//! Element `i` (in row-major order of the whole array) depends on the key and on `i` alone. So every device makes its own
-//! block, and the numbers are the same on every mesh.
+//! Element `i` (in row-major order of the whole array) depends on the key and on `i` alone. So every device computes its own block,
+//! and the numbers are the same on every mesh.
 //!
 //! ```
 //! use spmdc_runtime::random;
@@ -10,10 +10,10 @@
 //! assert_eq!(random::uniform_f32(key, 0), 0.48870957);
 //! ```
 //!
-//! The polynomials are evaluated as XLA does it, with one rounding per multiplication and addition (`fma`): the last bits
-//! of the numbers depend on it.
+//! The polynomials are evaluated as in XLA, with one rounding per multiplication and addition (`fma`): the last bits of the numbers
+//! depend on it.
 
-// Coefficients are written as they were published.
+// Coefficients are written as published.
 #![allow(clippy::excessive_precision)]
 
 use half::{bf16, f16};
@@ -25,13 +25,13 @@ use spmdc_abi::DType;
 /// A key of the generator: two 32-bit words.
 pub type Key = [u32; 2];
 
-/// The key of a seed: its two halves. As a language literal is an `i32`, a negative seed of that range has no high half.
+/// The key of a seed: its two halves. A language literal is an `i32`, so a negative seed in that range has a high half of 0.
 pub fn key(seed: i64) -> Key {
     let high = if i32::try_from(seed).is_ok() { 0 } else { (seed >> 32) as u32 };
     [high, seed as u32]
 }
 
-/// The Threefry-2x32 block cipher with 20 rounds.
+/// The Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 #[inline(always)]
 pub fn threefry2x32(key: Key, counter: [u32; 2]) -> [u32; 2] {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
@@ -60,14 +60,14 @@ pub fn bits64(key: Key, index: u64) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// For narrower types, the low bits of this.
+/// The 32 random bits of an index under a key; narrower types take their low bits.
 #[inline(always)]
 pub fn bits32(key: Key, index: u64) -> u32 {
     let [high, low] = words(key, index);
     high ^ low
 }
 
-// A uniform number is made by filling the mantissa of a number in [1, 2) and subtracting one.
+// A uniform number is computed by filling the mantissa of a number in [1, 2) and subtracting one.
 
 /// The uniform number in [0, 1) of an index under a key.
 #[inline(always)]
@@ -95,7 +95,7 @@ pub fn uniform_bf16(key: Key, index: u64) -> bf16 {
     bf16::from_f32(in_one_to_two.to_f32() - 1.0)
 }
 
-// A normal number is the inverse error function of a uniform one in (-1, 1), times the root of two. The lower bound is the
+// A normal number is the inverse error function of a uniform one in (-1, 1), times the square root of 2. The lower bound is the
 // number after -1; the width, rounded, is 2 in every type.
 
 /// The normal number of mean 0 and deviation 1 of an index under a key.
@@ -253,7 +253,7 @@ fn erf_inv_f64(x: f64) -> f64 {
     factor * x
 }
 
-/// Below this magnitude `log(1 + x)` is a rational function of `x`, beyond it the logarithm of the sum.
+/// Below this magnitude `log(1 + x)` is a rational function of `x`, beyond it the logarithm of the sum (Cephes library, `log1p`).
 const LOG1P_RATIONAL_BELOW: f64 = 0.414_213_562_373_095_05;
 
 macro_rules! log1p {
@@ -292,7 +292,7 @@ macro_rules! log1p {
 log1p!(log1p_f32, f32, log_f32);
 log1p!(log1p_f64, f64, f64::ln);
 
-/// The natural logarithm of a positive normal number.
+/// The natural logarithm of a positive normal number (Cephes library, `logf`).
 #[inline(always)]
 fn log_f32(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -323,7 +323,7 @@ pub enum Distribution {
     Normal,
 }
 
-/// An array of random floats that exists only as its recipe.
+/// An array of random floats whose elements are computed block by block.
 pub struct RandomSource {
     /// The key of the generator.
     pub key: Key,
@@ -357,7 +357,7 @@ impl BlockSource for RandomSource {
     }
 }
 
-/// Fills `out` with the elements from index `first` on, by the processor's fused instructions where it has them.
+/// Fills `out` with the elements from index `first` on, with the processor's fused instructions if it has them.
 fn fill(key: Key, distribution: Distribution, dtype: DType, first: u64, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("fma") && std::is_x86_feature_detected!("avx2") {

@@ -28,7 +28,7 @@ pub struct RunReport {
     pub run_ms: f64,
     /// The kinds of collectives that ran, in the order of [`CollectiveKind::ALL`].
     pub collectives: Vec<CollectiveTotal>,
-    /// Bytes of all arenas as one device sees them.
+    /// Bytes of all arenas that one device uses.
     pub peak_bytes_per_device: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A loaded program: give it its parameters, run it as often as you like, read its results.
+//! A loaded program: takes parameters, runs any number of times, and returns results.
 //!
 //! ```no_run
 //! # use spmdc_abi::{Kernels, Program};
@@ -54,7 +54,7 @@ impl Session {
         &self.program
     }
 
-    /// Fills a parameter: every device that holds a block reads only that. A run leaves parameters as they are.
+    /// Fills a parameter; every block is read once. A run leaves parameters unchanged.
     pub fn write_param(&mut self, index: usize, source: &mut dyn BlockSource) -> Result<(), RunError> {
         let param = binding(&self.program.params, index)?;
         let sizes = param.layout.dims.iter().map(|dim| dim.size);
@@ -66,19 +66,19 @@ impl Session {
         blocks::scatter(self.memory(), param.place, &param.layout, source)
     }
 
-    /// The whole of a result, put together from the blocks of the devices.
+    /// A whole result, assembled from the blocks of the devices.
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
         Ok(blocks::gather(self.memory(), result.place, &result.layout, 0))
     }
 
-    /// A result as each device holds it, in the order of their numbers.
+    /// The block of a result on each device, in the order of their numbers.
     pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
         let result = binding(&self.program.results, index)?;
         Ok(blocks::each_block(self.memory(), result.place, &result.layout))
     }
 
-    /// Runs the program; what it prints goes to `out`. After an error the session can be run again.
+    /// Runs the program; its printed text goes to `out`. After an error the session can be run again.
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
         let counts = self.workforce.run(out)?;

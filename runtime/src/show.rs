@@ -21,21 +21,21 @@ use half::{bf16, f16};
 use crate::array::HostArray;
 use spmdc_abi::{DType, Form, Spec};
 
-/// Why there is an exponent to read.
+/// The reason why there is an exponent to read.
 const EXPONENT: &str = "a finite number written so has an exponent";
 const LINE_WIDTH: usize = 75;
-/// Arrays of more elements show only the edges of each dimension.
+/// Maximum number of elements of an array that is shown whole; of a larger one only the edges of each dimension are shown.
 const THRESHOLD: usize = 1000;
 const EDGE_ITEMS: usize = 3;
-/// Digits after the point, at most.
+/// Maximum number of digits after the decimal point.
 const PRECISION: usize = 8;
 
-/// The array as NumPy prints it, without a newline at the end.
+/// The array in NumPy's format, without a newline at the end.
 pub fn format(array: &HostArray) -> String {
     formatted(array, &Spec::default())
 }
 
-/// The array with each of its elements written as asked; where nothing is asked, as NumPy prints it.
+/// The array with each of its elements formatted by `spec`; unspecified properties follow NumPy.
 pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     let mut shape = array.shape.clone();
     let mut dtype = array.dtype;
@@ -67,7 +67,7 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     layout.write(0, 0, " ", LINE_WIDTH)
 }
 
-/// The lines that show a result on standard output: its type (after its name, where there are several), then its value.
+/// The lines that show a result on standard output: its type (after its name, if there are several), then its value.
 pub fn result(name: Option<&str>, ty: &str, array: &HostArray) -> String {
     let value = format(array);
     match name {
@@ -88,7 +88,7 @@ fn collect_shown(shape: &[usize], base: usize, summarise: bool, shown: &mut Vec<
     }
 }
 
-/// The positions along one dimension that are written; `None` is the place of `...`.
+/// The positions along one dimension that are written; `None` stands for `...`.
 fn shown_positions(len: usize, summarise: bool) -> Vec<Option<usize>> {
     if summarise && len > 2 * EDGE_ITEMS {
         let first = (0..EDGE_ITEMS).map(Some);
@@ -148,7 +148,7 @@ impl ShownElements<'_> {
     }
 }
 
-/// How the elements of one array are written, all alike.
+/// The common format of the elements of one array.
 enum Format {
     Bool,
     /// Right-aligned in this width.
@@ -165,9 +165,9 @@ enum Format {
         exponent: usize,
         right: usize,
     },
-    /// Each by itself, not aligned.
+    /// Each element by itself, not aligned.
     Brief,
-    /// The text of each element that is shown, all as wide as the widest.
+    /// The text of each shown element, padded to the widest one.
     Asked {
         texts: BTreeMap<usize, String>,
         width: usize,
@@ -229,7 +229,7 @@ impl Format {
             let (left, right) = widths.fold((0, 0), |most, w| (most.0.max(w.0), most.1.max(w.1)));
             Format::Fixed { left, right }
         };
-        // `nan` and `inf` take the room of a number, point included.
+        // `nan` and `inf` are as wide as a number, including the point.
         let mut widest = 0;
         if values.len() != finite.len() {
             widest = if values.contains(&f64::NEG_INFINITY) { 4 } else { 3 };
@@ -268,7 +268,7 @@ impl Format {
     }
 }
 
-/// From this magnitude on an array of the type is written with exponents.
+/// Arrays of the type with an element of at least this magnitude are written with exponents.
 fn exponent_from(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 1e3,
@@ -277,7 +277,7 @@ fn exponent_from(dtype: DType) -> f64 {
     }
 }
 
-/// From this magnitude on a scalar of the type is written with an exponent.
+/// Scalars of the type of at least this magnitude are written with an exponent.
 fn scalar_exponent_from(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 1e3,
@@ -366,7 +366,7 @@ fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, expon
     format!("{sign}{first}.{rest}e{exponent_sign}{:0width$}", exponent.unsigned_abs())
 }
 
-/// An element as a format specification asks for it; what it leaves open is as `plain` writes it.
+/// An element formatted by a format specification; unspecified properties follow `plain`.
 fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -> String) -> String {
     let dtype = elements.dtype;
     let text = match (dtype.is_float(), spec.form, spec.precision) {
@@ -400,7 +400,7 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
     spec.pad(format!("{sign}{text}"), is_number)
 }
 
-/// A scalar as NumPy's `str` of it.
+/// A scalar in the format of NumPy's `str`.
 fn scalar(elements: &ShownElements) -> String {
     match elements.dtype {
         DType::Bool => if elements.integer(0) != 0 { "True" } else { "False" }.to_string(),
@@ -449,7 +449,7 @@ fn brief_text(x: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// Where the elements go: brackets, lines, `...`.
+/// The layout of the elements: brackets, lines, `...`.
 struct Page<'a> {
     elements: &'a ShownElements<'a>,
     format: &'a Format,
@@ -483,7 +483,7 @@ impl Page<'_> {
     }
 }
 
-/// Words on lines of at most `width` characters, the opening indent of the first line left out.
+/// Wraps words into lines of at most `width` characters; the first line omits its indent.
 fn wrap(words: impl Iterator<Item = String>, indent: &str, width: usize) -> String {
     let mut text = String::new();
     let mut line = indent.to_string();
@@ -491,7 +491,7 @@ fn wrap(words: impl Iterator<Item = String>, indent: &str, width: usize) -> Stri
         if i > 0 {
             line.push(' ');
         }
-        // A line that holds nothing yet gains nothing from being broken.
+        // Breaking an empty line gains nothing.
         if line.len() + word.len() > width && line.len() > indent.len() {
             text.push_str(line.trim_end());
             text.push('\n');

@@ -1,7 +1,7 @@
-//! From a command line to results: what a built executable does, and `spmdc run` after it has compiled.
+//! From a command line to results: the main function of a built executable, and of `spmdc run` after compilation.
 //!
-//! The program is decoded, its arguments are read, it runs, and its results are printed or written. Standard output has
-//! what the program prints, the results, and the line of `--bench`; standard error has errors and `--stats`.
+//! The program is decoded, its arguments are read, it runs, and its results are printed or written. Standard output gets the
+//! program's printed text, the results, and the line of `--bench`; standard error gets errors and `--stats`.
 //!
 //! | exit status | meaning |
 //! |---|---|
@@ -34,14 +34,14 @@ use spmdc_abi::{Binding, Image, Kernels, Program};
 pub struct Failure {
     /// The error.
     pub error: RunError,
-    /// The source file of the error's place, where it is known.
+    /// The source file of the error, if it is known.
     pub file: Option<String>,
     /// The exit status.
     pub status: u8,
 }
 
 impl Failure {
-    /// An error that has no place in the source: of the command line and its files, or of the machine.
+    /// An error without a source position: of the command line and its files, or of the machine.
     pub fn new(error: RunError) -> Failure {
         let is_usage = error.code.starts_with("E07") || error.code == "E0901";
         Failure { error, file: None, status: if is_usage { 2 } else { 3 } }
@@ -54,7 +54,7 @@ impl Failure {
         Failure { file, ..Failure::new(error) }
     }
 
-    /// Several lines for a person, or a JSON object for a program; with a newline at the end.
+    /// Several lines of text, or a JSON object; with a newline at the end.
     pub fn render(&self, format: ErrorFormat) -> String {
         let RunError { code, message, help, .. } = &self.error;
         let place = self.error.site.filter(|_| self.file.is_some());
@@ -92,9 +92,9 @@ pub struct JsonMessage<'a> {
     pub code: &'a str,
     /// `error` or `warning`.
     pub severity: &'a str,
-    /// The message, without code and place.
+    /// The message, without code and source position.
     pub message: &'a str,
-    /// The source file, where it is known.
+    /// The source file, if it is known.
     pub file: Option<&'a str>,
     /// The source line, from 1.
     pub line: Option<u32>,
@@ -111,7 +111,7 @@ impl JsonMessage<'_> {
     }
 }
 
-/// The bytes that are read back by [`start`] and by [`call`](crate::call::call).
+/// Encodes a program for [`start`] and [`call`](crate::call::call).
 pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
     postcard::to_stdvec(program).map_err(|error| RunError::internal(format!("the program cannot be encoded: {error}")))
 }
@@ -122,8 +122,8 @@ pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
 /// The image must be as the compiler made it.
 pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure> {
     cpu::check(image.features).map_err(Failure::new)?;
-    // SAFETY: the compiler put the program, `program_len` bytes, and its kernels, `kernel_count` functions, into one object;
-    // they stay in memory as long as the process.
+    // SAFETY: the compiler put the program, `program_len` bytes, and its kernels, `kernel_count` functions, into one object; they
+    // stay in memory as long as the process.
     let (program, kernels) = unsafe {
         let program = std::slice::from_raw_parts(image.program, image.program_len as usize);
         let kernels = std::slice::from_raw_parts(image.kernels, image.kernel_count as usize);
@@ -133,7 +133,7 @@ pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure
     Ok((postcard::from_bytes(program).map_err(undecodable)?, kernels))
 }
 
-/// Runs the program of an image with the words of the command line, the first of which is the command itself. Gives the exit
+/// Runs the program of an image with the words of the command line, the first of which is the command itself. Returns the exit
 /// status.
 ///
 /// # Safety
@@ -161,7 +161,7 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
     }
 }
 
-/// Runs a program: arguments in, results out.
+/// Runs a program with its arguments and writes its results.
 pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let mut sources = inputs::bind(&program.params, &args.arguments).map_err(Failure::new)?;
@@ -179,7 +179,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
     let mut reports = vec![session.run(&mut out).map_err(of_program)?];
     if let Some(runs) = args.bench {
-        // The first run was to warm up. What the others print would be the same again, and would be timed.
+        // The first run was the warm-up. The timed runs would print the same text again, and printing would be timed.
         reports.clear();
         for _ in 0..runs {
             reports.push(session.run(&mut io::sink()).map_err(of_program)?);
@@ -188,7 +188,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
 
     let results = session.program().results.clone();
     let arrays = gather(&session, &results, &outputs).map_err(of_program)?;
-    // From here on the machine fails, not the command line.
+    // From here on errors are those of the machine, not of the command line.
     outputs.write(&arrays).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
     let stats = Stats::new(compile_ms, load_ms, &reports);
     let printed = outputs.is_printed().then(|| outputs::print(&mut out, &results, &arrays));
@@ -207,7 +207,7 @@ fn gather(session: &Session, results: &[Binding], outputs: &Outputs) -> Result<V
     (0..results.len()).map(|index| outputs.needs(index).then(|| result(index)).transpose()).collect()
 }
 
-/// A panic is a bug of ours: it becomes an E0999, and its message goes nowhere else.
+/// Turns a panic, which is a bug of ours, into an E0999 with its message.
 pub fn without_panic<T>(action: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let message = Arc::new(Mutex::new(String::new()));
     let hooked = Arc::clone(&message);
@@ -228,7 +228,7 @@ pub fn unwritable_output(error: &io::Error) -> RunError {
     RunError::new("E0704", format!("cannot write to standard output: {}", describe(error)))
 }
 
-/// Standard output that nobody may be reading any more, as in `program | head`: what follows is dropped quietly.
+/// Standard output that may be closed early, as in `program | head`: further output is dropped silently.
 struct QuietOutput<W> {
     out: W,
     is_closed: bool,
@@ -264,7 +264,7 @@ impl<W: Write> Write for QuietOutput<W> {
     }
 }
 
-/// What `--help` of a built program prints.
+/// The `--help` text of a built program.
 fn help(command: &str, program: &Program) -> String {
     let mesh: Vec<String> = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
     let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` on the mesh ({})\n", program.entry, mesh.join(", "));

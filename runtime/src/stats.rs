@@ -1,4 +1,4 @@
-//! What a run took: the object of `--stats json` and the lines of `--bench`.
+//! The statistics of a run: the object of `--stats json` and the lines of `--bench`.
 
 use serde::Serialize;
 
@@ -6,17 +6,16 @@ use crate::report::RunReport;
 
 /// One JSON object on one line.
 ///
-/// `run_ms` has one time for each run that was asked for, warm-up left out; counts and bytes of collectives are those of
-/// one run.
+/// `run_ms` has one time for each requested run, without the warm-up; counts and bytes of collectives are those of one run.
 #[derive(Serialize)]
 pub struct Stats {
     /// Milliseconds that the compiler took.
     pub compile_ms: f64,
-    /// From the decoded program to its first step: arguments read, memory in place, threads started.
+    /// Milliseconds from the decoded program to its first step: arguments read, memory mapped, threads started.
     pub load_ms: f64,
     /// Milliseconds of each run.
     pub run_ms: Vec<f64>,
-    /// Bytes of all arenas as one device sees them.
+    /// Bytes of all arenas that one device uses.
     pub peak_bytes_per_device: u64,
     /// The collectives of one run, by kind.
     pub collectives: Vec<CollectiveStats>,
@@ -34,7 +33,7 @@ pub struct CollectiveStats {
 }
 
 impl Stats {
-    /// `reports` are those of the runs that count.
+    /// The statistics of the timed runs, which made `reports`.
     pub fn new(compile_ms: f64, load_ms: f64, reports: &[RunReport]) -> Stats {
         let last = reports.last();
         let collectives = last.map(|report| report.collectives.as_slice()).unwrap_or_default();
@@ -71,7 +70,7 @@ impl Stats {
     }
 }
 
-/// To the microsecond; more digits would only be noise.
+/// Rounds to the microsecond; further digits are noise.
 fn round(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }

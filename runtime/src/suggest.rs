@@ -1,6 +1,6 @@
 //! The known name nearest to a mistyped one.
 
-/// The candidate that differs least from `name`, if it differs little: `suggest::nearest("--bnech", ["--bench"])`.
+/// The candidate with the least edit distance from `name`, if that is small: `suggest::nearest("--bnech", ["--bench"])`.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);
     let rated = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
@@ -10,7 +10,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be inserted, removed, replaced or swapped with their neighbour.
+/// The number of characters to insert, remove, replace or swap with their neighbour (Damerau, "A technique for computer detection
+/// and correction of spelling errors", 1964).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last = Vec::new();

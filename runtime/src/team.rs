@@ -1,8 +1,8 @@
-//! Teams: spare cores help a worker with a long kernel or product.
+//! Teams: spare cores that help a worker with a long kernel or product.
 //!
 //! A worker with a team offers a range; the worker and its helpers take chunks of it until the range is done (dynamic
-//! self-scheduling with a fixed chunk). The worker never waits for a helper to wake up, only for helpers that have begun a chunk. The
-//! assignment of chunks to threads is not deterministic, so the result of the work must not depend on how the range is cut.
+//! self-scheduling with a fixed chunk). The worker never waits for a helper to wake up, only for helpers that have begun a chunk.
+//! The assignment of chunks to threads is not deterministic, so the result must not depend on how the range is cut.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +14,13 @@ use crate::barrier::Parker;
 use crate::trap::RunError;
 use spmdc_abi::trap;
 
-/// Work below this many nanoseconds is not offered to helpers.
+/// Minimum estimated time of work that is offered to helpers, in nanoseconds.
 pub(crate) const WORTH_SHARING: f64 = 20_000.0;
 
 /// The code of a chunk that panicked; no trap code is negative.
 pub(crate) const PANICKED: i64 = -1;
 
-/// The one of two codes that is reported: a panic, else the first place in the source that failed.
+/// The code to report of two: a panic, otherwise the failure that comes first in the source.
 pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
     debug_assert!(known >= PANICKED && code >= PANICKED, "no trap code is negative");
     if known == trap::NONE || known != PANICKED && code != trap::NONE && code < known { code } else { known }
@@ -42,22 +42,22 @@ struct Job {
 struct TeamShared {
     /// Written by the worker while no job is open and no helper is active.
     job: UnsafeCell<Job>,
-    /// Grows with every job, so that helpers see that there is a new one.
+    /// Increases with every job, so that helpers detect a new one.
     epoch: AtomicU32,
     open: AtomicBool,
-    /// Helpers that may be looking at the job.
+    /// The number of helpers that may be reading the job.
     active: AtomicU32,
-    /// Where the next chunk begins.
+    /// The start of the next chunk.
     next: AtomicI64,
-    /// The code of the failed chunk whose place comes first in the source; 0 if none failed.
+    /// The code of the failed chunk that comes first in the source; 0 if none failed.
     code: AtomicI64,
     quit: AtomicBool,
     parkers: Vec<Parker>,
 }
 
-// SAFETY: the job, with the raw pointer in it, is written only by the worker that owns the team, while `open` is false and
-// `active` is zero; helpers read it only between raising `active` and lowering it, and only if `open` was true after they
-// raised it (see `TeamShared::help`). What it points to is `Sync` and outlives the job (see `Team::run`).
+// SAFETY: the job, with the raw pointer in it, is written only by the worker that owns the team, while `open` is false and `active`
+// is zero; helpers read it only between incrementing and decrementing `active`, and only if `open` was true after the increment
+// (see `TeamShared::help`). The pointer's target is `Sync` and outlives the job (see `Team::run`).
 unsafe impl Send for TeamShared {}
 // SAFETY: as above.
 unsafe impl Sync for TeamShared {}
@@ -104,19 +104,19 @@ impl Team {
         let shared = &*self.shared;
         debug_assert!(begin <= end, "a range of {begin}..{end}");
         debug_assert!(!shared.open.load(Ordering::SeqCst), "a job is open already");
-        // SAFETY: no job is open and no helper looks at one: the last call of this function waited for that, and `self` is
-        // borrowed mutably, so no other call is under way.
+        // SAFETY: no job is open and no helper reads one: the last call of this function waited for that, and `self` is borrowed
+        // mutably, so no other call is in progress.
         unsafe {
             *shared.job.get() = Job { run: call::<F>, data: std::ptr::from_ref(work).cast(), end, chunk: chunk.max(1) };
         }
         shared.next.store(begin, Ordering::Relaxed);
         shared.code.store(0, Ordering::Relaxed);
-        // Sequentially consistent, as is what `help` does with `active` and `open`: either a helper that comes late sees that
-        // the job is closed, or this thread sees that the helper is active.
+        // Sequentially consistent, like the accesses of `help` to `active` and `open`: either a late helper sees that the job is
+        // closed, or this thread sees that the helper is active.
         shared.open.store(true, Ordering::SeqCst);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
         shared.parkers.iter().for_each(Parker::wake);
-        // SAFETY: the job is open and holds until the end of this function.
+        // SAFETY: the job is open and valid until the end of this function.
         unsafe { shared.work() };
         debug_assert!(shared.next.load(Ordering::Relaxed) >= end, "a chunk is left");
         shared.open.store(false, Ordering::SeqCst);
@@ -136,14 +136,14 @@ impl Drop for Team {
         self.shared.epoch.fetch_add(1, Ordering::SeqCst);
         self.shared.parkers.iter().for_each(Parker::wake);
         for helper in self.helpers.drain(..) {
-            // A helper catches every panic, so joining cannot fail; and there is nobody to tell.
+            // A helper catches every panic, so joining cannot fail, and an error could not be reported.
             let _ = helper.join();
         }
     }
 }
 
 impl TeamShared {
-    /// The life of a helper.
+    /// The main loop of a helper's thread.
     fn serve(&self, index: usize) {
         let parker = &self.parkers[index];
         parker.register();
@@ -169,7 +169,7 @@ impl TeamShared {
     /// # Safety
     /// The job must be open, and stay valid until this returns.
     unsafe fn work(&self) {
-        // SAFETY: nobody writes the job while it is open.
+        // SAFETY: no thread writes the job while it is open.
         let job = unsafe { *self.job.get() };
         loop {
             let begin = self.next.fetch_add(job.chunk, Ordering::Relaxed);
@@ -177,15 +177,15 @@ impl TeamShared {
                 return;
             }
             let end = begin.saturating_add(job.chunk).min(job.end);
-            // SAFETY: the job's data is what its function expects, see `Team::run`.
+            // SAFETY: the job's data is of the type that its function expects, see `Team::run`.
             let code =
                 catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, begin, end) })).unwrap_or(PANICKED);
             if code != 0 {
                 let first = |known: i64| Some(first_trap(known, code));
-                // It gives a number for every other one, so it cannot fail.
+                // `first` returns a code for every other one, so this cannot fail.
                 let _ = self.code.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first);
                 if code == PANICKED {
-                    // The chunks that are left do not matter any more.
+                    // The remaining chunks do not matter any more.
                     self.next.store(job.end, Ordering::Relaxed);
                 }
             }

@@ -1,4 +1,4 @@
-//! Runtime errors as values, each with a code and a place in the source.
+//! Runtime errors as values, each with a code and a source position.
 //!
 //! | code | meaning |
 //! |---|---|
@@ -17,21 +17,21 @@ use std::sync::{Mutex, PoisonError};
 
 use spmdc_abi::Site;
 
-/// Why a program could not be loaded, or stopped.
+/// An error that stops a program or keeps it from being loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     /// A stable code such as `E0801`, explained by `spmdc explain`.
     pub code: &'static str,
-    /// The message, without code and place.
+    /// The message, without code and source position.
     pub message: String,
-    /// Where in the source; [`Site::file`] indexes the program's files.
+    /// The source position; [`Site::file`] indexes the program's files.
     pub site: Option<Site>,
     /// The way out, if there is one.
     pub help: Option<String>,
 }
 
 impl RunError {
-    /// An error without a place and without help.
+    /// An error without source position and help.
     pub fn new(code: &'static str, message: impl Into<String>) -> RunError {
         RunError { code, message: message.into(), site: None, help: None }
     }
@@ -41,7 +41,7 @@ impl RunError {
         RunError::new("E0999", message).with_help("this is a bug in spmdc; please report it with the program")
     }
 
-    /// The error at a place in the source.
+    /// The error at a source position.
     pub fn at(mut self, site: Site) -> RunError {
         self.site = Some(site);
         self
@@ -64,14 +64,16 @@ impl std::error::Error for RunError {}
 
 /// The failures of one run, of which the first in program order is reported.
 ///
-/// Every device counts the operations it has executed; where control flow is the same on all devices these clocks agree, so
-/// the least of `(clock, site, device)` is the same failure however the threads were timed: one operation may do the work of several
+/// Every device counts the operations that it has executed. Where control flow is the same on all devices these clocks agree, so
+/// the least of `(clock, site, device)` is the same failure whatever the timing of the threads; the site decides because one
+/// operation may do the work of several statements. A device therefore runs on until its clock passes that of a known failure: it
+/// might still fail earlier in the program.
 /// statements. For that, a device goes on until its clock passes that of a known failure: it might still fail earlier in the program.
 #[derive(Debug)]
 pub(crate) struct Failures {
     /// The least clock at which a device failed.
     clock: AtomicU64,
-    /// An error after which all devices stop at once.
+    /// Whether an error stops all devices at once.
     halted: AtomicBool,
     first: Mutex<Option<(u64, usize, RunError)>>,
 }
@@ -81,7 +83,7 @@ impl Failures {
         Failures { clock: AtomicU64::new(u64::MAX), halted: AtomicBool::new(false), first: Mutex::new(None) }
     }
 
-    /// Whether a device at this clock has no reason to go on.
+    /// Whether a device at this clock can stop.
     pub fn stops(&self, clock: u64) -> bool {
         clock > self.clock.load(Ordering::Relaxed)
     }

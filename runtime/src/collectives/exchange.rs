@@ -1,14 +1,14 @@
-//! Moving blocks until an array lies as its new layout says: all_gather, all_to_all, a plain slice, and every mixture.
+//! Moves blocks until an array has its new layout: all_gather, all_to_all, a plain slice, and every mixture.
 //!
-//! Cost: each device reads the bytes of its block that lie elsewhere, once. Where the target is shared, a device
-//! writes only what it holds itself: an all_gather into shared memory copies every byte once in all.
+//! Cost: each device reads the bytes of its block that it does not hold, once. Where the target is shared, a device writes only
+//! bytes that it holds itself: an all_gather into shared memory copies every byte once in total.
 
 use super::{BoxCopy, Sides};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, ExchangeStep};
 
-/// What the device copies, given all the devices that take part (`group`). What already is in place is left out.
+/// The copies of the device, given the axes of all participating devices (`group`). Bytes already in place are not copied.
 pub(crate) fn plan(
     memory: &Memory,
     step: &ExchangeStep,
@@ -43,7 +43,7 @@ mod tests {
         Shards { place: Place { arena: 0, offset: 0 }, layout: Layout { dtype: DType::F32, dims } }
     }
 
-    /// How many elements each device reads from each, itself included, when nobody shares memory.
+    /// The number of elements that each device reads from each, itself included, if no memory is shared.
     fn read(from: &Shards, to: &Shards) -> Vec<Vec<usize>> {
         let mesh = mesh();
         let memory = Memory::allocate(&mesh, &[Arena { axes: AxisSet::all(2), bytes: 1 << 16 }]).unwrap();
@@ -59,7 +59,7 @@ mod tests {
         (0..mesh.devices()).map(from_each).collect()
     }
 
-    /// How many elements of its new block a device has.
+    /// The number of elements of its new block that a device already has.
     fn overlap(from: &Shards, to: &Shards, device: usize) -> usize {
         let [from, to] = [from, to].map(|side| mesh().blocks(&side.layout, device));
         let lens = from.iter().zip(&to);

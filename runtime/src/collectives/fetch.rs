@@ -1,17 +1,17 @@
-//! Parts of other devices' blocks: the rows next to one's own that a stencil needs, a block in reverse, a single row for all.
+//! Fetches parts of other devices' blocks: the neighbouring rows that a stencil needs, a block in reverse, a single row for all.
 //!
-//! Cost: each device reads exactly the elements that it lacks. Which these are the compiler has listed.
+//! Cost: each device reads exactly the elements that it lacks, as listed by the compiler.
 
 use super::{BoxCopy, Rows, WalkDim};
 use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, FetchPart, FetchRun, FetchStep};
 
-/// What the device copies, given all the devices that take part (`group`).
+/// The copies of the device, given the axes of all participating devices (`group`).
 pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<BoxCopy>, RunError> {
     let mut moves = Vec::new();
     for part in &step.parts {
-        // Those who share the target fetch the same, and divide it.
+        // Devices that share the target fetch the same elements, and divide them.
         let sharing = group.minus(memory.axes(part.to.arena));
         let (rank, count) = (memory.mesh().linear(device, sharing.iter()), memory.mesh().count(sharing.iter()));
         for (at, runs) in boxes(memory, part, device).into_iter().enumerate() {

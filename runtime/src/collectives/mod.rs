@@ -1,11 +1,11 @@
-//! Collectives: what each device copies or combines, planned when the program is loaded.
+//! Collectives: the copies and reductions of each device, planned when the program is loaded.
 //!
-//! All devices are in one address space, so in a collective every device fetches exactly what it needs straight from where it
-//! lies. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. Barriers around it (what is to be
-//! read has been written, what is to be overwritten has been read) are steps of their own, put where the program needs them.
+//! All devices are in one address space, so in a collective every device reads exactly what it needs directly from other devices'
+//! memory. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. The barriers around a collective
+//! (all source bytes written, all target bytes read) are steps of their own, placed where the program needs them.
 //!
-//! A *piece* is the overlap of the block that a device is to have with one block that exists already. Devices that share the
-//! memory of the target divide the pieces: whoever holds a piece writes it, and several holders cut it among them.
+//! A *piece* is the overlap of a device's new block with one existing block. Devices that share the memory of the target divide the
+//! pieces: the holder of a piece writes it, and several holders cut it among them.
 
 pub(crate) mod exchange;
 pub(crate) mod fetch;
@@ -19,7 +19,7 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, share, split_axes};
 use spmdc_abi::{AxisSet, Layout, Shards, Site};
 
-/// One dimension of a walk over two arrays in step: how often, and how many bytes each goes on every time.
+/// One dimension of a simultaneous walk over two arrays: the number of steps, and the bytes per step in each array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WalkDim {
     pub count: usize,
@@ -27,14 +27,14 @@ pub(crate) struct WalkDim {
     pub to: usize,
 }
 
-/// A box of elements in two arrays of different shapes: rows that are contiguous in both, and how to get from row to row.
+/// A box of elements in two arrays of different shapes: rows that are contiguous in both, and the steps from row to row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
-    /// Outermost first; no dimension with fewer than two steps, and none that could be part of the next.
+    /// Outermost first; no dimension with fewer than two steps, and none that could be merged into the next.
     pub dims: Box<[WalkDim]>,
     /// Bytes of a row.
     pub row: usize,
-    /// Where the first row begins, in bytes.
+    /// The offset of the first row, in bytes.
     pub from: usize,
     pub to: usize,
 }
@@ -74,7 +74,7 @@ impl Rows {
         Rows::strided(size, &dims, from_offset, to_offset)
     }
 
-    /// The elements that a walk in these dimensions, outermost first, comes to from the elements at these offsets on.
+    /// The elements visited by a walk in these dimensions, outermost first, from the elements at these offsets on.
     pub fn strided(size: usize, walk: &[WalkDim], from: usize, to: usize) -> Rows {
         let mut rows = Rows { dims: Box::new([]), row: size, from, to };
         let mut dims: Vec<WalkDim> = Vec::new();
@@ -107,7 +107,7 @@ impl Rows {
         Rows { dims: Box::new([]), row: bytes, from: 0, to: 0 }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn count(&self) -> usize {
         if self.row == 0 { 0 } else { self.dims.iter().map(|dim| dim.count).product() }
     }
@@ -158,7 +158,7 @@ impl BoxCopy {
         BoxCopy { from, to, rows }
     }
 
-    /// Whether everything already is where it should be.
+    /// Whether all bytes are already in place.
     pub fn is_identity(&self) -> bool {
         let starts = self.from.wrapping_add(self.rows.from).addr() == self.to.addr() + self.rows.to;
         self.rows.row == 0 || starts && self.rows.dims.iter().all(|dim| dim.from == dim.to as isize)
@@ -167,10 +167,10 @@ impl BoxCopy {
     /// Copies.
     ///
     /// # Safety
-    /// All rows must lie within memory that this thread may read and write, nobody else may write either side meanwhile, and
+    /// All rows must lie within memory that this thread may read and write, no other thread may write either side meanwhile, and
     /// the two sides must not overlap.
     pub unsafe fn run(&self) {
-        /// Rows of one element, or a few: a load and a store each rather than a call.
+        /// Copies rows of one or a few elements by a load and a store each instead of a call.
         unsafe fn copy<T: Copy>(this: &BoxCopy) {
             this.rows.for_each(&mut |from, to| {
                 // SAFETY: as promised by the caller of `run`.
@@ -199,11 +199,11 @@ impl BoxCopy {
 /// A part of a device's target block, and one device that holds it.
 struct BlockPiece {
     owner: usize,
-    /// Where the piece lies in the whole array.
+    /// The position of the piece in the whole array.
     range: Vec<Range<usize>>,
 }
 
-/// Two sides of a collective, as one device sees them.
+/// The two sides of a collective, as one device sees them.
 struct Sides<'a> {
     memory: &'a Memory,
     device: usize,
@@ -249,7 +249,7 @@ impl<'a> Sides<'a> {
             target.iter().map(Range::len).product::<usize>(),
             "pieces make up the block"
         );
-        // Of those who share the target, the holders of a piece write it.
+        // Among the devices that share the target, the holders of a piece write it.
         let split = split_axes(&self.from.layout);
         let held = self.sharing.intersect(split);
         pieces.retain(|piece| mesh.difference(piece.owner, self.device).intersect(held).is_empty());
@@ -264,7 +264,7 @@ impl<'a> Sides<'a> {
         Ok(pieces)
     }
 
-    /// Where the piece lies in its owner's block and in this device's.
+    /// The position of the piece in its owner's block and in this device's block.
     fn rows(&self, piece: &BlockPiece) -> Rows {
         let mesh = self.mesh();
         let lens: Vec<usize> = piece.range.iter().map(Range::len).collect();
@@ -290,8 +290,8 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// Cuts a box into `count` parts along its first dimension that is long enough, else along its longest, and leaves part
-/// `rank`. False if nothing is left of it.
+/// Cuts a box into `count` parts along its first dimension that is long enough, otherwise along its longest, and keeps part `rank`.
+/// False if that part is empty.
 fn cut(range: &mut [Range<usize>], rank: usize, count: usize) -> bool {
     debug_assert!(rank < count, "part {rank} of {count}");
     if count == 1 {

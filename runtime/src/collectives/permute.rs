@@ -15,12 +15,12 @@ pub(crate) enum Receive {
     Zeros { to: *mut u8, bytes: usize },
 }
 
-/// The part of the device, given the axes of all devices that take part (`group`). The step's axes exist, and `source` has an entry
+/// The part of the device, given the axes of all participating devices (`group`). The step's axes exist, and `source` has an entry
 /// for every position along them.
 pub(crate) fn plan(memory: &Memory, step: &PermuteStep, group: AxisSet, device: usize) -> Result<Receive, RunError> {
     let mesh = memory.mesh();
     let axes = || step.axes.iter().map(|&axis| axis as usize);
-    // Devices outside the permuted axes that share the target receive the same; they divide it, by whole cache lines.
+    // Devices outside the permuted axes that share the target receive the same bytes; they divide them, by whole cache lines.
     let sharing = group.minus(memory.axes(step.to.arena));
     if !sharing.intersect(axes().collect()).is_empty() {
         let message = "devices that receive different values share the memory for them";

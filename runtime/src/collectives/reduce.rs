@@ -1,7 +1,7 @@
-//! Combining the partial values of several devices: all_reduce, reduce_scatter, and both with a change of layout.
+//! Combines the partial values of several devices: all_reduce, reduce_scatter, and both with a change of layout.
 //!
-//! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it
-//! once. Where the result is shared, its sharers write a part each, so an all_reduce of `B` bytes reads `n * B` in all.
+//! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it once. Where the
+//! result is shared, each sharing device writes a part, so an all_reduce of `B` bytes reads `n * B` bytes in total.
 //!
 //! Values are combined in the order of the device numbers, whatever the number of threads, so every device and every run gets
 //! the same bits. f16 and bf16 are added up in f32 and rounded once.
@@ -14,7 +14,8 @@ use crate::memory::Memory;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
 
-/// Elements that are carried through all partial values at a time: they stay in registers or at least in the fastest cache.
+/// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
+/// cache.
 const TILE: usize = 64;
 
 /// A box of elements to combine.
@@ -32,7 +33,7 @@ impl BoxReduction {
     /// Combines and writes.
     ///
     /// # Safety
-    /// All rows must lie within memory that this thread may read and write, aligned for the planned type; nobody else may write
+    /// All rows must lie within memory that this thread may read and write, aligned for the planned type; no other thread may write
     /// either side meanwhile, and the target must not overlap a source.
     pub unsafe fn run(&self) {
         // SAFETY: as promised by the caller.
@@ -40,7 +41,7 @@ impl BoxReduction {
     }
 }
 
-/// The boxes that the device combines, given the axes of all devices that take part (`group`).
+/// The boxes that the device combines, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
     memory: &Memory,
     step: &ReduceStep,
@@ -69,11 +70,11 @@ pub(crate) fn plan(
     Ok(pieces.iter().map(planned).collect())
 }
 
-/// How elements of a type are loaded for combining, and stored.
+/// The loads and stores of elements of a type for combining.
 trait Element: Copy {
     type Wide: Copy + Default;
 
-    /// Loads a tile or less.
+    /// Loads at most one tile.
     fn load(from: &[Self], to: &mut [Self::Wide]);
 
     fn store(from: &[Self::Wide], to: &mut [Self]);
@@ -129,14 +130,14 @@ impl Element for Bf16 {
     fn store(from: &[f32], to: &mut [Bf16]) {
         for (to, from) in to.iter_mut().zip(from) {
             let bits = from.to_bits();
-            // To the nearest, ties to even; a NaN stays one though its payload may lie in the lower half.
+            // To nearest, ties to even; a NaN stays a NaN though its payload may lie in the lower half.
             let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
             *to = Bf16(if from.is_nan() { bits >> 16 | 0x40 } else { rounded } as u16);
         }
     }
 }
 
-/// An operation on two values; the first one is of the device with the lower number.
+/// An operation on two values; the first one belongs to the device with the lower number.
 trait Operation<T> {
     fn apply(a: T, b: T) -> T;
 }
@@ -258,7 +259,7 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
             // SAFETY: as for the sources, and nothing else refers to the target.
             let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
             if len == TILE {
-                // The common case apart: with a length that is known, all of this stays in vector registers.
+                // The common case separately: with a constant length, all of this stays in vector registers.
                 E::load(&tile(first)[..TILE], &mut total);
                 for source in others {
                     E::load(&tile(source)[..TILE], &mut next);
@@ -281,7 +282,7 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     }
 }
 
-/// The loop with the widest registers that there are. Width changes no result: every element is combined for itself, and a
+/// Runs the loop with the widest available registers. The width changes no result: every element is combined by itself, and a
 /// compiler may not fuse a product with a sum.
 ///
 /// # Safety
@@ -295,7 +296,7 @@ unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
         // SAFETY: as promised by the caller.
         unsafe { combine::<E, O>(plan) }
     }
-    // SAFETY: as promised by the caller, and the feature is there.
+    // SAFETY: as promised by the caller; the feature is available.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -305,7 +306,7 @@ unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     }
 }
 
-/// The loop for a type and an operation; None where they do not go together.
+/// The loop for a type and an operation; None if the type does not support the operation.
 fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction)> {
     macro_rules! arithmetic {
         ($type:ty) => {
@@ -357,7 +358,7 @@ mod tests {
             rows: Rows::contiguous(sources[0].len()),
             combine: combine_function(dtype, op).unwrap(),
         };
-        // SAFETY: all arrays have that many elements, and 64-bit words are aligned for every type.
+        // SAFETY: all arrays have this many elements, and 64-bit words are aligned for every type.
         unsafe { plan.run() };
         to.iter().flat_map(|word| word.to_ne_bytes()).take(sources[0].len()).collect()
     }

@@ -1,7 +1,7 @@
 //! Content of input files, read part by part.
 //!
-//! Parts are read when they are needed and never mapped: where another process shortens a file meanwhile, a read says so,
-//! while an access to a map would end the program by a signal.
+//! Parts are read when they are needed and never mapped: if another process shortens a file meanwhile, a read returns an error,
+//! while an access to a mapping would end the program by a signal.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,23 +13,23 @@ use std::sync::Arc;
 use super::{describe, unreadable};
 use crate::trap::RunError;
 
-/// Rows shorter than this are not read one by one but several at a time, with what lies between them.
+/// Rows shorter than this many bytes (16 KiB) are read several at a time, with the bytes between them.
 const WINDOW: usize = 16 << 10;
 
-/// An input as it was opened.
+/// An opened input.
 pub(crate) enum OpenedInput {
-    /// A regular file, of which any part can be read.
+    /// A regular file, which can be read at any position.
     File(Bytes),
     /// A pipe, which is read once and in order.
     Pipe(File),
 }
 
 impl OpenedInput {
-    /// Devices are refused: `/dev/zero` has no end.
+    /// Opens an input. Devices are refused: `/dev/zero` has no end.
     pub(crate) fn open(path: &Path) -> Result<OpenedInput, RunError> {
         let failed = |error: io::Error| unreadable(path, describe(&error));
         let refuse_device = |is_device| if is_device { Err(unreadable(path, "it is a device")) } else { Ok(()) };
-        // Before it is opened, too: opening some devices does something.
+        // Checked before opening, too: opening some devices has side effects.
         let kind = std::fs::metadata(path).map_err(failed)?.file_type();
         refuse_device(kind.is_char_device() || kind.is_block_device())?;
         let file = File::open(path).map_err(failed)?;
@@ -76,7 +76,7 @@ impl Bytes {
         self.range.end - self.range.start
     }
 
-    /// A part of this part, or `None` where it reaches past the end.
+    /// A part of this part, or `None` if it reaches past the end.
     pub(crate) fn part(&self, start: u64, len: u64) -> Option<Bytes> {
         let end = start.checked_add(len)?;
         if end > self.len() {
@@ -129,7 +129,7 @@ impl Bytes {
 pub(crate) struct RowReader<'a> {
     bytes: &'a Bytes,
     window: Vec<u8>,
-    /// Where the window begins.
+    /// The start of the window.
     at: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Arguments that are made rather than read: every block from the places of its elements, so that none is made whole.
+//! Generated arguments: every block is computed from the indices of its elements, so the whole array never exists in memory.
 
 use half::{bf16, f16};
 
@@ -6,7 +6,7 @@ use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
-/// An array whose elements follow from their places.
+/// An array whose elements are computed from their indices.
 pub struct GeneratedSource {
     /// The element type.
     pub dtype: DType,
@@ -16,7 +16,7 @@ pub struct GeneratedSource {
     pub pattern: GeneratedPattern,
 }
 
-/// The rule by which elements follow from their indices.
+/// The rule that computes elements from their indices.
 pub enum GeneratedPattern {
     /// The bytes of one element.
     Constant(Vec<u8>),

@@ -1,8 +1,8 @@
-//! Files in and out: `.npy`, `.npz` and `.safetensors`. Reading a block of an array reads only its part of the file.
+//! Reads and writes files: `.npy`, `.npz` and `.safetensors`. Reading a block of an array reads only its part of the file.
 //!
-//! A file that cannot be understood is an E0703 that says why. Files are untrusted: no field of theirs is used for an
-//! allocation or an address before it was checked against the length of the file, and of an array no more is read or decoded
-//! than its header before its type was compared with the parameter's.
+//! An unreadable file is an E0703 that says why. Files are untrusted: no field is used for an allocation or an address before it
+//! has been checked against the length of the file, and until the type of an array has been compared with the parameter's, only its
+//! header is read or decoded.
 
 mod bytes;
 pub mod generated;
@@ -31,7 +31,7 @@ fn unwritable(path: &Path, error: &io::Error) -> RunError {
     RunError::new("E0704", format!("cannot write `{}`: {}", path.display(), describe(error)))
 }
 
-/// The system's words without its number: `No such file or directory`.
+/// The system's message without its number: `No such file or directory`.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -63,7 +63,7 @@ pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io
         return content(&mut file).map_err(failed);
     }
     let target = resolve(path);
-    // Removed again, whatever happens, unless it has been renamed.
+    // Removed in every case, unless it has been renamed.
     let temporary = TemporaryPath::beside(&target);
     let written = File::create(temporary.path()).and_then(|file| {
         let mut buffered = io::BufWriter::with_capacity(1 << 16, file);
@@ -74,12 +74,12 @@ pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io
     written.map_err(failed)
 }
 
-/// A device or a pipe, which must be written through and never be replaced.
+/// Whether this is a device or a pipe, which must be written through and never be replaced.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Where a link leads, so that the link stays; two ways to write one path give the same.
+/// The target of a link, so that the link stays; two spellings of one path give the same result.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     if let Ok(known) = fs::canonicalize(path) {
         return known;

@@ -1,7 +1,7 @@
 //! The `.npy` format: a short text header, then the elements.
 //!
-//! Versions 1 to 3 are read, in either byte order and either memory order. `ml_dtypes` stores a `bf16` as raw two-byte
-//! elements (`V2`); those are taken for `bf16`, and written so. A key is stored as two `u32`.
+//! Versions 1 to 3 are read, in either byte order and either memory order. `ml_dtypes` stores a `bf16` as raw two-byte elements
+//! (`V2`); these are read as `bf16`, and `bf16` is written in this form. A key is stored as two `u32`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,29 +15,29 @@ use spmdc_abi::DType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// No header of an array is longer.
+/// Maximum length of the header of an array, in bytes.
 const MOST_HEADER_BYTES: usize = 1 << 20;
 
 /// An array in a `.npy` file or in a member of an archive, read block by block.
 pub struct NpySource {
-    /// What messages call it.
+    /// Its name in messages.
     name: PathBuf,
     dtype: DType,
     shape: Vec<usize>,
     /// The first dimension varies fastest.
     fortran_order: bool,
-    /// The bytes of each element are in the other order than the machine's.
+    /// The byte order of the elements differs from the machine's.
     swapped: bool,
     elements: NpyElements,
 }
 
-/// The elements' bytes, as far as they have been read. Before the first block is asked for, the type has been compared with
-/// that of the parameter: nothing larger is ever read or decoded.
+/// The bytes of the elements, as far as they have been read. The type is compared with the parameter's before the first block is
+/// read, so no larger array is ever read or decoded.
 enum NpyElements {
     Ready(Bytes),
-    /// In an archive, behind a header of this length.
+    /// In an archive, after a header of this length.
     Packed(Packed, usize),
-    /// To come out of a pipe.
+    /// Not yet read from a pipe.
     Pipe(File),
 }
 
@@ -50,7 +50,7 @@ impl NpySource {
         }
     }
 
-    /// `name` is what messages call it.
+    /// Reads the header; `name` is the file's name in messages.
     fn from_bytes(content: Bytes, name: PathBuf) -> Result<NpySource, RunError> {
         let (header, data_start) =
             NpyHeader::read(&mut |len| content.head(len)).map_err(|why| unreadable(&name, why))?;
@@ -62,7 +62,7 @@ impl NpySource {
         Ok(header.source(name, NpyElements::Ready(elements)))
     }
 
-    /// An array in an archive, which must have exactly as many bytes as the archive says.
+    /// An array in an archive, whose size must be the one that the archive says.
     pub(crate) fn of_member(packed: Packed, name: PathBuf) -> Result<NpySource, RunError> {
         let (header, data_start) =
             NpyHeader::read(&mut |len| packed.head(len)).map_err(|why| unreadable(&name, why))?;
@@ -188,7 +188,7 @@ fn gather_fortran(
     len: &[usize],
     out: &mut [u8],
 ) -> Result<(), String> {
-    // With the dimensions in reverse it is row-major.
+    // With the dimensions reversed it is row-major.
     let reversed = |sizes: &[usize]| sizes.iter().rev().copied().collect::<Vec<_>>();
     let mut packed = vec![0; out.len()];
     read_rows(elements, size, &reversed(shape), &reversed(start), &reversed(len), &mut packed)?;
@@ -227,8 +227,8 @@ struct NpyHeader {
 }
 
 impl NpyHeader {
-    /// The header, and where the elements begin. `head` gives the first bytes, as many as are asked for or all that there
-    /// are. The error says what is wrong with the file.
+    /// Reads the header; also returns the offset of the elements. `head` returns the first bytes, as many as requested or all that
+    /// there are. The error says what is wrong with the file.
     fn read(head: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Result<(NpyHeader, usize), String> {
         let content = head(10)?;
         if !content.starts_with(MAGIC) || content.len() < 10 {
@@ -256,7 +256,7 @@ impl NpyHeader {
         Ok((NpyHeader { dtype, shape, fortran_order, swapped }, prefix + len))
     }
 
-    /// How many bytes the elements take.
+    /// The number of bytes of the elements.
     fn data_bytes(&self) -> Result<usize, String> {
         let count = self.shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
         let bytes = count.and_then(|count| count.checked_mul(self.dtype.size()));
@@ -393,12 +393,12 @@ impl HeaderText<'_> {
     }
 }
 
-/// Writes the array as a `.npy` file; nothing is seen of it before it is complete.
+/// Writes the array as a `.npy` file; the file appears only when it is complete.
 pub fn write_npy(path: &Path, array: &HostArray) -> Result<(), RunError> {
     write_file(path, |out| write_to(out, array))
 }
 
-/// Header and elements, as in a file of their own.
+/// Writes header and elements, as in a file of their own.
 pub(crate) fn write_to(out: &mut dyn Write, array: &HostArray) -> io::Result<()> {
     debug_assert_eq!(array.bytes.len(), array.len() * array.dtype.size(), "the array has all its elements");
     out.write_all(&header_for(array))?;
@@ -548,7 +548,7 @@ mod tests {
     fn blocks_of_a_file_are_those_of_the_array() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");
-        // Rows shorter and longer than what is read at a time.
+        // Rows shorter and longer than the window of a read.
         for shape in [[3, 40_000], [900, 70], [64_000, 1]] {
             let mut array = HostArray::zeros(DType::U16, &shape);
             array.bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 7 / 3) as u8);

@@ -1,7 +1,7 @@
 //! The `.npz` format: a zip archive of `.npy` files, one for each array.
 //!
-//! `numpy.savez` stores members as they are: those are read in place, like a `.npy` file. `numpy.savez_compressed` deflates
-//! them: such a member is decoded whole, once, when its elements are asked for. The checksums of both are compared.
+//! `numpy.savez` stores members uncompressed: these are read in place, like a `.npy` file. `numpy.savez_compressed` deflates them:
+//! such a member is decoded whole, once, when its elements are needed. The checksums of both are verified.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl NpzArchive {
         self.members.iter().filter_map(|member| member.name.strip_suffix(".npy"))
     }
 
-    /// The array of this name, or `None` where there is none.
+    /// The array of this name, or `None` if there is none.
     pub fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
         let Some(member) = self.members.iter().find(|member| member.name.strip_suffix(".npy") == Some(name)) else {
             return Ok(None);
@@ -44,7 +44,7 @@ impl NpzArchive {
     }
 }
 
-/// Writes named arrays as one archive; nothing is seen of it before it is complete.
+/// Writes named arrays as one archive; the file appears only when it is complete.
 pub fn write_npz(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
     write_file(path, |out| {
         let mut archive = zip::Writer::new(out);
@@ -62,7 +62,7 @@ mod tests {
     use crate::array::BlockSource;
     use spmdc_abi::DType;
 
-    /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` alike.
+    /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` likewise.
     const STORED: &[u8] = include_bytes!("../../tests/golden/stored.npz");
     const DEFLATED: &[u8] = include_bytes!("../../tests/golden/deflated.npz");
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_not_inflated() {
-        // 2 GiB of zeros, behind the header of a small array and behind that of an array of this size.
+        // 2 GiB of zeros, after the header of a small array and after that of an array of this size.
         let (bytes, rows) = (2u64 << 30, 1u64 << 21);
         let small = header_for(&HostArray::zeros(DType::U8, &[4]));
         let large = String::from_utf8_lossy(&small[10..]).replace("(4,)", "(2097152, 1024)");

@@ -1,7 +1,7 @@
-//! The `.safetensors` format: a JSON header that names arrays with their types, shapes and places, then their elements.
+//! The `.safetensors` format: a JSON header with the names, types, shapes and positions of arrays, then their elements.
 //!
-//! The elements are little-endian and row-major, so they are read in place. The header is checked whole before anything is
-//! read: places that overlap, leave gaps or reach beyond the end of the file are errors.
+//! The elements are little-endian and row-major, so they are read in place. The whole header is checked before any element is read:
+//! positions that overlap, leave gaps or reach beyond the end of the file are errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::io::{Bytes, unreadable};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
-/// No header is longer: it is read whole, and takes several times as much memory as it has bytes.
+/// Maximum length of a header, in bytes: it is read whole, and takes several times its size in memory.
 const MOST_HEADER_BYTES: u64 = 16 << 20;
 
 /// An open `.safetensors` file.
 pub struct SafetensorsFile {
     path: PathBuf,
-    /// The bytes behind the header.
+    /// The bytes after the header.
     elements: Bytes,
     arrays: BTreeMap<String, TensorInfo>,
 }
@@ -45,7 +45,7 @@ impl SafetensorsFile {
         names.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// The array of this name, or `None` where there is none.
+    /// The array of this name, or `None` if there is none.
     pub fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
         let Some(TensorInfo { dtype, shape, data_offsets: (start, end) }) = self.arrays.get(name) else {
             return Ok(None);
@@ -60,7 +60,7 @@ impl SafetensorsFile {
     }
 }
 
-/// What the header says of each array, and the bytes behind it, which the arrays fill without gaps.
+/// The header's entry for each array, and the bytes after it, which the arrays fill without gaps.
 fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes), String> {
     let mut len = [0; 8];
     content.read_at(0, &mut len).map_err(|_| "it is not a .safetensors file")?;
@@ -101,7 +101,7 @@ fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes),
     Ok((arrays, elements))
 }
 
-/// How the error about an array that is named twice begins.
+/// The beginning of the error about an array that is named twice.
 const TWICE: &str = "it has two arrays called ";
 
 /// Reads the header's JSON object.
@@ -164,7 +164,7 @@ mod tests {
         SafetensorsFile::from_bytes(Bytes::owned(content.to_vec()), Path::new("p.safetensors"))
     }
 
-    /// Two arrays and the notes that other programs write.
+    /// Two arrays and the metadata that other programs write.
     fn example() -> Vec<u8> {
         let header = r#"{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,2],"data_offsets":[2,18]},
             "h":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]},"e":{"dtype":"I64","shape":[0,3],"data_offsets":[18,18]}}"#;

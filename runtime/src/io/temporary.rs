@@ -1,7 +1,7 @@
-//! Temporary files that are gone when the process is: also when a signal asks it to end.
+//! Temporary files that are removed when the process ends, even if a signal ends it.
 //!
-//! A file is on a list from before it is created until after it was renamed or removed. SIGINT, SIGTERM and SIGHUP, where
-//! nobody else handles or ignores them, remove the files on the list and then end the process as they would have done.
+//! A file is on a list from before it is created until after it has been renamed or removed. SIGINT, SIGTERM and SIGHUP, if no
+//! other code handles or ignores them, remove the files on the list and then end the process as usual.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,21 +11,21 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-/// Files and folders that are to be removed, by their paths. A folder comes before what is in it.
+/// Files and folders to remove, by their paths. A folder comes before its contents.
 static LIST: [AtomicPtr<libc::c_char>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
 
-/// A process that writes into a temporary folder, or 0.
+/// The process id of a process that writes into a temporary folder, or 0.
 static WRITER: AtomicI32 = AtomicI32::new(0);
 
-/// The path of a temporary file or folder. What is there when this is dropped is removed.
+/// The path of a temporary file or folder, which is removed on drop.
 pub struct TemporaryPath {
     path: PathBuf,
-    /// The place on the list; none where the list was full.
+    /// The position on the list; none if the list was full.
     place: Option<usize>,
 }
 
 impl TemporaryPath {
-    /// A hidden name in the same folder as this file, so that renaming one to the other is a matter of the directory only.
+    /// A hidden name in the same folder as this file, so that renaming one to the other only changes the directory.
     pub fn beside(path: &Path) -> TemporaryPath {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         TemporaryPath::at(path.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
@@ -47,21 +47,21 @@ impl TemporaryPath {
 
 impl Drop for TemporaryPath {
     fn drop(&mut self) {
-        // What has been renamed is not there; and there is nobody to tell of what cannot be removed.
+        // A renamed file is no longer there, and a failed removal could not be reported.
         if fs::remove_file(&self.path).is_err() {
             let _ = fs::remove_dir(&self.path);
         }
         if let Some(place) = self.place {
             let path = LIST[place].swap(ptr::null_mut(), Ordering::AcqRel);
             if !path.is_null() {
-                // SAFETY: it was made by `CString::into_raw`, and whoever takes it from the list owns it.
+                // SAFETY: `CString::into_raw` made it, and the code that takes it from the list owns it.
                 drop(unsafe { CString::from_raw(path) });
             }
         }
     }
 }
 
-/// Puts a path on the list, behind all that are there.
+/// Puts a path on the list, after all others.
 fn enlist(path: CString) -> Option<usize> {
     let last = LIST.iter().rposition(|place| !place.load(Ordering::Acquire).is_null());
     let path = path.into_raw();
@@ -75,7 +75,7 @@ fn enlist(path: CString) -> Option<usize> {
     None
 }
 
-/// Says that this process writes into a temporary folder while `wait` waits for it: a signal ends it, too.
+/// Registers a process that writes into a temporary folder, while `wait` waits for it: a signal ends that process, too.
 pub fn while_written_by<T>(process: u32, wait: impl FnOnce() -> T) -> T {
     WRITER.store(i32::try_from(process).unwrap_or(0), Ordering::Release);
     let done = wait();
@@ -83,9 +83,9 @@ pub fn while_written_by<T>(process: u32, wait: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Removes temporary files at this signal, unless the process has another plan for it.
+/// Removes temporary files at this signal, unless the process handles or ignores it.
 fn handle(signal: libc::c_int) {
-    // SAFETY: both structures are plain data; the handler only calls what a handler may.
+    // SAFETY: both structures are plain data; the handler calls only async-signal-safe functions.
     unsafe {
         let mut present: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, ptr::null(), &raw mut present) != 0 || present.sa_sigaction != libc::SIG_DFL {
@@ -94,21 +94,21 @@ fn handle(signal: libc::c_int) {
         let mut ours: libc::sigaction = std::mem::zeroed();
         let handler: extern "C" fn(libc::c_int) = remove_all;
         ours.sa_sigaction = handler as libc::sighandler_t;
-        // The next signal has its usual effect: the one that is raised at the end of the handler.
+        // The next signal, which the handler raises at its end, has its usual effect.
         ours.sa_flags = libc::SA_RESETHAND;
         libc::sigaction(signal, &raw const ours, ptr::null_mut());
     }
 }
 
-/// The handler. It calls only functions that POSIX lets handlers call.
+/// The handler. It calls only functions that POSIX declares async-signal-safe.
 extern "C" fn remove_all(signal: libc::c_int) {
     let writer = WRITER.swap(0, Ordering::AcqRel);
-    // SAFETY: paths on the list are valid until they are taken from it, and stay allocated once they were taken here.
+    // SAFETY: paths on the list are valid until they are taken from it, and stay allocated after they have been taken here.
     unsafe {
         if writer > 0 {
             libc::kill(writer, libc::SIGTERM);
             let tick = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-            // One second should do; who does not listen is ended.
+            // Wait for 1 second, then kill a process that has not ended.
             let has_ended = (0..100).any(|_| {
                 libc::nanosleep(&raw const tick, ptr::null_mut());
                 libc::waitpid(writer, ptr::null_mut(), libc::WNOHANG) != 0

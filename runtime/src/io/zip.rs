@@ -1,7 +1,7 @@
-//! As much of the zip format as `.npz` archives need: members stored or deflated, sizes beyond 4 GiB.
+//! The part of the zip format that `.npz` archives need: members stored or deflated, sizes beyond 4 GiB.
 //!
-//! The directory at the end of the file says where the members are. A member is decoded and its checksum compared when its
-//! content is asked for; only its beginning is looked at before.
+//! The directory at the end of the file lists the members. A member is decoded and its checksum verified when its content is
+//! needed; before that only its beginning is read.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ const WIDE_EXTRA: u16 = 1;
 /// The value of a 32-bit field whose number is in the extra field.
 const IN_EXTRA: u32 = u32::MAX;
 
-/// No directory of arrays is larger.
+/// Maximum size of a directory, in bytes.
 const MOST_DIRECTORY_BYTES: u64 = 64 << 20;
 
 #[derive(Clone)]
@@ -35,9 +35,9 @@ pub(crate) struct Member {
     header_start: u64,
 }
 
-/// The members of an archive in the order of its directory. Errors say what is wrong with the file.
+/// The members of an archive in the order of its directory. The error says what is wrong with the file.
 pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
-    // The record that ends the archive, its comment and what may lie before it.
+    // The record that ends the archive, its comment, and the optional record before it.
     let tail_len = archive.len().min(u64::from(u16::MAX) + 22 + 20);
     let tail_start = archive.len() - tail_len;
     let mut tail = vec![0; tail_len as usize];
@@ -88,7 +88,7 @@ fn find_end(tail: &[u8]) -> Option<usize> {
     })
 }
 
-/// The entry at this place, and where the next one begins.
+/// The entry at this offset, and the offset of the next one.
 fn directory_entry(content: &[u8], at: usize) -> Option<(Member, usize)> {
     let entry = content.get(at..)?;
     if u32_at(entry, 0)? != DIRECTORY_ENTRY {
@@ -100,7 +100,7 @@ fn directory_entry(content: &[u8], at: usize) -> Option<(Member, usize)> {
     let end = extra_end + usize::from(u16_at(entry, 32)?);
     let name = String::from_utf8_lossy(entry.get(46..name_end)?).into_owned();
     let mut wide = wide_fields(entry.get(name_end..extra_end)?);
-    // Only fields that do not fit are repeated in the extra field, in this order.
+    // The extra field repeats, in this order, only the fields that do not fit.
     let mut widen = |narrow: u32| if narrow == IN_EXTRA { wide.next() } else { Some(u64::from(narrow)) };
     let (size, packed, header_start) = (widen(size)?, widen(packed)?, widen(header_start)?);
     let (flags, method, checksum) = (u16_at(entry, 8)?, u16_at(entry, 10)?, u32_at(entry, 16)?);
@@ -108,7 +108,7 @@ fn directory_entry(content: &[u8], at: usize) -> Option<(Member, usize)> {
     Some((Member { name, flags, method, checksum, packed, size, header_start }, at + end))
 }
 
-/// The numbers of the extra field for large sizes.
+/// The 64-bit numbers of the extra field for large sizes.
 fn wide_fields(mut extra: &[u8]) -> impl Iterator<Item = u64> + use<> {
     let mut numbers = Vec::new();
     while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
@@ -122,7 +122,7 @@ fn wide_fields(mut extra: &[u8]) -> impl Iterator<Item = u64> + use<> {
 }
 
 impl Member {
-    /// The member as it lies in the archive.
+    /// The member in its stored form.
     pub(crate) fn find(&self, archive: &Bytes) -> Result<Packed, String> {
         if self.flags & 1 != 0 {
             return Err("it is encrypted".to_string());
@@ -152,13 +152,13 @@ impl Member {
 pub(crate) struct Packed {
     content: Bytes,
     is_deflated: bool,
-    /// How many bytes it has, as the directory says.
+    /// Its size in bytes, according to the directory.
     pub size: u64,
     checksum: u32,
 }
 
 impl Packed {
-    /// The first bytes: `len` of them, or all if there are fewer. They are not checked yet.
+    /// The first bytes: `len` of them, or all if there are fewer. Their checksum is not verified yet.
     pub(crate) fn head(&self, len: usize) -> Result<Vec<u8>, String> {
         if !self.is_deflated {
             return self.content.head(len);
@@ -170,7 +170,7 @@ impl Packed {
         Ok(head)
     }
 
-    /// The whole content, after its checksum has been compared: where it lies if it is stored, else decoded.
+    /// The whole content, after its checksum has been verified: in place if it is stored, otherwise decoded.
     pub(crate) fn unpack(&self) -> Result<Bytes, String> {
         if !self.is_deflated {
             let mut checksum = crc32fast::Hasher::new();
@@ -178,7 +178,7 @@ impl Packed {
             let is_intact = checksum.finalize() == self.checksum;
             return if is_intact { Ok(self.content.clone()) } else { Err("its checksum is wrong".to_string()) };
         }
-        // No deflate stream grows by more than this, so a false size cannot make us allocate what the file does not justify.
+        // Maximum growth of a deflate stream: a false size cannot cause an allocation that the file does not justify.
         let most = self.content.len().saturating_mul(1040).saturating_add(64);
         let size = usize::try_from(self.size).ok().filter(|&size| size as u64 <= most).ok_or_else(damaged)?;
         let mut content = vec![0; size];
@@ -188,12 +188,12 @@ impl Packed {
         Ok(Bytes::owned(content))
     }
 
-    /// Decodes until `out` is full: gives how much there was, and whether it was all.
+    /// Decodes until `out` is full: returns the number of bytes, and whether the stream has ended.
     fn inflate(&self, out: &mut [u8]) -> Result<(usize, bool), String> {
         let mut state = InflateState::new_boxed(DataFormat::Raw);
         let mut input = vec![0; self.content.len().min(1 << 16) as usize];
         let (mut at, mut unread, mut written) = (0, 0..0, 0);
-        // Where a stream may still say that it ends; one byte more shows that it does not.
+        // The target when `out` is full: a byte written here shows that the stream is longer.
         let mut excess = [0];
         loop {
             if unread.is_empty() {
@@ -213,7 +213,7 @@ impl Packed {
                     written += done.bytes_written;
                     debug_assert!(written <= out.len(), "more is written than there is room for");
                 }
-                // Nothing moves although there is room: the stream is cut off.
+                // No progress although there is room: the stream is cut off.
                 Ok(_) | Err(_) => return Err(damaged()),
             }
         }
@@ -224,7 +224,7 @@ fn damaged() -> String {
     "its compressed data is damaged".to_string()
 }
 
-/// Writes members, stored as they are, and at the end the directory.
+/// Writes stored members, and the directory at the end.
 pub(crate) struct Writer<'a> {
     out: &'a mut dyn Write,
     position: u64,
@@ -242,7 +242,7 @@ impl<'a> Writer<'a> {
         self.out.write_all(bytes)
     }
 
-    /// Adds a member whose content is the parts one after the other.
+    /// Adds a member whose content is the concatenation of the parts.
     pub(crate) fn member(&mut self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let start = self.position;
         let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
