@@ -1,20 +1,20 @@
-//! Whole arrays, as the evaluator computes with them, and what stops it.
+//! Whole arrays for the evaluator, and the errors that stop it.
 
 use crate::layout::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
 use spmdc_kernel::number;
 
-/// What stops a running program: a code, and what happened.
+/// A runtime error of a program: a code and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// E0801 (index), E0802 (division) or E0806 (assertion); E0701 where the arguments do not fit, E0999 where devices disagree.
+    /// E0801 (index), E0802 (division) or E0806 (assertion); E0701 if the arguments do not fit, E0999 if devices disagree.
     pub code: Code,
-    /// What happened, in words.
+    /// The message.
     pub message: String,
 }
 
 impl Trap {
-    /// E0802 of a division of integers.
+    /// E0802: an integer division by zero.
     pub fn division_by_zero() -> Trap {
         Trap { code: Code::E0802, message: "integer division by zero".to_string() }
     }
@@ -30,7 +30,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of these elements, of which there must be as many as the shape has.
+    /// An array of these elements; their number must be that of the shape.
     pub fn new(ty: ArrayType, bits: Vec<u64>) -> Array {
         debug_assert_eq!(ty.len(), bits.len());
         Array { ty, bits }
@@ -59,7 +59,7 @@ impl Array {
         Array::new(ArrayType::new(dtype, shape), bits)
     }
 
-    /// An element for each index.
+    /// An array with an element computed for each index.
     pub fn from_fn(ty: ArrayType, mut element: impl FnMut(&[usize]) -> u64) -> Array {
         let bits = indices(&ty.shape).map(|index| element(&index)).collect();
         Array::new(ty, bits)
@@ -71,7 +71,7 @@ impl Array {
         self.bits[position]
     }
 
-    /// The element that NumPy's broadcasting puts at an index of a larger shape.
+    /// The element at an index of a larger shape after NumPy broadcasting.
     pub fn get_broadcast(&self, index: &[usize]) -> u64 {
         let aligned = index[index.len() - self.ty.rank()..].iter();
         let own: Vec<usize> = aligned.zip(&self.ty.shape).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();

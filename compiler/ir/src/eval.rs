@@ -1,9 +1,9 @@
-//! The reference evaluator: what a program means, computed on whole arrays without regard to speed.
+//! The reference evaluator: the semantics of a program, computed on whole arrays without regard to speed.
 //!
-//! It runs modules of every stage: in the global view layouts do not matter, and what moves data is the identity. In a `manual` region
-//! a value has one array for each *lane*: each combination of coordinates along the region's axes. Lanes run one statement
-//! after another together; under a condition only those lanes run for which it holds, so a collective finds all lanes of its
-//! group at the same statement, as typing has seen to it.
+//! It runs modules of every stage: in the global view layouts do not matter, and data movement is the identity. In a `manual`
+//! region a value has one array for each *lane*: each combination of coordinates along the region's axes. Lanes run each statement
+//! together; under a condition only those lanes run for which it holds. Typing ensures that a collective finds all lanes of its
+//! group at the same statement.
 
 use crate::array::{Array, Trap, indices};
 use crate::layout::mesh::Mesh;
@@ -19,30 +19,30 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use std::rc::Rc;
 
-/// What a run gives.
+/// The output of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalOutput {
     /// The results of the function, whole, in order.
     pub results: Vec<Array>,
-    /// What was printed, in order.
+    /// The printed lines, in order.
     pub printed: Vec<Printed>,
 }
 
-/// What a `print` shows.
+/// A printed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printed {
-    /// With `{}` for the values.
+    /// The text, with `{}` for the values.
     pub text: String,
-    /// For each place the value; inside `manual`, one for each lane that prints.
+    /// The values for each `{}`; inside `manual`, one for each lane that prints.
     pub values: Vec<Vec<Array>>,
 }
 
-/// A trap and the place of the statement that it stopped.
+/// A trap and the source position of the statement that it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalStopped {
-    /// Why it stopped.
+    /// The error.
     pub trap: Trap,
-    /// The place of the statement; the default where the arguments do not fit.
+    /// The source position of the statement; the default if the arguments do not fit.
     pub span: Span,
 }
 
@@ -101,14 +101,14 @@ impl RegionLanes {
 struct Evaluator<'m> {
     func: &'m Func,
     mesh: &'m Mesh,
-    /// By value and lane; None where a value is not defined yet, or not for this lane.
+    /// By value and lane; None if a value is not defined yet, or not on this lane.
     values: Vec<Vec<Option<Rc<Array>>>>,
     lanes: RegionLanes,
     printed: Vec<Printed>,
 }
 
 impl Evaluator<'_> {
-    /// What a value is on a lane. A value from outside of a region is the same on all.
+    /// The value on a lane. A value from outside a region is the same on all lanes.
     fn get(&self, value: Value, lane: usize) -> Rc<Array> {
         let held = &self.values[value.0 as usize];
         let found = held.get(lane).or_else(|| held.first()).and_then(Option::as_ref);
@@ -171,7 +171,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Each lane on its own; lanes that share their operands share the work.
+    /// Evaluates each lane by itself; lanes with the same operands are evaluated once.
     fn local(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         type Known = (Vec<Rc<Array>>, Vec<Rc<Array>>);
         let mut last: Option<Known> = None;
@@ -313,7 +313,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// Where a lane's part of an array begins.
+    /// The start of a lane's part of an array, by dimension.
     fn starts(&self, shape: &[usize], layout: &Sharding, lane: usize) -> Vec<usize> {
         let dims = shape.iter().zip(&layout.dims);
         dims.map(|(&size, dim)| {
@@ -327,7 +327,7 @@ impl Evaluator<'_> {
         let dims = array.shape().iter().zip(&layout.dims);
         let local: Vec<usize> = dims.map(|(size, dim)| size / self.mesh.size_of(&dim.axes)).collect();
         let ty = ArrayType::new(array.dtype(), &local);
-        // A whole value as partial sums: one device has it, the others have nothing.
+        // A whole value as partial sums: the first device has it, the others have zeros.
         if !self.lanes.is_first(self.mesh, lane, layout.unreduced) {
             return Array::filled(ty, 0);
         }
@@ -365,7 +365,7 @@ impl Evaluator<'_> {
         Ok(whole)
     }
 
-    /// What `print` shows of a value: once, or once for each coordinate along the axes that it varies over.
+    /// The arrays that `print` shows of a value: one, or one for each coordinate along the axes on which it varies.
     fn shown(&self, value: Value, active: &[usize]) -> Vec<Array> {
         let others = self.lanes.axes.minus(self.func.ty(value).varying);
         let first = active.iter().copied().filter(|&lane| self.lanes.is_first(self.mesh, lane, others));

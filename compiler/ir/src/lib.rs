@@ -1,18 +1,18 @@
-//! The intermediate representation: what a program is between its text and its kernels.
+//! The intermediate representation: programs between their text and their kernels.
 //!
 //! | module | has |
 //! |---|---|
-//! | `cost` | the cost model: constants with unit and source, and how they combine |
+//! | `cost` | the cost model: constants with unit and source, and the formulas that combine them |
 //! | `layout` | meshes, shardings, types, blocks, windows and factors: values with an algebra, free of programs |
 //! | `array` | whole arrays, for the evaluator |
 //! | `reshard` | the cheapest steps from one layout to another |
 //! | `program` | functions and statements, and the types of their results |
 //! | `ops` | the operations, one file each, and how calls become operands and attributes (`ops::call`) |
 //! | `lower` | from operations to kernels |
-//! | `print`, `verify`, `eval` | how a module is written, what holds for it, what it means |
+//! | `print`, `verify`, `eval` | the text, the contracts and the meaning of a module |
 //!
-//! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` need each other. Everything else
-//! uses what stands above it in this list only; a test holds that.
+//! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` depend on each other. All other
+//! modules use only modules above them in this list; a test checks that.
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 

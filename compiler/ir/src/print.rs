@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! One statement a line, every type written. A value has the name of the user's variable where that is unique, else a number in the order
-//! of printing. Control flow prints as the language's own, a manual region as a `manual fn` above and a call of it.
+//! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
+//! the order of printing. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
 
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
@@ -27,7 +27,7 @@ use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a span is, as `line:column`; None leaves the comment out.
+/// Gives the position of a span as `line:column`; None omits the comment.
 pub type Places<'a> = &'a dyn Fn(Span) -> Option<String>;
 
 /// The text of a module without comments.
@@ -35,9 +35,9 @@ pub fn module(module: &Module) -> String {
     module_with_places(module, &|_| None)
 }
 
-/// The text of a module; comments say where each statement comes from, and why.
+/// The text of a module; comments give the origin of each statement, and its reason.
 pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
-    // A dump is a program, which has no parts of axes.
+    // A dump is a program, and its axes have no parts.
     let mesh = module.mesh.plain();
     let mut printer = Printer::new(module, &mesh, places);
     let body = printer.entry();
@@ -168,7 +168,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Where a statement comes from, the user's names of its results if others had them first, and why it is there.
+    /// The comment of a statement: its source position, the user's names of its results if other values had them first, and its
+    /// reason.
     fn comment(&self, stmt: &Stmt) -> String {
         let Some(place) = (self.places)(stmt.origin.span) else { return String::new() };
         let mut parts = vec![place];
@@ -327,7 +328,7 @@ impl<'a> Printer<'a> {
         self.line(&line);
     }
 
-    /// The type that a value has outside of a manual region, if inside it has `local`.
+    /// The type outside a manual region of a value with type `local` inside it.
     fn joined_type(&self, local: &Type, split: &Sharding) -> String {
         let shape: Vec<usize> =
             local.shape().iter().zip(&split.dims).map(|(size, dim)| size * self.mesh.size_of(&dim.axes)).collect();
@@ -352,7 +353,7 @@ impl<'a> Printer<'a> {
     fn name(&mut self, value: Value) -> String {
         match self.names.get(&value) {
             Some(name) => name.clone(),
-            // Only a module that does not verify uses a value before it is there.
+            // Only a module that does not verify uses a value before its definition.
             None => format!("undefined_{}", value.0),
         }
     }
@@ -391,7 +392,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The name can be a variable's, means nothing else, and is not one of the printer's own.
+/// Whether the name can be a variable's, has no other meaning, and is not one of the printer's own.
 fn is_plain_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "const", "else", "false", "fn", "for", "if", "import", "in", "let", "manual", "mesh", "mut", "true", "type",
@@ -404,13 +405,13 @@ fn is_plain_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// `v0`, `v1`, ...: names that the printer gives.
+/// Whether this is a name that the printer gives: `v0`, `v1`, ...
 pub fn is_number_name(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A type that reads back as itself at its stage: before propagation a bare dimension is open, later it is replicated. How partial
-/// values combine is not written, as it follows from the op that makes them.
+/// A type that reads back as itself at its stage: before propagation a bare dimension is open, later it is replicated. The
+/// operation that combines partial values is not written, because it follows from the op that makes them.
 pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
     let ty = &Type { sharding: Sharding { combine: ReduceOp::Sum, ..ty.sharding.clone() }, ..ty.clone() };
     let has_auto = !mesh.of_kind(AxisKind::Auto).is_empty();
@@ -435,7 +436,7 @@ pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
     format!("{}[{}]{suffixes}", ty.dtype().name(), dims.join(","))
 }
 
-/// Names with paths, as the structs and tuples that they come from.
+/// Names with paths, as the structs and tuples that they belong to.
 enum Tree {
     Leaf(String),
     Node(Vec<(String, Tree)>),
@@ -466,7 +467,7 @@ impl Tree {
         }
     }
 
-    /// `(a, (), b)` where the names are numbers, as what has no leaves has no name; else `{ w: a, b: b }`.
+    /// `(a, (), b)` if the names are numbers, since an empty tuple has no name; otherwise `{ w: a, b: b }`.
     fn text(&self) -> String {
         match self {
             Tree::Leaf(text) => text.clone(),

@@ -1,7 +1,7 @@
-//! Where the blocks of one sharding lie in the blocks of another one of the same array.
+//! The positions of the blocks of one sharding in the blocks of another sharding of the same array.
 //!
-//! `f32[8@X,16]` and `f32[8@Y,16]` on a mesh (X = 2, Y = 4): device (0, 3) has rows 0..4 and is to have rows 6..8, which the
-//! devices with X = 1 hold. So blocks move along X; nobody needs anything from a device with another Y.
+//! `f32[8@X,16]` and `f32[8@Y,16]` on a mesh (X = 2, Y = 4): device (0, 3) has rows 0..4 and needs rows 6..8, which the devices
+//! with X = 1 hold. So blocks move along X; no device needs anything from a device with another Y.
 //!
 //! A device that looks for a part of an array asks the devices with its own coordinates along all axes that do not split it.
 
@@ -44,7 +44,7 @@ pub fn is_slice(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) ->
     })
 }
 
-/// The axes along which devices have to fetch what they lack when the array is to lie as `to`.
+/// The axes along which devices fetch missing elements to get layout `to`.
 pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
     let mut exchanged = AxisSet::EMPTY;
     for (&size, (from, to)) in shape.iter().zip(from.dims.iter().zip(&to.dims)) {
@@ -72,7 +72,7 @@ pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mes
     exchanged
 }
 
-/// How many elements a device fetches from others, on average.
+/// The average number of elements that a device fetches from others.
 pub fn received(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
     let axes = from.used_axes().union(to.used_axes());
     let (mut sum, mut devices) = (0u64, 0u64);
@@ -109,7 +109,7 @@ mod tests {
         assert!(is_slice(&[8, 16], &rows(&[]), &rows(&[1]), &mesh));
         assert!(is_slice(&[8, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
         assert!(!is_slice(&[8, 16], &rows(&[1]), &rows(&[0, 1]), &mesh));
-        // Blocks of 5, 5 hold blocks of 2, 2, 2, 2, 2 only in part.
+        // Blocks of 5 and 5 contain some blocks of 2, 2, 2, 2, 2 only in part.
         assert!(!is_slice(&[10, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let mesh = mesh();
         assert_eq!(exchange_axes(&[8, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::of(1));
         assert_eq!(exchange_axes(&[8, 16], &rows(&[0]), &rows(&[1]), &mesh), AxisSet::of(0));
-        // The first half, 5 rows, is held by devices of both halves.
+        // Devices of both halves hold parts of the first 5 rows.
         assert_eq!(exchange_axes(&[10, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::all(2));
         assert!(exchange_axes(&[0, 16], &rows(&[0]), &rows(&[1]), &mesh).is_empty());
     }

@@ -1,8 +1,8 @@
-//! Drawings of how a value lies on the devices.
+//! Drawings of the distribution of a value over the devices.
 //!
 //! The last two dimensions make a table of blocks; each cell lists the devices that hold it. Leading dimensions make one table for
 //! each of their blocks. Uneven blocks are drawn with their ranges, empty ones are listed below, partial sums and copies are named.
-//! A table that is too wide goes on below itself.
+//! A table that is too wide continues below itself.
 
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
@@ -33,7 +33,7 @@ const UNICODE: Pen =
     };
 const ASCII: Pen = Pen { top: ['+'; 3], middle: ['+'; 3], bottom: ['+'; 3], across: '-', down: '|' };
 
-/// The drawing and what is to be said of it, each line with a line break, no wider than this where one block is not.
+/// The drawing and its remarks, each line with a line break; no wider than `width` unless a single block is.
 pub fn draw(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
     let mut text = blocks(ty, mesh, style, width);
     for remark in remarks(ty, mesh) {
@@ -43,7 +43,7 @@ pub fn draw(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
     text
 }
 
-/// The drawing of the dimensions that are split; nothing where none is.
+/// The drawing of the split dimensions; empty if none is split.
 pub fn draw_split(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
     let is_split = |&dim: &usize| mesh.size_of(&ty.sharding.dims[dim].axes) > 1;
     let split: Vec<usize> = (0..ty.rank()).filter(is_split).collect();
@@ -53,7 +53,7 @@ pub fn draw_split(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String 
     if split.is_empty() { String::new() } else { blocks(&ty, mesh, style, width) }
 }
 
-/// Which copies and parts of sums the devices hold, in words.
+/// The copies and parts of sums that the devices hold, in words.
 pub fn remarks(ty: &Type, mesh: &Mesh) -> Vec<String> {
     let devices = mesh.device_count();
     let unreduced = several(ty.sharding.unreduced, mesh);
@@ -78,14 +78,14 @@ pub fn remarks(ty: &Type, mesh: &Mesh) -> Vec<String> {
     remarks
 }
 
-/// Those of the axes that have more than one device.
+/// The axes that have more than one device.
 fn several(axes: AxisSet, mesh: &Mesh) -> AxisSet {
     axes.iter().filter(|&axis| mesh.axes[axis].size > 1).collect()
 }
 
 fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
     let blocks: Vec<usize> = ty.sharding.dims.iter().map(|dim| mesh.size_of(&dim.axes)).collect();
-    // Which block of each dimension a device holds.
+    // The block of each dimension that a device holds.
     let place = |device: usize| -> Vec<usize> {
         let coordinates = mesh.coordinates(device);
         let linear = |axes: &[u8]| {
@@ -95,7 +95,7 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
     };
     let devices: Vec<(usize, Vec<usize>)> = (0..mesh.device_count()).map(|device| (device, place(device))).collect();
     let range = |dim: usize, block: usize| ty.sharding.dims[dim].range(ty.shape()[dim], block, mesh);
-    // Blocks that hold something; a dimension of size 0 has one empty block.
+    // Blocks with elements; a dimension of size 0 has one empty block.
     let filled =
         |dim: usize| (0..blocks[dim]).filter(|&block| block == 0 || !range(dim, block).is_empty()).collect::<Vec<_>>();
 
@@ -170,14 +170,14 @@ fn list(devices: &[usize]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A table of blocks: what is written beside its rows, above its columns and into its cells.
+/// A table of blocks: the texts beside its rows, above its columns and in its cells.
 struct LabelledTable {
     side: Vec<String>,
     above: Vec<String>,
     cells: Vec<Vec<String>>,
 }
 
-/// The table, in pieces of columns that are no wider than this.
+/// The table, in pieces of columns no wider than `width`.
 fn folded(text: &mut String, whole: &LabelledTable, pen: &Pen, width: usize) {
     let LabelledTable { side, above, cells } = whole;
     let margin = side.iter().map(|label| label.chars().count()).max().unwrap_or(0);

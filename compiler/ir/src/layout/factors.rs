@@ -1,21 +1,21 @@
-//! Factor rules: an op's meaning for shardings.
+//! Factor rules: the effect of an op on shardings.
 //!
-//! A rule names *factors* (index variables with sizes) and says for each dimension of each operand and result which factors
-//! it consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]`
-//! to `[128]` is `ab->(ab)`. From the rule follow propagation, the types of explicit axes, partitioning, and cost.
+//! A rule names *factors* (index variables with sizes) and gives for each dimension of each operand and result the factors that it
+//! consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]` to `[128]`
+//! is `ab->(ab)`. Propagation, the types of explicit axes, partitioning, and cost follow from the rule.
 
 use crate::layout::types::{ArrayType, DType};
 use spmdc_abi::ReduceOp;
 
-/// What it means for an op that one of its factors is split over devices.
+/// The effect on an op of splitting one of its factors over devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactorKind {
     /// Nothing: the op runs on blocks. Position-dependent ops read their block's global offset.
     Pass,
-    /// Every device computes a partial result, to be combined so.
+    /// Every device computes a partial result; this operation combines them.
     Reduce(ReduceOp),
-    /// Elements move along this dimension, to neighbours mostly: operand and result are split alike, each over its own size, and
-    /// devices fetch what they lack. The factor has the result's size.
+    /// Elements move along this dimension, mostly to neighbours: operand and result are split by the same axes, each over its own
+    /// size, and devices fetch missing elements. The factor has the result's size.
     Window,
     /// The op needs this dimension whole on every device, or produces it whole.
     Whole,
@@ -26,7 +26,7 @@ pub enum FactorKind {
 pub struct Factor {
     /// The number of its values.
     pub size: usize,
-    /// What it means for the op that the factor is split.
+    /// The effect on the op of splitting the factor.
     pub kind: FactorKind,
 }
 
@@ -42,25 +42,25 @@ pub struct Factors {
     pub operands: Vec<Vec<DimFactors>>,
     /// Per result, per dimension.
     pub results: Vec<Vec<DimFactors>>,
-    /// Dimensions of operands that are only a part of their factor, and are needed where that part of it lies.
+    /// Dimensions of operands that are only a part of their factor, and are needed where that part is.
     pub parts: Vec<FactorPart>,
 }
 
-/// Element `i` of an operand's dimension stands at `start + i * step` of its factor.
+/// Element `i` of an operand's dimension is element `start + i * step` of its factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FactorPart {
     /// The position of the operand.
     pub operand: usize,
     /// The dimension of the operand.
     pub dim: usize,
-    /// The place of element 0 in the factor.
+    /// The index of element 0 in the factor.
     pub start: usize,
-    /// The distance of neighbouring elements in the factor.
+    /// The distance between neighbouring elements in the factor.
     pub step: usize,
 }
 
 impl FactorKind {
-    /// Of a dimension of which one device has the element that is taken: the others add nothing to it.
+    /// The kind of an indexed dimension: one device has the element that is taken, and the others contribute the identity element.
     pub fn one_has(dtype: DType) -> FactorKind {
         if dtype == DType::Key {
             FactorKind::Whole
@@ -78,18 +78,18 @@ impl Factors {
         Factors::default()
     }
 
-    /// A new factor, by its number.
+    /// Adds a factor and returns its number.
     pub fn add(&mut self, size: usize, kind: FactorKind) -> usize {
         self.factors.push(Factor { size, kind });
         self.factors.len() - 1
     }
 
-    /// What part of its factor a dimension of an operand is.
+    /// The part of its factor that a dimension of an operand is, if it is not the whole factor.
     pub fn part(&self, operand: usize, dim: usize) -> Option<FactorPart> {
         self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
     }
 
-    /// Operands and results of which no dimension has to do with another one; what they hold depends on how blocks lie.
+    /// A rule in which no dimension corresponds to another, for results whose contents depend on the layout of blocks.
     pub fn unrelated(operands: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let mut own = |arrays: &[&ArrayType]| -> Vec<Vec<Vec<usize>>> {
@@ -119,7 +119,7 @@ impl Factors {
         rule
     }
 
-    /// Dimensions named by letters as in `einsum`: `factors("ik,kj->ij")`-like construction from label lists.
+    /// A rule from letters as in `einsum`, such as `ik,kj->ij`, given as lists of labels.
     pub fn labelled(
         operands: &[Vec<(char, usize)>],
         result: &[(char, usize)],
@@ -159,7 +159,7 @@ impl Factors {
         for (factor, Factor { kind, size }) in self.factors.iter().enumerate() {
             let is = match kind {
                 FactorKind::Pass => continue,
-                // There is nothing to split.
+                // A factor of size 1 cannot be split.
                 FactorKind::Whole if *size == 1 => continue,
                 FactorKind::Reduce(ReduceOp::Sum) => "reduced by sum",
                 FactorKind::Reduce(ReduceOp::Product) => "reduced by prod",

@@ -1,15 +1,15 @@
-//! Margins: what lies around the blocks of a value, for all windows on it that reach there.
+//! Margins: the elements around the blocks of a value, for all windows on it that read there.
 //!
-//! A halo belongs to one window. Windows that move the same value by several distances lack overlapping parts; the margin on one side
-//! of the blocks, along one dimension, has all that any of them lacks there.
+//! A halo belongs to one window. Windows that shift the same value by several distances need overlapping halos; the margin on one
+//! side of the blocks, along one dimension, contains all elements that any of them needs there.
 //!
 //! ```text
 //! u[:-4] u[1:-3] .. u[4:]  around u[2:-2], u: f32[32@Y], Y = 4     margins of 2 elements before and behind each block
 //! ```
 //!
-//! A *span* is the places from the first to the last that are wanted. Places count in the operand, and on beyond both of its ends
-//! where a window goes round: what stands before a block has smaller numbers than the block. Along earlier dimensions a margin has what
-//! lies in the block, along later ones all that is wanted, with the corners; so each element is in one margin.
+//! A *span* is a range of places from the first to the last wanted one. Places are indices into the operand, continued beyond both
+//! of its ends for windows that wrap around: places before a block have smaller numbers than the block. Along earlier dimensions a
+//! margin has the places inside the block, along later ones all wanted places, corners included; so each element is in one margin.
 
 use super::mesh::Mesh;
 use super::sharding::{DimSharding, Sharding};
@@ -18,12 +18,12 @@ use super::window::{DimMap, overlap};
 use spmdc_abi::FetchDim;
 use std::ops::Range;
 
-/// What lies on one side of each block.
+/// The elements on one side of each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Margin {
-    /// The dimension along which it lies before or behind the block.
+    /// The dimension along which it lies before or after the block.
     pub dim: usize,
-    /// Whether it lies behind the block; otherwise before it.
+    /// Whether it lies after the block; otherwise before it.
     pub behind: bool,
     /// For each dimension, the span for each position along the axes that split it.
     pub spans: Vec<Vec<Range<i64>>>,
@@ -41,17 +41,17 @@ impl Margin {
         fits && dims.all(|(spans, &size)| !spans.is_empty() && spans.iter().all(|span| sound(span, size)))
     }
 
-    /// How many elements of a dimension each device stores: as many as the one with the longest span.
+    /// The number of elements of a dimension that each device stores: the length of the longest span.
     fn width(&self, dim: usize) -> usize {
         self.spans[dim].iter().map(length).max().unwrap_or(0)
     }
 
-    /// The spans of all positions one after another, each as long as the longest.
+    /// The shape of all positions' spans one after another, each padded to the longest.
     pub fn shape(&self) -> Vec<usize> {
         self.spans.iter().enumerate().map(|(dim, spans)| self.width(dim) * spans.len()).collect()
     }
 
-    /// The type of the margin of an operand; None where that is split otherwise.
+    /// The type of the margin of an operand; None if the operand is split differently.
     pub fn ty(&self, operand: &Type, mesh: &Mesh) -> Option<Type> {
         let mut dims = self.spans.iter().zip(&operand.sharding.dims);
         if !dims.all(|(spans, dim)| spans.len() == mesh.size_of(&dim.axes)) {
@@ -63,7 +63,7 @@ impl Margin {
         Some(Type { array, sharding, varying: operand.varying })
     }
 
-    /// How it is fetched from the blocks of an operand of this shape and layout.
+    /// The fetches from the blocks of an operand of this shape and layout.
     pub fn fetch(&self, shape: &[usize], from: &Sharding, mesh: &Mesh) -> Vec<FetchDim> {
         let dims = self.spans.iter().zip(shape.iter().zip(&from.dims)).enumerate();
         let dims = dims.map(|(dim, (spans, (&size, from)))| {
@@ -84,7 +84,7 @@ impl Margin {
         dims.collect()
     }
 
-    /// Where the element at an index comes from; None if nothing is there.
+    /// The index in the operand of the element at this index; None for padding.
     pub fn place(&self, index: &[usize], shape: &[usize]) -> Option<Vec<usize>> {
         let places = index.iter().zip(shape).enumerate().map(|(dim, (&at, &size))| {
             let width = self.width(dim).max(1);
@@ -100,7 +100,7 @@ impl Margin {
         self.dim == other.dim && self.behind == other.behind
     }
 
-    /// Whether everything in `other` is here, too.
+    /// Whether it contains all elements of `other`.
     pub fn covers(&self, other: &Margin) -> bool {
         let pairs = self.spans.iter().flatten().zip(other.spans.iter().flatten());
         let within =
@@ -108,7 +108,7 @@ impl Margin {
         self.is_beside(other) && pairs.into_iter().all(within)
     }
 
-    /// Has what both have, and what is between.
+    /// Extends it by the elements of `other`, and those between.
     fn join(&mut self, other: &Margin) {
         for (span, more) in self.spans.iter_mut().flatten().zip(other.spans.iter().flatten()) {
             *span = hull(span, more);
@@ -116,12 +116,12 @@ impl Margin {
     }
 }
 
-/// Whether `known` have all that is in `wanted`.
+/// Whether `known` contain all elements of `wanted`.
 pub fn cover(known: &[Margin], wanted: &[Margin]) -> bool {
     wanted.iter().all(|margin| known.iter().any(|known| known.covers(margin)))
 }
 
-/// Margins that have what both lists have: one for each side.
+/// Margins with the elements of both lists: one for each side.
 pub fn joined(known: &[Margin], more: &[Margin]) -> Vec<Margin> {
     let mut all = known.to_vec();
     for margin in more {
@@ -144,40 +144,40 @@ fn hull(a: &Range<i64>, b: &Range<i64>) -> Range<i64> {
     if b.is_empty() { a.clone() } else { a.start.min(b.start)..a.end.max(b.end) }
 }
 
-/// Where the elements of a window lie, seen from the blocks of its operand.
+/// The positions of the elements of a window relative to the blocks of its operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
     /// One for each dimension.
     pub dims: Vec<DimSpread>,
 }
 
-/// One dimension of a window, seen from the blocks of its operand.
+/// One dimension of a window, relative to the blocks of its operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimSpread {
     /// The window along this dimension.
     pub map: DimMap,
     /// The axes that split operand and result.
     pub axes: Vec<u8>,
-    /// For each position along them.
+    /// For each position along these axes, the elements of the device.
     pub positions: Vec<Stretch>,
 }
 
-/// On one device: the elements come from before the operand's block, from it, and from behind, in this order.
+/// The elements of one device: some before its block of the operand, then some in it, then some after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// The block of the result, and what of it has an element. Places count in the whole result.
+    /// The block of the result; like `body` and `held`, a range of indices into the whole result.
     pub block: Range<usize>,
-    /// The places of the block that have an element.
+    /// The part of `block` that has elements.
     pub body: Range<usize>,
-    /// What of this comes from the device's own block of the operand.
+    /// The part of `body` whose elements are in the device's own block of the operand.
     pub held: Range<usize>,
-    /// That block.
+    /// The device's own block of the operand.
     pub own: Range<usize>,
-    /// The place of element number 0, so that the block is as near as can be.
+    /// The place of element 0, in the round of a wrapping window in which the elements are nearest to the block.
     pub origin: i64,
 }
 
-/// A part of what a window reads along a dimension.
+/// A part of the elements that a window reads along a dimension.
 #[derive(Clone, Copy, PartialEq)]
 enum SpanPart {
     Before,
@@ -187,15 +187,15 @@ enum SpanPart {
 }
 
 impl Spread {
-    /// None for windows that share no margins: where operand and result are not split by the same axes, or elements lie in reverse
-    /// along a split dimension.
+    /// None for windows that share no margins: operand and result are split by different axes, or elements are in reverse along a
+    /// split dimension.
     pub fn new(dims: &[DimMap], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Spread> {
         let dims = dims.iter().zip(from.dims.iter().zip(&to.dims));
         let dims = dims.map(|(&map, (from, to))| DimSpread::new(map, from, to, mesh));
         Some(Spread { dims: dims.collect::<Option<_>>()? })
     }
 
-    /// What it needs: a margin for each side on which some device lacks something.
+    /// The margins that it needs: one for each side on which some device lacks elements.
     pub fn margins(&self) -> Vec<Margin> {
         let sides = (0..self.dims.len()).flat_map(|dim| [(dim, false), (dim, true)]);
         sides.filter_map(|(dim, behind)| self.margin(dim, behind)).collect()
@@ -261,31 +261,31 @@ impl DimSpread {
         }
     }
 
-    /// Whether some device needs what is before, or behind, its block.
+    /// Whether some device needs elements before its block.
     pub fn lacks_before(&self) -> bool {
         self.positions.iter().any(|at| at.body.start < at.held.start)
     }
 
-    /// Whether some device needs what is behind its block.
+    /// Whether some device needs elements after its block.
     pub fn lacks_behind(&self) -> bool {
         self.positions.iter().any(|at| at.held.end < at.body.end)
     }
 
-    /// Whether some device finds an element in its own block.
+    /// Whether some device has an element in its own block.
     pub fn holds(&self) -> bool {
         self.positions.iter().any(|at| !at.held.is_empty())
     }
 }
 
 impl Stretch {
-    /// None where the elements go round more than once.
+    /// None if the elements wrap around more than once.
     fn new(map: &DimMap, own: Range<usize>, block: Range<usize>, body: Range<usize>) -> Option<Stretch> {
         let size = map.size as i64;
         let (low, high) = (own.start as i64, own.end as i64);
         let mut nearest: Option<((usize, i64), Stretch)> = None;
         for round in [0, size, -size] {
             let origin = map.start as i64 - round;
-            // The first element whose place is not before a border.
+            // The first element at or after a border.
             let cut = |border: i64| {
                 let number = -(origin - border).div_euclid(map.step.max(1));
                 (number + map.before as i64).clamp(body.start as i64, body.end as i64) as usize
@@ -306,7 +306,7 @@ impl Stretch {
         nearest.map(|(_, stretch)| stretch)
     }
 
-    /// From the first to the last place of some elements of the result.
+    /// The range from the first to the last place of some elements of the result.
     fn places(&self, map: &DimMap, elements: &Range<usize>) -> Range<i64> {
         if elements.is_empty() {
             return 0..0;
@@ -349,7 +349,7 @@ mod tests {
         Spread::new(&[map], &split(), &split(), &mesh()).unwrap()
     }
 
-    /// What each device finds in its block and in the margins is what the map says.
+    /// Checks that each device finds the elements of the map in its block and in the margins.
     fn check(map: DimMap, margins: &[Margin]) {
         let spread = spread(map);
         assert!(cover(margins, &spread.margins()), "{map:?} in {margins:?}");
@@ -409,7 +409,7 @@ mod tests {
             let dims = [rows, columns].map(|start| DimMap { start, ..DimMap::identity(8) });
             Spread::new(&dims, &layout, &layout, &mesh).unwrap().margins()
         };
-        // A diagonal neighbour: the row before the block, and of the column before it what the block has.
+        // A diagonal neighbour: the row before the block, and the block's part of the column before it.
         let both = joined(&by(7, 0), &by(7, 7));
         let shapes: Vec<_> = both.iter().map(|margin| (margin.dim, margin.behind, margin.shape())).collect();
         assert_eq!(shapes, [(0, false, vec![2, 10]), (1, false, vec![6, 2])]);

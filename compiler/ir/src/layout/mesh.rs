@@ -4,35 +4,35 @@ use crate::layout::types::AxisSet;
 pub use spmdc_grammar::ast::AxisKind;
 use spmdc_kernel::machine::Machine;
 
-/// Axis sets are bits of a word.
+/// Maximum number of axes of a mesh: an axis set has one bit for each.
 pub const MAX_AXES: usize = 16;
 
 /// A named axis, and who decides shardings along it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// The name in dumps; that in the program, unless the axis is a part of another one.
+    /// The name in dumps; also the name in the program, unless the axis is a part of another one.
     pub name: String,
     /// The number of devices along the axis.
     pub size: usize,
     /// Who decides shardings along it.
     pub kind: AxisKind,
-    /// Where the program's axis is another one, which the compiler has cut.
+    /// If the compiler has cut an axis of the program, the part that this one is.
     pub part: Option<AxisPart>,
 }
 
-/// One of the axes that stand for an axis of the program.
+/// A part of an axis of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisPart {
-    /// The program's name of the whole.
+    /// The program's name of the whole axis.
     pub of: String,
-    /// Which one it is of how many, major to minor. They stand side by side in the mesh.
+    /// Its index among the parts, major to minor. Parts are adjacent in the mesh.
     pub at: usize,
     /// The number of parts.
     pub count: usize,
 }
 
 impl Axis {
-    /// An axis that is no part of another one.
+    /// An axis that is not a part of another one.
     pub fn new(name: &str, size: usize, kind: AxisKind) -> Axis {
         Axis { name: name.to_string(), size, kind, part: None }
     }
@@ -43,7 +43,7 @@ impl Axis {
 pub struct Mesh {
     /// The axes, at most [`MAX_AXES`], major to minor.
     pub axes: Vec<Axis>,
-    /// The sizes at which the compiler chooses another way.
+    /// The sizes at which the compiler changes its choices.
     pub machine: Machine,
 }
 
@@ -58,12 +58,12 @@ impl Mesh {
         self.axes.iter().position(|axis| axis.name == name).map(|position| position as u8)
     }
 
-    /// How many blocks a dimension has that is split over `axes`.
+    /// The number of blocks of a dimension that is split over `axes`.
     pub fn size_of(&self, axes: &[u8]) -> usize {
         axes.iter().map(|&axis| self.axes[axis as usize].size).product()
     }
 
-    /// How many devices differ along these axes only: the product of their sizes.
+    /// The number of devices that differ along these axes only: the product of their sizes.
     pub fn size_of_set(&self, axes: AxisSet) -> usize {
         axes.iter().map(|axis| self.axes[axis].size).product()
     }
@@ -83,7 +83,7 @@ impl Mesh {
         &self.axes[axis as usize].name
     }
 
-    /// The names of axes as the program knows them: where all parts of an axis stand in their order, the name of the whole.
+    /// The names of axes in the program: the name of the whole axis if all its parts occur in order.
     pub fn names(&self, axes: &[u8]) -> Vec<&str> {
         self.wholes(axes).into_iter().map(|(name, _)| name).collect()
     }
@@ -105,7 +105,7 @@ impl Mesh {
         found
     }
 
-    /// The mesh of the program: parts of an axis are that axis.
+    /// The mesh of the program, with parts joined to their axes.
     pub fn whole(&self) -> Mesh {
         let mut axes: Vec<Axis> = Vec::new();
         for axis in &self.axes {
@@ -118,7 +118,7 @@ impl Mesh {
         Mesh { axes, machine: self.machine }
     }
 
-    /// The same axes, none being a part of another one: as dumps name them.
+    /// The same axes as axes of their own, as dumps name them.
     pub fn plain(&self) -> Mesh {
         let axes = self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect();
         Mesh { axes, machine: self.machine }
@@ -154,7 +154,7 @@ impl Mesh {
         coordinates
     }
 
-    /// Moves to a position along these axes.
+    /// Sets the coordinates along these axes to a position.
     pub fn set_position(&self, axes: &[u8], position: usize, coordinates: &mut [usize]) {
         let mut rest = position;
         for &axis in axes.iter().rev() {

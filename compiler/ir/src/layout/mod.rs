@@ -1,4 +1,4 @@
-//! Where the elements of arrays lie: meshes, shardings, types, the blocks of devices, windows and factors. Nothing here knows programs.
+//! Distributions of arrays over devices: meshes, shardings, types, blocks, windows and factors. This module knows no programs.
 
 pub mod blocks;
 pub mod draw;

@@ -1,9 +1,9 @@
-//! The parts of axes that have been cut: what stands in a layout, or in an op, where the whole axis stood.
+//! The parts of cut axes, which replace the whole axis in layouts and ops.
 
 use crate::layout::sharding::Sharding;
 use crate::layout::types::AxisSet;
 
-/// For each axis of a mesh, its parts in another one, major to minor; itself where it is not cut.
+/// For each axis of a mesh, its parts in the cut mesh, major to minor; the axis itself if it is not cut.
 pub struct AxisParts(pub Vec<Vec<u8>>);
 
 impl AxisParts {
@@ -17,7 +17,7 @@ impl AxisParts {
         axes.iter().flat_map(|axis| &self.0[axis]).map(|&part| part as usize).collect()
     }
 
-    /// A sharding with parts in the place of the axes.
+    /// A sharding with axes replaced by their parts.
     pub fn sharding(&self, sharding: &Sharding) -> Sharding {
         let mut cut = sharding.clone();
         cut.dims.iter_mut().for_each(|dim| dim.axes = self.axes(&dim.axes));

@@ -1,9 +1,9 @@
-//! A rule's factors and the dimensions of its tensors: axes of the one as axes of the other.
+//! Translates between the axes of a rule's factors and the axes of its tensors' dimensions.
 //!
-//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. A dimension of several
-//! factors fills them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X
-//! and `b` over Y. Blocks must not straddle factors, so there every factor divides evenly, and a later one is split only where
-//! all before it are split completely. A major factor alone may be split unevenly where the blocks are the same: `(46)@Y`, Y = 4, as
+//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. The axes of a dimension of
+//! several factors fill them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a`
+//! over X and `b` over Y. Blocks must not straddle factors, so every such factor divides evenly, and a later one is split only if
+//! all before it are split completely. A major factor alone may be split unevenly if the blocks are the same: `(46)@Y`, Y = 4, as
 //! `ab` of sizes 23 and 2.
 
 use crate::layout::factors::{DimFactors, FactorKind, Factors};
@@ -14,15 +14,15 @@ use crate::layout::types::AxisSet;
 /// For each factor the axes that split it, major to minor.
 pub type Assignment = Vec<Vec<u8>>;
 
-/// A rule, and what follows from it for splitting its factors.
+/// A rule, and the constraints that it puts on splitting its factors.
 #[derive(Clone, Debug)]
 pub struct Projection {
     /// The rule of the op.
     pub rule: Factors,
-    /// Per factor: never split. Besides the `Whole` ones these are factors that a tensor has in two dimensions, and those of size 1 that
-    /// share a dimension with others.
+    /// For each factor, whether it is never split: `Whole` factors, factors of two dimensions of a tensor, and factors of size 1
+    /// that share a dimension with others.
     pub whole: Vec<bool>,
-    /// Per factor: shares a dimension with others, so its blocks have to make up those of the dimension.
+    /// For each factor, whether it shares a dimension with others, so that its blocks must make up the blocks of the dimension.
     pub even: Vec<bool>,
 }
 
@@ -45,8 +45,8 @@ impl Projection {
         Projection { rule, whole, even }
     }
 
-    /// The axes that split a factor of a tensor whose dimensions have `axes`; None where the tensor does not have the factor, or has it
-    /// in a dimension that is split in a way that no factors can say.
+    /// The axes that split a factor of a tensor whose dimensions have `axes`; None if the tensor does not have the factor, or has
+    /// it in a dimension with a split that factors cannot express.
     pub fn axes_of<'a>(
         &self,
         tensor: &[DimFactors],
@@ -60,7 +60,7 @@ impl Projection {
         })
     }
 
-    /// The same of every factor.
+    /// The axes of every factor, as in [`Projection::axes_of`].
     pub fn factors_of<'a>(
         &self,
         tensor: &[DimFactors],
@@ -70,10 +70,10 @@ impl Projection {
         (0..self.rule.factors.len()).map(|factor| self.axes_of(tensor, factor, &axes, mesh)).collect()
     }
 
-    /// Of the axes of a dimension, dealt out to its factors, those that the one at `position` gets.
+    /// The axes of the factor at `position` when the axes of a dimension are distributed over its factors.
     fn part<'a>(&self, dim: &DimFactors, position: usize, axes: &'a [u8], mesh: &Mesh) -> Option<&'a [u8]> {
         let size = |at: usize| self.rule.factors[dim[at]].size;
-        // Factors that are larger than 1 take axes one after the other; if there are none, the last does.
+        // Factors larger than 1 take axes one after the other; if there are none, the last factor does.
         let mut takers = (0..dim.len()).filter(|&at| size(at) != 1);
         let mut at = takers.next().unwrap_or(dim.len() - 1);
         if takers.clone().next().is_none() {
@@ -104,8 +104,8 @@ impl Projection {
         Some(&axes[begin..end])
     }
 
-    /// The first axis of a dimension whose blocks straddle factors, and where to cut it for its parts to split one factor each, as far
-    /// as that goes: of `(ab)` with sizes 2 and 8, an axis of 4 at 2.
+    /// The first axis of a dimension whose blocks straddle factors, and the sizes at which to cut it so that each part splits one
+    /// factor, as far as possible: for `(ab)` with sizes 2 and 8, an axis of 4 is cut at 2.
     pub fn cuts(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<(u8, Vec<usize>)> {
         let mut sizes = significant(&self.rule, dim).map(|factor| self.rule.factors[factor].size);
         if axes.is_empty() || sizes.clone().count() < 2 || self.part(dim, 0, axes, mesh).is_some() {
@@ -138,7 +138,7 @@ impl Projection {
         tensor.iter().map(|dim| dim.iter().flat_map(|&factor| assignment[factor].iter().copied()).collect()).collect()
     }
 
-    /// Whether the op can run on blocks that are split so.
+    /// Whether the op can run on blocks with this assignment.
     pub fn is_valid(&self, assignment: &Assignment, mesh: &Mesh) -> bool {
         let mut used = AxisSet::EMPTY;
         for (factor, axes) in assignment.iter().enumerate() {
@@ -157,7 +157,7 @@ impl Projection {
         dims.into_iter().all(|dim| self.is_filled(dim, assignment, mesh))
     }
 
-    /// Whether so many blocks of a factor make up the blocks of each dimension that it is a factor of.
+    /// Whether this many blocks of a factor make up the blocks of each dimension that contains it.
     pub fn fits(&self, factor: usize, blocks: usize) -> bool {
         let size = self.rule.factors[factor].size;
         if !self.even[factor] || size.is_multiple_of(blocks) {
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(cuts(&[2, 1, 24], &[1]), Some((1, vec![2])));
         assert_eq!(cuts(&[2, 3, 8], &[1]), Some((1, vec![2, 6])));
         assert_eq!(cuts(&[8, 3], &[0, 1]), Some((1, vec![4])));
-        // A part may be left over that fits nowhere; what fits needs no cut, nor does what has no factor in common.
+        // A part may remain that fits no factor; an axis that fits needs no cut, nor does one without a common divisor.
         assert_eq!(cuts(&[9, 4], &[1]), Some((1, vec![3])));
         assert_eq!(cuts(&[9, 2], &[1]), None);
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
         assert!(!valid(8, 16, [&[0], &[1]]));
         assert!(!valid(6, 16, [&[1], &[]]));
         assert!(!valid(8, 16, [&[0], &[0]]));
-        // Blocks of 12, 12, 12 and 10 are 6, 6, 6 and 5 pairs; blocks of 7, 7 and 6 hold no whole pairs.
+        // Blocks of 12, 12, 12 and 10 are 6, 6, 6 and 5 pairs; blocks of 7, 7 and 6 do not consist of whole pairs.
         assert!(valid(23, 2, [&[1], &[]]) && !valid(10, 2, [&[1], &[]]) && !valid(2, 23, [&[], &[1]]));
         let parts = merge(23, 2);
         let parts = parts.factors_of(&parts.rule.results[0], |_| &[1], &mesh);

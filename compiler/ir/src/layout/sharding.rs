@@ -9,36 +9,36 @@ use crate::layout::types::AxisSet;
 use spmdc_abi::ReduceOp;
 use std::ops::Range;
 
-/// How one dimension is split.
+/// The split of one dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimSharding {
-    /// Major to minor.
+    /// The axes that split it, major to minor.
     pub axes: Vec<u8>,
     /// Whether propagation may append axes.
     pub open: bool,
-    /// Where the blocks are not those of the dimension itself. Only values that the compiler decides about have alignments.
+    /// Set if its blocks follow those of another dimension. Only values whose layout the compiler chooses have alignments.
     pub alignment: Option<Alignment>,
 }
 
-/// Blocks of another dimension, that of an array which this one is a part of, or which is a part of this one: element `i` stands at
-/// place `start + i * step` of a dimension of `size`, and lies on the device where that place lies. What stands before its first place
-/// lies on the first device, what stands behind its last one on the last.
+/// The blocks of another dimension, of an array that this one is a part of or that is a part of this one: element `i` lies at index
+/// `start + i * step` of a dimension of `size`, on the device of that index. Elements before its first index lie on the first
+/// device, elements after its last one on the last device.
 ///
 /// ```text
-/// f32[30@Y/32+1], Y = 4      what u[1:-1] of u: f32[32@Y] has in u's blocks: 7, 8, 8 and 7 elements
+/// f32[30@Y/32+1], Y = 4      u[1:-1] of u: f32[32@Y] in u's blocks: 7, 8, 8 and 7 elements
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alignment {
     /// The size of the other dimension.
     pub size: usize,
-    /// The place of element 0 in the other dimension; negative where elements stand before its first place.
+    /// The index of element 0 in the other dimension; negative if elements lie before its first index.
     pub start: i64,
-    /// The distance of neighbouring elements in the other dimension.
+    /// The distance between neighbouring elements in the other dimension.
     pub step: usize,
 }
 
 impl Alignment {
-    /// The first element of a dimension of `size` that does not stand before this block of the alignment.
+    /// The first element of a dimension of `size` that does not lie before this block of the alignment.
     fn cut(&self, size: usize, blocks: usize, block: usize) -> usize {
         if block == 0 || block >= blocks {
             return if block == 0 { 0 } else { size };
@@ -55,8 +55,8 @@ impl DimSharding {
         DimSharding { axes, open: false, alignment: None }
     }
 
-    /// The layout of a dimension of `size` whose element `i` lies where element `start + i * step` of a dimension lies that is
-    /// laid out as this one.
+    /// The layout of a dimension of `size` whose element `i` lies on the device of element `start + i * step` of a dimension with
+    /// this layout.
     pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
         let outer = self.alignment.unwrap_or(Alignment { size: whole, start: 0, step: 1 });
         let alignment = Alignment {
@@ -97,7 +97,7 @@ impl DimSharding {
         }
     }
 
-    /// What stands behind `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with a alignment `X/32+1`, or `X/32+1:2` for every second place.
+    /// The text after `@`: `X`, `(X,Y)`, `_`, `?`, `(X,?)`; with an alignment `X/32+1`, or `X/32+1:2` for a step of 2.
     pub fn display(&self, mesh: &Mesh) -> String {
         let mut names = mesh.names(&self.axes);
         if self.open {
@@ -116,14 +116,14 @@ impl DimSharding {
     }
 }
 
-/// How a value lies on the devices: the split of each dimension, and the unreduced axes.
+/// The distribution of a value over the devices: the split of each dimension, and the unreduced axes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
     /// One for each dimension of the value.
     pub dims: Vec<DimSharding>,
     /// Along these axes every device holds a partial value, to be combined by `combine`.
     pub unreduced: AxisSet,
-    /// `Sum` in everything that the user can write; others live between a reduction and its collective.
+    /// `Sum` in all user code; others occur between a reduction and its collective.
     pub combine: ReduceOp,
 }
 
@@ -172,7 +172,7 @@ impl Sharding {
         self.dims.iter().all(|dim| !dim.open)
     }
 
-    /// The same layout with nothing left open.
+    /// The same layout with all dimensions closed.
     pub fn close(&self) -> Sharding {
         let mut closed = self.clone();
         closed.dims.iter_mut().for_each(|dim| dim.open = false);
@@ -219,7 +219,7 @@ impl Sharding {
         format!("{{{}:{}}}", self.unreduced_keyword("U"), mesh.display_set(self.unreduced))
     }
 
-    /// `U` for sums; `Umax` and so on for what only dumps contain.
+    /// `U` for sums; `Umax` and so on for other operations, which only dumps contain.
     fn unreduced_keyword(&self, base: &str) -> String {
         let suffix = match self.combine {
             ReduceOp::Sum => "",
@@ -239,8 +239,8 @@ pub fn block_range(size: usize, blocks: usize, position: usize) -> Range<usize> 
     (position * block).min(size)..((position + 1) * block).min(size)
 }
 
-/// Whether so many blocks of a dimension of `major * minor` elements consist of whole blocks of `major` elements of `minor` each: 46
-/// elements in four blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
+/// Whether these blocks of a dimension of `major * minor` elements consist of whole groups of `minor` elements: 46 elements in four
+/// blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
 pub fn blocks_hold_whole(major: usize, minor: usize, blocks: usize) -> bool {
     let blocks = blocks.max(1);
     (major * minor).div_ceil(blocks) == major.div_ceil(blocks) * minor
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((padded.display(&mesh()).as_str(), lengths(&padded, 34)), ("Y/32-1", vec![9, 8, 8, 9]));
         let third = inner.part(30, (2, 3), 9, &mesh());
         assert_eq!((third.display(&mesh()).as_str(), lengths(&third, 9)), ("Y/32+3:3", vec![2, 3, 2, 2]));
-        // The first half has blocks of its own where the whole has two of them.
+        // The first half has one block of its own for every two blocks of the whole.
         assert_eq!(lengths(&y.part(32, (0, 1), 16, &mesh()), 16), [8, 8, 0, 0]);
         // Every second element: blocks of half the size.
         assert_eq!(y.part(32, (0, 2), 16, &mesh()), y);

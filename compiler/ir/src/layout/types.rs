@@ -1,16 +1,16 @@
-//! Types: element type, shape, sharding, and along which manual axes a value varies.
+//! Types: element type, shape, sharding, and the manual axes along which a value varies.
 
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 pub use spmdc_abi::{AxisSet, DType};
 
-/// How many dimensions an array may have. An einsum of two has a letter for each of theirs.
+/// Maximum rank of an array: an einsum of two arrays has 52 letters for their dimensions.
 pub const MAX_RANK: usize = 26;
 
-/// No array has more elements.
+/// Maximum number of elements of an array.
 pub const MAX_ELEMENTS: usize = 1 << 48;
 
-/// An element type and a shape: what an op computes from its operands, whatever their layout.
+/// An element type and a shape: the type of an op's result without its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayType {
     /// The element type.
@@ -67,20 +67,20 @@ impl std::fmt::Display for ArrayType {
 pub struct Type {
     /// The element type and the shape.
     pub array: ArrayType,
-    /// Before propagation, dimensions may be open: then only what is known so far is listed.
+    /// The layout. Before propagation, dimensions may be open: then only the axes known so far are listed.
     pub sharding: Sharding,
     /// Manual axes along which devices may hold different values; empty outside `manual`.
     pub varying: AxisSet,
 }
 
 impl Type {
-    /// A type that says nothing of its layout.
+    /// A type with an open layout.
     pub fn open(array: ArrayType) -> Type {
         let sharding = Sharding::open(array.rank());
         Type { array, sharding, varying: AxisSet::EMPTY }
     }
 
-    /// A type that all devices hold whole.
+    /// A replicated type.
     pub fn replicated(array: ArrayType) -> Type {
         let sharding = Sharding::replicated(array.rank());
         Type { array, sharding, varying: AxisSet::EMPTY }
@@ -106,7 +106,8 @@ impl Type {
         self.array.rank() == 0
     }
 
-    /// The shape of the largest block: `ceil(size / n)` per dimension that has no alignment. It is the shape in which every device stores its block.
+    /// The shape of the largest block, `ceil(size / n)` for each dimension without an alignment: every device stores its block in
+    /// this shape.
     pub fn block_shape(&self, mesh: &Mesh) -> Vec<usize> {
         let dims = self.array.shape.iter().zip(&self.sharding.dims);
         dims.map(|(&size, dim)| dim.block(size, mesh)).collect()
@@ -122,7 +123,7 @@ impl Type {
         self.sharding.used_axes().union(self.sharding.unreduced).union(self.varying)
     }
 
-    /// As the language writes it: `f32[4@X,8@(Y,Z)]{U:W}{V:A}`.
+    /// The type in the syntax of the language: `f32[4@X,8@(Y,Z)]{U:W}{V:A}`.
     pub fn display(&self, mesh: &Mesh) -> String {
         let mut text = self.array.dtype.name().to_string();
         if !self.array.shape.is_empty() {

@@ -1,13 +1,14 @@
-//! Windows: results whose elements are elements of an operand at other places. A slice, a roll, a flip and a pad are windows.
+//! Windows: results whose elements are elements of an operand at other indices. A slice, a roll, a flip and a pad are windows.
 //!
-//! Along one dimension a [`DimMap`] says where the elements come from. Where operand and result are split, a device finds a run of
-//! its block in its own block of the operand, and lacks the rest: what it lacks is its *halo*.
+//! Along one dimension a [`DimMap`] maps the indices of the result to indices of the operand. If operand and result are split, a
+//! device has some elements of its result block in its own block of the operand, and lacks the rest: the missing elements are its
+//! *halo*.
 //!
 //! ```text
 //! roll(x, 1), x: f32[8@Y], Y = 4        result block 2:4 is x[1], x[2]; x[2] is held, x[1] is lacking
 //! ```
 //!
-//! All of this follows from the two layouts, so which elements move is known when the program is compiled.
+//! All of this follows from the two layouts, so the elements that move are known at compile time.
 
 use crate::layout::blocks::table;
 use crate::layout::mesh::Mesh;
@@ -17,45 +18,46 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_abi::{FetchDim, FetchRun, Scalar};
 use std::ops::Range;
 
-/// One dimension of a window: `before` places without an element, then `len` elements, then `after` places without one. Element
-/// `i` is the operand's at `start + i * step`, counted round its `size`. `step` is not 0.
+/// One dimension of a window: `before` places without an element, then `len` elements, then `after` places without one. Element `i`
+/// is the operand's element at `start + i * step`, modulo its `size`. `step` is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DimMap {
     /// The size of the operand.
     pub size: usize,
     /// The number of places without an element before the first element.
     pub before: usize,
-    /// The place of the first element in the operand; below `size` where there are elements.
+    /// The index of the first element in the operand; below `size` if there are elements.
     pub start: usize,
-    /// The distance of neighbouring elements in the operand; negative where they come in reverse.
+    /// The distance between neighbouring elements in the operand; negative if they are in reverse.
     pub step: i64,
     /// The number of elements.
     pub len: usize,
-    /// The number of places without an element behind the last element.
+    /// The number of places without an element after the last element.
     pub after: usize,
 }
 
-/// Elements that lie `step` apart without going round: their numbers, and the place that number 0 would have.
+/// Elements at a distance of `step` that do not wrap around: their numbers, and the index of number 0 in the operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The numbers of the elements, counted from the first one of the window.
     pub numbers: Range<usize>,
-    /// The place in the operand that number 0 would have; it may lie outside of the operand.
+    /// The index of number 0 in the operand; it may lie outside the operand.
     pub origin: i64,
 }
 
 impl DimMap {
-    /// The window that has every element of a dimension of `size` at its own place.
+    /// The window that maps every index of a dimension of `size` to itself.
     pub fn identity(size: usize) -> DimMap {
         DimMap { size, before: 0, start: 0, step: 1, len: size, after: 0 }
     }
 
-    /// Whether it changes nothing.
+    /// Whether it is the identity.
     pub fn is_identity(&self) -> bool {
         *self == DimMap::identity(self.size)
     }
 
-    /// Whether this can be a window: its elements go round once at most, forwards or backwards, and all numbers are those of sizes.
+    /// Whether this is a valid window: its elements wrap around at most once, forwards or backwards, and all numbers are within the
+    /// bounds of sizes.
     pub fn is_sound(&self) -> bool {
         let sizes = [self.size, self.before, self.len, self.after];
         if self.step == 0 || sizes.into_iter().any(|size| size > MAX_ELEMENTS) {
@@ -77,13 +79,13 @@ impl DimMap {
         self.before..self.before + self.len
     }
 
-    /// Where the element at a place of the result comes from.
+    /// The index in the operand of the element at an index of the result; None for a place without an element.
     pub fn place(&self, at: usize) -> Option<usize> {
         let number = at.checked_sub(self.before).filter(|&number| number < self.len)?;
         Some((self.start as i64 + number as i64 * self.step).rem_euclid(self.size.max(1) as i64) as usize)
     }
 
-    /// The elements, as few runs as there are.
+    /// The elements in as few runs as possible.
     pub fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         let mut number = 0;
@@ -98,12 +100,12 @@ impl DimMap {
         runs
     }
 
-    /// This map on what another one gives, as one map; None where elements would not lie in one run.
+    /// The composition of this map with `inner`, which comes first; None if its elements would not form one run.
     fn after(&self, inner: &DimMap) -> Option<DimMap> {
         if self.is_identity() {
             return Some(*inner);
         }
-        // Elements that all move round the same way.
+        // `inner` only rotates its elements.
         if *inner == (DimMap { start: inner.start, ..DimMap::identity(inner.size) }) {
             let start = if self.len == 0 { self.start } else { inner.place(self.start)? };
             return Some(DimMap { start, ..*self }).filter(DimMap::is_sound);
@@ -111,7 +113,7 @@ impl DimMap {
         if self.runs().len() > 1 || inner.runs().len() > 1 {
             return None;
         }
-        // The places of the result of `inner` that are elements.
+        // The elements whose operand is an element of `inner`, not padding.
         let numbers = self.numbers_in(&self.runs().into_iter().next()?, &inner.body());
         if numbers.is_empty() {
             return None;
@@ -127,7 +129,7 @@ impl DimMap {
         })
     }
 
-    /// The numbers within a run whose places lie in a range.
+    /// The numbers within a run whose indices in the operand lie in a range.
     fn numbers_in(&self, run: &Run, places: &Range<usize>) -> Range<usize> {
         let (low, high) = (places.start as i64 - run.origin, places.end as i64 - run.origin);
         let (first, end) = match self.step {
@@ -139,7 +141,7 @@ impl DimMap {
         if places.is_empty() || first >= end { 0..0 } else { first..end }
     }
 
-    /// What comes from which block of the operand for these places of the result; the first of them comes to `to`.
+    /// The runs to fetch from each block of the operand for these places of the result; the first place is stored at `to`.
     pub(super) fn fetched(&self, places: &Range<usize>, blocks: &[Range<usize>], to: usize) -> Vec<FetchRun> {
         let mut found = Vec::new();
         for run in self.runs() {
@@ -181,12 +183,12 @@ pub(super) fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     start..a.end.min(b.end).max(start)
 }
 
-/// What a window is: a map for each dimension, and the bits of the number where there is no element.
+/// A window: a map for each dimension, and the bits of the padding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowMap {
     /// One for each dimension.
     pub dims: Vec<DimMap>,
-    /// The bits of the number where there is no element.
+    /// The bits of the padding.
     pub fill: u64,
 }
 
@@ -196,7 +198,7 @@ impl WindowMap {
         self.dims.iter().map(DimMap::result).collect()
     }
 
-    /// This window on what another one gives, as one window on the other's operand.
+    /// The composition of this window with `inner`, as one window on the operand of `inner`.
     pub fn after(&self, inner: &WindowMap) -> Option<WindowMap> {
         let fills = |map: &WindowMap| map.dims.iter().any(|dim| dim.before + dim.after > 0);
         if fills(self) && fills(inner) && self.fill != inner.fill {
@@ -207,7 +209,7 @@ impl WindowMap {
         Some(WindowMap { dims: dims.collect::<Option<_>>()?, fill })
     }
 
-    /// Whether the op can run on blocks as they lie: what it cuts or moves is whole on both sides.
+    /// Whether the op can run on blocks in place: dimensions that it cuts or moves are whole on both sides.
     pub fn is_local(&self, from: &Sharding, to: &Sharding) -> bool {
         let dims = self.dims.iter().zip(from.dims.iter().zip(&to.dims));
         dims.into_iter().all(
@@ -218,16 +220,16 @@ impl WindowMap {
     }
 }
 
-/// One dimension of a device's block of the result. Places count in the whole result.
+/// One dimension of a device's block of the result. Ranges are indices into the whole result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach {
     /// The device's block of the result.
     pub block: Range<usize>,
-    /// What of it has an element.
+    /// The part of the block that has elements.
     pub body: Range<usize>,
-    /// What of this comes from the device's own block of the operand; a single run.
+    /// The part of `body` whose elements are in the device's own block of the operand; a single run.
     pub held: Range<usize>,
-    /// Where the first of these lies in that block.
+    /// The index of the first of these elements in that block.
     pub from: usize,
 }
 
@@ -247,12 +249,12 @@ impl Reach {
         reach
     }
 
-    /// How many elements the device lacks.
+    /// The number of elements that the device lacks.
     pub fn lacking(&self) -> usize {
         self.body.len() - self.held.len()
     }
 
-    /// The places that are lacking before and behind those that are held.
+    /// The missing elements before and after the held ones.
     pub fn lacks(&self) -> [Range<usize>; 2] {
         [self.body.start..self.held.start, self.held.end..self.body.end]
     }
@@ -263,11 +265,11 @@ impl Reach {
 pub struct DimReach {
     /// The window along this dimension.
     pub map: DimMap,
-    /// The axes, major to minor, along which devices hold other parts of result or operand.
+    /// The axes, major to minor, along which devices hold different parts of result or operand.
     pub axes: Vec<u8>,
-    /// For each position along them.
+    /// The elements of each position along these axes.
     pub positions: Vec<Reach>,
-    /// The axes that split the operand, and its blocks for each position along them.
+    /// The axes that split the operand.
     pub owners: Vec<u8>,
     /// The blocks of the operand, by position along `owners`.
     pub blocks: Vec<Range<usize>>,
@@ -301,7 +303,7 @@ impl DimReach {
         reach
     }
 
-    /// Devices that hold nothing lack all: on the side on which the others lack something.
+    /// A device that holds no elements lacks all of them, on the side on which the others lack elements.
     fn settle(&mut self) {
         let before = |reach: &Reach| !reach.held.is_empty() && reach.body.start < reach.held.start;
         let behind = |reach: &Reach| !reach.held.is_empty() && reach.held.end < reach.body.end;
@@ -317,7 +319,7 @@ impl DimReach {
         self.blocks.len() == 1
     }
 
-    /// The most elements that some device lacks.
+    /// Maximum number of elements that any device lacks.
     pub fn capacity(&self) -> usize {
         if self.is_whole() {
             return 0;
@@ -325,7 +327,7 @@ impl DimReach {
         self.positions.iter().map(Reach::lacking).max().unwrap_or(0)
     }
 
-    /// How many elements devices lack, on average.
+    /// The average number of elements that a device lacks.
     pub fn average(&self) -> f64 {
         if self.is_whole() {
             return 0.0;
@@ -333,23 +335,23 @@ impl DimReach {
         self.positions.iter().map(Reach::lacking).sum::<usize>() as f64 / self.positions.len() as f64
     }
 
-    /// A number of each device.
+    /// A number for each device.
     pub fn scalar(&self, number: impl Fn(&Reach) -> i64) -> Scalar {
         table(&self.axes, self.positions.iter().map(number).collect())
     }
 
-    /// Whether some device lacks elements before, or behind, those that it holds.
+    /// Whether some device lacks elements before those that it holds.
     pub fn lacks_before(&self) -> bool {
         self.positions.iter().any(|reach| reach.body.start < reach.held.start)
     }
 
-    /// Whether some device lacks elements behind those that it holds.
+    /// Whether some device lacks elements after those that it holds.
     pub fn lacks_behind(&self) -> bool {
         self.positions.iter().any(|reach| reach.held.end < reach.body.end)
     }
 
     fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: FetchedPart) -> FetchDim {
-        // Where all is here it may be here in two runs.
+        // A whole dimension may be held in two runs.
         let is_held = part == FetchedPart::Held && self.owners == self.to && !self.is_whole();
         let (axes, runs) = match part {
             FetchedPart::Lacking => {
@@ -362,7 +364,7 @@ impl DimReach {
                 (self.axes.clone(), self.positions.iter().map(lacking).collect())
             }
             FetchedPart::Held | FetchedPart::All => {
-                // The positions of operand and result are the same where only what is held is copied.
+                // If only held elements are copied, operand and result have the same positions.
                 let runs = self.to_blocks.iter().enumerate().map(|(position, block)| {
                     let body = overlap(block, &self.map.body());
                     let places = if is_held { self.positions[position].held.clone() } else { body };
@@ -394,7 +396,7 @@ pub struct Reaches {
 }
 
 impl Reaches {
-    /// None where what a device lacks could not be laid out: an axis splits one dimension of the operand and another of the result.
+    /// None if a halo has no layout: an axis splits one dimension of the operand and another dimension of the result.
     pub fn new(dims: &[DimMap], from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Reaches> {
         let pairs = dims.iter().zip(from.dims.iter().zip(&to.dims));
         let reaches: Vec<DimReach> = pairs.map(|(&map, (from, to))| DimReach::new(map, from, to, mesh)).collect();
@@ -406,13 +408,13 @@ impl Reaches {
         fits.then(|| Reaches { dims: reaches, to: to.clone() })
     }
 
-    /// The dimensions along which some device lacks something.
+    /// The dimensions along which some device lacks elements.
     pub fn halos(&self) -> Vec<usize> {
         (0..self.dims.len()).filter(|&dim| self.dims[dim].capacity() > 0).collect()
     }
 
-    /// The type of what devices lack along a dimension: there it has as many elements for each device as the one has that lacks
-    /// most. Along earlier dimensions only the part matters that devices hold.
+    /// The type of the halo along a dimension: there each device has as many elements as the maximum that any device lacks. Of
+    /// earlier dimensions the halo has only the part that devices hold.
     pub fn halo_type(&self, dim: usize, result: &Type, mesh: &Mesh) -> Type {
         let reach = &self.dims[dim];
         let mut shape: Vec<usize> = self.dims.iter().map(|reach| reach.map.result()).collect();
@@ -422,7 +424,7 @@ impl Reaches {
         Type { array: ArrayType::new(result.dtype(), &shape), sharding, varying: result.varying }
     }
 
-    /// How the halo of a dimension is fetched.
+    /// The fetches of the halo of a dimension.
     pub fn fetch(&self, halo: usize, mesh: &Mesh) -> Vec<FetchDim> {
         let dims = self.dims.iter().zip(&self.to.dims).enumerate();
         let dims = dims.map(|(dim, (reach, to))| {
@@ -436,7 +438,7 @@ impl Reaches {
         dims.collect()
     }
 
-    /// Where the element at an index of the halo of a dimension comes from; None if nothing is there.
+    /// The index in the operand of the element at an index of the halo of a dimension; None for padding.
     pub fn halo_place(&self, halo: usize, index: &[usize]) -> Option<Vec<usize>> {
         let places = index.iter().zip(&self.dims).enumerate().map(|(dim, (&at, reach))| {
             if dim != halo {
@@ -451,22 +453,22 @@ impl Reaches {
     }
 }
 
-/// What the fetches of some halos take, in elements.
+/// The elements that the fetches of some halos move.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HaloFlow {
     /// The axes along which devices fetch from each other.
     pub group: AxisSet,
-    /// Of the device that provides, or receives, most.
+    /// The elements of the device that provides, or receives, most.
     pub provided: usize,
-    /// Of the device that receives most.
+    /// Maximum number of elements received by any device.
     pub received: usize,
-    /// Of all devices.
+    /// The number of elements received by all devices.
     pub total: usize,
-    /// The shape of what that device provides which provides most; flat if it is no box.
+    /// The shape of the elements that the device provides which provides most; flat if they form no box.
     pub shape: Vec<usize>,
 }
 
-/// The flow of halos, each given as how it is fetched.
+/// The flow of the fetches of halos.
 pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> HaloFlow {
     use std::collections::BTreeMap;
     let axes: Vec<u8> = {
@@ -475,7 +477,7 @@ pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> HaloFlow {
         all.iter().map(|axis| axis as u8).collect()
     };
     let mut flow = HaloFlow::default();
-    // For each device the boxes that others take from it: what several take counts once.
+    // For each device, the boxes that others take from it; a box that several devices take counts once.
     let mut provided: BTreeMap<usize, Vec<(usize, Vec<FetchRun>)>> = BTreeMap::new();
     for device in 0..mesh.size_of(&axes) {
         let at = mesh.positions(&axes, device);
@@ -581,7 +583,7 @@ mod tests {
         }
     }
 
-    /// What each device finds in its own block and in its halo is what the map says.
+    /// Checks that each device finds the elements of the map in its own block and in its halo.
     fn check(map: DimMap, from: &[u8], to: &[u8]) {
         let mesh = mesh();
         let (from, to) = (DimSharding::closed(from.to_vec()), DimSharding::closed(to.to_vec()));

@@ -1,4 +1,4 @@
-//! Builds one kernel. Ops describe their loop nests with it; operands that are fused are expanded in place.
+//! Builds one kernel. Ops describe their loop nests with it; fused operands are expanded in place.
 
 use crate::layout::blocks::table;
 use crate::layout::mesh::Mesh;
@@ -13,15 +13,15 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use std::ops::Range;
 
-/// What a kernel needs to know of the program around it.
+/// The facts about the program that a kernel needs.
 pub struct KernelContext<'a> {
     /// The function that is lowered.
     pub func: &'a Func,
     /// The mesh of the program.
     pub mesh: &'a Mesh,
-    /// For each value the statement to expand in place of a load, if it is fused into its users.
+    /// For each value that is fused into its users, the statement to expand in place of a load.
     pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
-    /// The types of values that the function does not have.
+    /// The types of temporary values.
     pub temporaries: &'a Temporaries,
 }
 
@@ -36,7 +36,7 @@ impl<'a> KernelContext<'a> {
         self.inlined.get(value.0 as usize).copied().flatten()
     }
 
-    /// The length of this device's block along a dimension, as the loader resolves it.
+    /// The length of this device's block along a dimension, resolved at load time.
     pub fn block_len(&self, ty: &Type, dim: usize) -> Scalar {
         let layout = layout_dim(ty, dim);
         if ty.sharding.dims[dim].alignment.is_some() {
@@ -54,14 +54,14 @@ impl<'a> KernelContext<'a> {
         if ty.sharding.dims[dim].alignment.is_some() {
             self.of_block(ty, dim, |block| block.start)
         } else if self.mesh.size_of(&layout.axes) == 1 {
-            // Of axes of one device, too: a number that is read at run time keeps loops from being vectorized.
+            // Even for axes of one device: a number read at run time would prevent vectorization.
             Scalar::Const(0)
         } else {
             Scalar::BlockStart(layout)
         }
     }
 
-    /// A number that follows from this device's block along a dimension.
+    /// A number computed from this device's block along a dimension.
     pub fn of_block(&self, ty: &Type, dim: usize, number: impl Fn(&Range<usize>) -> usize) -> Scalar {
         let layout = &ty.sharding.dims[dim];
         let values = layout.blocks(ty.shape()[dim], self.mesh).iter().map(|block| number(block) as i64).collect();
@@ -83,13 +83,13 @@ fn layout_dim(ty: &Type, dim: usize) -> LayoutDim {
     LayoutDim { size: ty.shape()[dim], axes: ty.sharding.dims[dim].axes.clone() }
 }
 
-/// A kernel that is being built. Methods that give an element add its instruction to the body, unless the body has it already.
+/// A kernel under construction. Methods that return an element add its instruction to the body, unless the body already has it.
 pub struct KernelBuilder<'a> {
     /// The program around the kernel.
     pub context: KernelContext<'a>,
     /// The kernel so far.
     pub kernel: Kernel,
-    /// Which value lies in each buffer of the kernel.
+    /// The value in each buffer of the kernel.
     pub values: Vec<Value>,
     /// Elements already computed at an index: a fused value that is used twice is computed once.
     computed: Vec<(Value, Vec<Affine>, Elem)>,
@@ -98,7 +98,7 @@ pub struct KernelBuilder<'a> {
 }
 
 impl<'a> KernelBuilder<'a> {
-    /// `span` is where the statement stands whose work this is.
+    /// `span` is the source position of the statement that the kernel computes.
     pub fn new(context: KernelContext<'a>, span: Span) -> KernelBuilder<'a> {
         KernelBuilder { context, kernel: Kernel::default(), values: Vec::new(), computed: Vec::new(), span }
     }
@@ -128,14 +128,14 @@ impl<'a> KernelBuilder<'a> {
         Affine { scalars: vec![(self.scalar(scalar), 1)], ..Affine::default() }
     }
 
-    /// An index into the whole dimension, from one into this device's block.
+    /// An index into the whole dimension, from an index into this device's block.
     pub fn global_index(&mut self, ty: &Type, dim: usize, local: &Affine) -> Affine {
         let start = self.scalar_affine(self.context.block_start(ty, dim));
         local.plus(&start)
     }
 
-    /// An index into this device's block, from one into the whole dimension. Where that is split, `tests` gets whether the device has
-    /// the element.
+    /// An index into this device's block, from an index into the whole dimension. If the dimension is split, adds to `tests`
+    /// whether the device has the element.
     pub fn index_in_block(&mut self, ty: &Type, dim: usize, place: &Affine, tests: &mut Vec<Elem>) -> Affine {
         let start = self.scalar_affine(self.context.block_start(ty, dim));
         if !ty.sharding.dims[dim].axes.is_empty() {
@@ -184,7 +184,7 @@ impl<'a> KernelBuilder<'a> {
         elem
     }
 
-    /// As [`KernelBuilder::operand`] if all tests hold; else what adds nothing.
+    /// As [`KernelBuilder::operand`] if all tests hold; otherwise the identity element.
     pub fn operand_if(&mut self, value: Value, index: &[Affine], tests: &[Elem]) -> Elem {
         let dtype = self.context.ty(value).dtype();
         let elem = self.operand(value, index);
@@ -194,8 +194,8 @@ impl<'a> KernelBuilder<'a> {
         })
     }
 
-    /// A dynamic index: the i64 scalar that lies in `value`'s buffer, read once. It has been checked; should a dump have left that
-    /// out, it is the last of `places`.
+    /// A dynamic index: the i64 scalar in `value`'s buffer, read once. It has been checked; in case a dump omits the check, it is
+    /// limited to the last of `places`.
     pub fn dynamic_index(&mut self, value: Value, places: usize) -> Affine {
         let buffer = self.buffer(value, false);
         let elem = self.push(Inst::LoopInvariant { buffer, last: places.saturating_sub(1) as u64 });
@@ -217,7 +217,7 @@ impl<'a> KernelBuilder<'a> {
         self.push(Inst::Unary { op, dtype, arg })
     }
 
-    /// `lhs op rhs` for operands of type `dtype`. A division of integers notes the place of the statement, for its trap.
+    /// `lhs op rhs` for operands of type `dtype`. An integer division records the source position of the statement, for its trap.
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, lhs: Elem, rhs: Elem) -> Elem {
         let site = matches!(op, BinaryOp::FloorDiv | BinaryOp::Rem) && dtype.is_integer();
         self.push(Inst::Binary { op, dtype, lhs, rhs, site: site.then_some(self.span) })
@@ -233,7 +233,7 @@ impl<'a> KernelBuilder<'a> {
         self.push(Inst::Select { dtype, cond, then, otherwise })
     }
 
-    /// The operand converted from one type to another; the operand itself where they are the same.
+    /// The operand converted from one type to another; the operand itself if they are the same.
     pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
         if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
     }

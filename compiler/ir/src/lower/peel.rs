@@ -1,4 +1,4 @@
-//! Cuts loops where conditions on indices change, so that no element pays for a test.
+//! Cuts loops where conditions on indices change, so that no element needs a test.
 //!
 //! ```text
 //! for i in 0..n { y[i] = if 1 <= i < n { x[i - 1] } else { h[i] } }
@@ -6,11 +6,12 @@
 //! for i in 0..1 { y[i] = h[i] }    for i in 1..n { y[i] = x[i - 1] }
 //! ```
 //!
-//! Along each dimension the *middle* is where all conditions hold; what lies before and behind becomes a kernel of its own. In the
-//! kernels of outer dimensions' ends, conditions on inner ones stay tests: these are thin. Reduced dimensions are left alone.
+//! Along each dimension all conditions hold in the *middle*; the indices before and after it become kernels of their own. In the
+//! kernels of outer dimensions' ends, conditions on inner dimensions stay tests: these kernels are small. Reduced dimensions are
+//! left alone.
 //!
-//! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the kernel as it was before
-//! the cuts, so each part says where it lies in that range ([`Cutout`]).
+//! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the uncut kernel, so each
+//! part has its position in that range ([`Cutout`]).
 
 use crate::lower::work::Cutout;
 use spmdc_abi::{DType, Scalar};
@@ -81,7 +82,7 @@ impl Condition {
     }
 }
 
-/// The conditions that are worth cutting at: those on one index that choose between values.
+/// The conditions worth cutting at: conditions on one index that choose between values.
 fn conditions(kernel: &Kernel) -> Vec<Condition> {
     let chooses =
         |at: usize| kernel.insts.iter().any(|inst| matches!(inst, Inst::Select { cond, .. } if cond.0 as usize == at));
@@ -102,14 +103,14 @@ fn conditions(kernel: &Kernel) -> Vec<Condition> {
 /// A part of the points of a kernel.
 #[derive(Clone)]
 struct PeeledPart {
-    /// From where to where along each dimension; None: all of it.
+    /// The bounds along each dimension; None for the whole dimension.
     ranges: Vec<Option<(Scalar, Scalar)>>,
-    /// Conditions whose truth is known there.
+    /// Conditions whose truth is known in this part.
     known: Vec<(usize, bool)>,
 }
 
 impl PeeledPart {
-    /// Where it lies in the range of the whole kernel.
+    /// Its position in the range of the whole kernel.
     fn cutout(&self, kernel: &Kernel, grain: u32, continues: bool) -> Option<Cutout> {
         if !kernel.range_dim {
             return None;
@@ -152,10 +153,10 @@ fn slot(kernel: &mut Kernel, scalar: Scalar) -> usize {
     })
 }
 
-/// The kernel where these conditions are known, without the instructions that nobody needs then.
+/// The kernel with these conditions known, without the instructions that become unused.
 fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
     let truth = |at: usize| known.iter().find(|(condition, _)| *condition == at).map(|&(_, truth)| truth);
-    // What each instruction is the same as.
+    // For each instruction, the equal one that replaces it.
     let mut same: Vec<Elem> = (0..kernel.insts.len() as u32).map(Elem).collect();
     for (at, inst) in kernel.insts.iter().enumerate() {
         if let Inst::Select { cond, then, otherwise, .. } = inst
@@ -254,7 +255,7 @@ pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affin
     kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
 }
 
-// Numbers of devices.
+// Numbers that may differ between devices.
 
 fn extent(kernel: &Kernel, dim: usize) -> Scalar {
     match kernel.dims[dim].extent {
@@ -263,7 +264,7 @@ fn extent(kernel: &Kernel, dim: usize) -> Scalar {
     }
 }
 
-/// An affine value that no index is part of.
+/// An affine value without indices.
 fn scalar_of(affine: &Affine, kernel: &Kernel) -> Scalar {
     affine.scalars.iter().fold(Scalar::Const(affine.constant), |sum, &(slot, stride)| {
         plus(sum, times(kernel.scalars[slot].clone(), stride))
@@ -335,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Extent and first index of each part, and what it loads.
+    /// Extent and first index of each part, and its loads.
     fn parts(kernel: Kernel) -> Vec<(Extent, i64, Vec<usize>)> {
         let loads = |part: &Kernel| {
             let buffer = |inst: &Inst| if let Inst::Load { access, .. } = inst { Some(access.buffer) } else { None };

@@ -1,4 +1,4 @@
-//! Long reductions in two stages, so that all cores share the work.
+//! Computes long reductions in two stages, so that all cores share the work.
 //!
 //! ```text
 //! s = sum(x), x: f32[1048576]    =>    p[c] = sum over d of x[4096 * c + d], c in 0..256;  s = sum(p)
@@ -15,13 +15,13 @@ use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::machine::Machine;
 
-/// So many parts are enough for all cores.
+/// Minimum number of parts that keeps all cores busy.
 const ENOUGH_PARTS: u64 = 64;
 
-/// With more grains of results than this there is enough to share already.
+/// Maximum number of grains of results of a reduction that is split: more grains are enough work to share.
 const FEW_RESULTS: u64 = 16;
 
-/// The kernel, or the kernels of both stages if it is a long reduction to few results.
+/// The kernel, or the kernels of both stages for a long reduction to few results.
 pub fn split_reduction(
     lowering: &mut Lowering<'_>,
     mut kernel: Kernel,
@@ -93,7 +93,7 @@ pub fn split_reduction(
     work
 }
 
-/// Which reduced dimension is cut, and into what.
+/// The reduced dimension that is cut, and its parts.
 struct ReductionCut {
     dim: usize,
     part: u64,
@@ -104,7 +104,7 @@ struct ReductionCut {
 impl ReductionCut {
     fn choose(kernel: &Kernel, machine: &Machine) -> Option<ReductionCut> {
         let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
-        // Narrow floats accumulate in f32, which a buffer of theirs cannot hold.
+        // Narrow floats accumulate in f32, which a buffer of the narrow type cannot hold.
         if dtype.is_narrow() {
             return None;
         }
@@ -116,7 +116,7 @@ impl ReductionCut {
         if elements <= machine.long_reduction || results > FEW_RESULTS || results == 0 {
             return None;
         }
-        // The outermost one that is long enough, so that each part reads whole rows; otherwise the longest.
+        // The outermost dimension that is long enough, so that each part reads whole rows; otherwise the longest.
         let known = |(at, dim): (usize, &LoopDim)| match dim.extent {
             Extent::Static(extent) if dim.reduced => Some((extent, at)),
             Extent::Static(_) | Extent::Scalar { .. } => None,
@@ -164,7 +164,7 @@ mod tests {
         };
         assert_eq!(matrix(2048, 4096), Some((0, 4)));
         assert_eq!(matrix(4096, 2048), Some((0, 8)));
-        // A few rows are no work for many cores, and long enough to be cut.
+        // A few rows are too little work for many cores, and long enough to be cut.
         assert_eq!(matrix(8, 1 << 20), Some((1, 2048)));
     }
 

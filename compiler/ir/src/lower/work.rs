@@ -1,4 +1,4 @@
-//! From the partitioned program to the schedule: which kernels run in which order, over which buffers.
+//! From the partitioned program to the schedule: the order of kernels and their buffers.
 
 use super::builder::{KernelBuilder, KernelContext};
 use crate::layout::mesh::Mesh;
@@ -10,7 +10,7 @@ use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, Re
 use spmdc_kernel::loops::Kernel;
 use std::cell::OnceCell;
 
-/// A product as the library computes it: `c (+)= a * b`, with further loops around. Strides are in elements of each block.
+/// A product as the library computes it: `c (+)= a * b`, inside further loops. Strides are in elements of each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
     /// The element type of both operands and of the result: f32 or f64.
@@ -31,11 +31,11 @@ pub struct Product {
     pub loops: Vec<ProductDim>,
     /// Further contracted dimensions.
     pub contracted: Vec<ProductDim>,
-    /// One operand is taken from the devices that hold its blocks.
+    /// Set if one operand is read from the devices that hold its blocks.
     pub ring: Option<Box<GemmRing>>,
 }
 
-/// One dimension of a product: its extent, and its stride in each block, 0 where it does not occur.
+/// One dimension of a product: its extent, and its stride in each block, 0 for a block without it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductDim {
     /// The number of elements on this device.
@@ -48,8 +48,8 @@ pub struct ProductDim {
     pub c: i64,
 }
 
-/// One side of a collective: a buffer, and how the array that it holds a block of lies on the devices. Inside `manual` this
-/// may be a larger array than the value's type says: the blocks of all devices together.
+/// One side of a collective: a buffer, and the layout of the array that it holds a block of. Inside `manual` this array may be
+/// larger than the value's type says: the blocks of all devices together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
     /// The value whose buffer it is.
@@ -58,7 +58,7 @@ pub struct Side {
     pub layout: Layout,
 }
 
-/// What devices fetch from the blocks of one value into those of another.
+/// The elements that devices fetch from the blocks of one value into those of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetch {
     /// The value whose blocks are read.
@@ -71,16 +71,16 @@ pub struct Fetch {
     pub dims: Vec<FetchDim>,
 }
 
-/// Where the range of a kernel lies in that of a larger kernel, out of which it was cut. The larger one's range is what devices
-/// divide that fill a buffer together: it is equal on all of them, the cuts need not be.
+/// The position of the range of a kernel in that of the larger kernel that it was cut out of. Devices that fill a buffer together
+/// divide the range of the larger kernel: it is equal on all of them, while the cuts may differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cutout {
     /// Length of the larger kernel's range.
     pub whole: Scalar,
     /// The unit of the larger kernel's range that is unit 0 of this one's.
     pub first: Scalar,
-    /// Whether another part, over the same buffers, is right in front of it. Each device works on the same units of both, so
-    /// nobody waits between them.
+    /// Whether another part, over the same buffers, comes right before it. Each device works on the same units of both, so no
+    /// device waits between them.
     pub continues: bool,
     /// As in [`spmdc_abi::KernelStep`], of the larger kernel.
     pub grain: u32,
@@ -95,7 +95,7 @@ pub enum Work {
         kernel: Kernel,
         /// The values of the kernel's buffers, in their order.
         buffers: Vec<Value>,
-        /// The position of its range in that of a larger kernel; None where it is no part of one.
+        /// The position of its range in that of a larger kernel; None if it is not a cutout.
         cutout: Option<Cutout>,
         /// The statement whose work it is.
         origin: Origin,
@@ -123,7 +123,7 @@ pub enum Work {
         /// The statement whose work it is.
         origin: Origin,
     },
-    /// The buffer of `to` has these bytes, always; no work.
+    /// Fixed bytes of the buffer of `to`; no work.
     Constant {
         /// The value with these bytes.
         to: Value,
@@ -132,7 +132,7 @@ pub enum Work {
     },
     /// As [`spmdc_abi::ExchangeStep`].
     Exchange {
-        /// The collective as it is listed for the user.
+        /// The kind of the collective in reports.
         kind: CollectiveKind,
         /// The axes along which the devices of a group differ.
         group: AxisSet,
@@ -147,7 +147,7 @@ pub enum Work {
     },
     /// As [`spmdc_abi::ReduceStep`].
     Reduce {
-        /// The collective as it is listed for the user.
+        /// The kind of the collective in reports.
         kind: CollectiveKind,
         /// The operation that combines the partial values.
         op: ReduceOp,
@@ -179,13 +179,13 @@ pub enum Work {
     },
     /// As [`spmdc_abi::FetchStep`].
     Fetch {
-        /// The collective as it is listed for the user.
+        /// The kind of the collective in reports.
         kind: CollectiveKind,
         /// The axes along which the devices of a group differ.
         group: AxisSet,
         /// The fetches, which are made together.
         parts: Vec<Fetch>,
-        /// The most bytes that one device provides.
+        /// Maximum bytes provided by any device.
         bytes: u64,
         /// The statement whose work it is.
         origin: Origin,
@@ -196,7 +196,7 @@ pub enum Work {
         index: Value,
         /// The size of the dimension.
         extent: i64,
-        /// The number of places from the index on that must exist.
+        /// The number of elements from the index on that must exist.
         len: i64,
         /// An i64 scalar: the index counted from the start of the dimension.
         to: Value,
@@ -209,7 +209,7 @@ pub enum Work {
         text: String,
         /// The values to print, in order.
         values: Vec<Value>,
-        /// The first value is a bool that must hold; the text says what is wrong if it does not.
+        /// Whether the first value is a bool that must hold; the text is the error if it does not.
         asserts: bool,
         /// The statement whose work it is.
         origin: Origin,
@@ -270,7 +270,7 @@ impl Work {
     }
 }
 
-/// The layout of a value as the runtime knows it. Inside `manual` it is that of the local array.
+/// The layout of a value for the runtime. Inside `manual` it is the layout of the local array.
 pub fn layout_of(ty: &Type) -> Layout {
     debug_assert!(!ty.sharding.is_aligned(), "only windows and local ops work on blocks of another dimension");
     let dims = ty.shape().iter().zip(&ty.sharding.dims);
@@ -278,11 +278,11 @@ pub fn layout_of(ty: &Type) -> Layout {
     Layout { dtype: ty.dtype(), dims }
 }
 
-/// Types of the values that an op needed in between, in the order of their making. A list that only grows, so that a type can
-/// be looked at while more are added.
+/// The types of temporary values of ops, in the order of their creation. The list only grows, so that a type can be looked up while
+/// more are added.
 #[derive(Debug, Default)]
 pub struct Temporaries {
-    /// The number of the first one as a value.
+    /// The number of the first temporary value.
     pub first: u32,
     head: OnceCell<Box<Temporary>>,
 }
@@ -294,7 +294,7 @@ struct Temporary {
 }
 
 impl Temporaries {
-    /// An empty list whose first value is going to have the number `first`.
+    /// An empty list whose first value will have the number `first`.
     pub fn starting_at(first: u32) -> Temporaries {
         Temporaries { first, head: OnceCell::new() }
     }
@@ -322,17 +322,17 @@ impl Temporaries {
     }
 }
 
-/// Where ops put their work. One is made for each statement that is not fused away.
+/// Collects the work of ops. One is made for each statement that is not fused.
 pub struct Lowering<'a> {
     /// The function that is lowered.
     pub func: &'a Func,
     /// The mesh of the program.
     pub mesh: &'a Mesh,
-    /// For each value the statement to expand in place of a load; None where the value lies in memory.
+    /// For each value that is fused, the statement to expand in place of a load; None for values in memory.
     pub inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     /// The work so far, in the order in which it runs.
     pub work: Vec<Work>,
-    /// Values that ops needed in between, numbered after all others.
+    /// Temporary values of ops, numbered after all others.
     pub temporaries: &'a Temporaries,
     /// The statement that is lowered.
     pub origin: Origin,
@@ -346,7 +346,7 @@ impl<'a> Lowering<'a> {
         KernelBuilder::new(context, self.origin.span)
     }
 
-    /// The kernel is complete: its first dimension, if it is not reduced, is the one that is divided among workers.
+    /// Adds the completed kernel: its first dimension, if it is not reduced, is divided among workers.
     pub fn run(&mut self, builder: KernelBuilder<'_>) {
         let mut kernel = builder.kernel;
         kernel.range_dim = kernel.dims.first().is_some_and(|dim| !dim.reduced);
@@ -364,12 +364,12 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::Alias { from, to });
     }
 
-    /// The buffer of `to` has these bytes whenever the program runs.
+    /// The buffer of `to` always contains these bytes.
     pub fn constant(&mut self, to: Value, bytes: Vec<u8>) {
         self.work.push(Work::Constant { to, bytes });
     }
 
-    /// The same bytes in another buffer; both have the same block shape.
+    /// Copies the bytes to another buffer; both have the same block shape.
     pub fn copy(&mut self, from: Value, to: Value) {
         self.work.push(Work::Copy { from, to, origin: self.origin.clone() });
     }
@@ -392,7 +392,7 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::Reduce { kind, op, group, reduce, from, to, counts: true, origin: self.origin.clone() });
     }
 
-    /// All work so far is one collective: only the first part counts.
+    /// Makes all work so far one collective: only the first part counts.
     pub fn join(&mut self) {
         for work in self.work.iter_mut().skip(1) {
             if let Work::Exchange { counts, .. } | Work::Reduce { counts, .. } = work {
@@ -401,23 +401,23 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Whole buffers between the positions along `axes`: `source` says for each one whose it receives; None: zeros.
+    /// Permutes whole buffers between the positions along `axes`: each receives that of its `source`, or zeros if that is None.
     pub fn permute(&mut self, axes: Vec<u8>, source: Vec<Option<u32>>, from: Value, to: Value) {
         self.work.push(Work::Permute { axes, source, from, to, origin: self.origin.clone() });
     }
 
-    /// Every device fetches parts of other devices' blocks; `bytes` is the most that one provides.
+    /// Every device fetches parts of other devices' blocks; `bytes` is the maximum that any device provides.
     pub fn fetch(&mut self, kind: CollectiveKind, group: AxisSet, parts: Vec<Fetch>, bytes: u64) {
         self.work.push(Work::Fetch { kind, group, parts, bytes, origin: self.origin.clone() });
     }
 
-    /// `to` (an i64 scalar) is the checked index; the program stops where `len` places from `index` on are not among `0..extent`, nor are
-    /// when counted from the end.
+    /// Sets `to`, an i64 scalar, to the checked index, counted from the end if negative; the program stops unless the `len`
+    /// elements from there on are among `0..extent`.
     pub fn check_index(&mut self, index: Value, (extent, len): (i64, i64), to: Value) {
         self.work.push(Work::CheckIndex { index, extent, len, to, origin: self.origin.clone() });
     }
 
-    /// Prints the text with the values in it; with `asserts` stops the program with the text where the first value is false.
+    /// Prints the text with the values in it; with `asserts`, stops the program with the text if the first value is false.
     pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {
         self.work.push(Work::Print { text, values, asserts, origin: self.origin.clone() });
     }
@@ -427,7 +427,7 @@ impl<'a> Lowering<'a> {
         self.temporaries.ty(value).unwrap_or_else(|| self.func.ty(value))
     }
 
-    /// A buffer for in between, in this layout. It is not zeroed.
+    /// A temporary buffer with this layout. It is not zeroed.
     pub fn temporary(&mut self, ty: Type) -> Value {
         self.temporaries.add(ty)
     }

@@ -1,7 +1,8 @@
-//! Elements of windows that share margins: from the device's own block, or from the margin on the side on which they lie beyond it.
+//! Elements of windows that share margins: read from the device's own block, or from the margin beyond it.
 //!
-//! Along each dimension, indices in the own block are counted from where that begins; an index into a margin follows by a number that
-//! each device knows. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of them.
+//! Along each dimension, indices are relative to the start of the own block; adding a number known to each device turns them into
+//! indices of a margin. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of
+//! them.
 
 use super::window::{Window, from_runs};
 use crate::layout::blocks::table;
@@ -32,7 +33,7 @@ pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index
 
 struct MarginReader<'a> {
     x: Value,
-    /// As the window lists them.
+    /// The margins, in the order of the window.
     margins: &'a [Value],
     window: &'a Window,
     to: &'a Type,
@@ -41,8 +42,8 @@ struct MarginReader<'a> {
 }
 
 impl MarginReader<'_> {
-    /// `known` are the places along the first dimensions, from where the own block begins; `margin` is the one that has the element,
-    /// if one of these places is beyond the block.
+    /// `known` are the indices along the first dimensions, relative to the own block; `margin` is the margin that has the element,
+    /// if one of these indices is beyond the block.
     fn element(&self, kernel: &mut KernelBuilder<'_>, margin: Option<usize>, known: &mut Vec<Affine>) -> Elem {
         let dim = known.len();
         let Some(spread) = self.spread.dims.get(dim) else { return self.load(kernel, margin, known) };
@@ -119,7 +120,7 @@ impl MarginReader<'_> {
         kernel.operand(self.margins[number_of], &places)
     }
 
-    /// Whether the index along a dimension is between two places of the whole result.
+    /// Whether the index along a dimension is between two indices of the whole result.
     fn between(&self, kernel: &mut KernelBuilder<'_>, dim: usize, ends: impl Fn(&Stretch) -> (usize, usize)) -> Elem {
         let spread = &self.spread.dims[dim];
         let [low, high] = [false, true].map(|upper| {
@@ -133,7 +134,7 @@ impl MarginReader<'_> {
     }
 }
 
-/// A number of each device.
+/// A number for each device.
 fn number(spread: &DimSpread, number: impl Fn(&Stretch) -> i64) -> Scalar {
     table(&spread.axes, spread.positions.iter().map(number).collect())
 }

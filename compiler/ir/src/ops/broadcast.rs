@@ -1,6 +1,6 @@
 //! `broadcast_to(x, shape)`: NumPy broadcasting to a given shape. `zeros`, `ones` and `full` are broadcasts of a number.
 //!
-//! Factors: as elementwise; a dimension that is stretched is new, so it splits freely. Nothing moves.
+//! Factors: as elementwise; a broadcast dimension of the result is new, so it splits freely. Nothing moves.
 
 use super::reshard::with_layout;
 use super::{Call, Mismatch, shape};
@@ -25,7 +25,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
-/// `broadcast_to(x, (4,6))`: dimensions of size 1, and new ones in front, are repeated.
+/// `broadcast_to(x, (4,6))`: dimensions of size 1, and new leading dimensions, are repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broadcast {
     /// The shape of the result.
@@ -121,7 +121,7 @@ impl Point for Broadcast {
     }
 }
 
-/// A value stretched to a shape; itself where it has that shape.
+/// A value broadcast to a shape; the value itself if it has that shape.
 pub fn broadcast(build: &mut CallBuilder, value: Value, to: &[usize]) -> Result<Value, Diagnostic> {
     if build.ty(value).shape() == to {
         return Ok(value);
@@ -135,7 +135,7 @@ pub fn filled(build: &mut CallBuilder, dtype: DType, bits: u64, to: &[usize]) ->
     broadcast(build, number, to)
 }
 
-/// Sizes given in a call: none may be negative, or larger than any array.
+/// Sizes given in a call, checked to be non-negative and no larger than any array.
 pub(super) fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let size = |&size: &i64| match usize::try_from(size) {
         Ok(size) if size <= MAX_ELEMENTS => Ok(size),

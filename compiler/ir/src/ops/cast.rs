@@ -109,7 +109,7 @@ impl Point for Cast {
     }
 }
 
-/// `f32(x)` and its like, of an array or a literal. A conversion is always a statement; a literal becomes a constant.
+/// The statements of `f32(x)` and similar calls. A conversion of an array is always a statement; a literal becomes a constant.
 pub fn convert(build: &mut CallBuilder, to: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
     if !term.is_operand() {
         let message = format!("{} cannot be converted to {}", term.describe(), to.name());
@@ -122,7 +122,7 @@ pub fn convert(build: &mut CallBuilder, to: DType, (term, span): Operand<'_>) ->
     build.materialize(&convert_literal(term, to), Some(to), span)
 }
 
-/// A literal cut to what the type holds, so that it fits exactly: `u8(300)` is 44 and `i32(2.9)` is 2.
+/// A literal cut to the range of the type, so that it fits exactly: `u8(300)` is 44 and `i32(2.9)` is 2.
 fn convert_literal(term: &Term, to: DType) -> Term {
     if let Term::List(items) = term {
         return Term::List(items.iter().map(|item| convert_literal(item, to)).collect());

@@ -1,6 +1,7 @@
 //! Several small collectives of one kind at once: `all_reduce(x, y, to=[P(_), P(_,_)])`.
 //!
-//! Each operand comes into a layout of its own, as by the step of a `reshard`; `combine_collectives` joins such steps. Only dumps name it.
+//! Each operand gets a layout of its own, as by the step of a `reshard`; `combine_collectives` joins such steps. It occurs in dumps
+//! only.
 
 use super::Mismatch;
 use super::reshard::{complete, lower_step};
@@ -23,30 +24,30 @@ use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
-/// `all_reduce(x, y, to=[P(_), P(_,_)])`: the steps of several reshards in one collective.
+/// `all_reduce(x, y, to=[P(_), P(_,_)])`: the steps of several reshards as one collective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {
-    /// The kind of the collective, which all steps share.
+    /// The kind of the collective, common to all steps.
     pub kind: CollectiveKind,
     /// The layout of each result.
     pub to: Vec<Sharding>,
 }
 
-/// What collectives must have in common to be one.
+/// The properties that collectives must share to be combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
     /// The kind of the collective.
     pub kind: CollectiveKind,
-    /// Reports say one element type of a collective.
+    /// Reports give one element type for a collective.
     dtype: DType,
     group: AxisSet,
-    /// The axes along which partial values are combined, and how.
+    /// The axes along which partial values are combined, and the operation.
     reduce: AxisSet,
     op: ReduceOp,
 }
 
 impl Common {
-    /// None for collectives in which every device has its own partners: two of them need not have the same.
+    /// None for collectives in which each device has individual partners, which may differ between two of them.
     pub fn of(kind: CollectiveKind, from: &Type, to: &Sharding, mesh: &Mesh) -> Option<Common> {
         if matches!(kind, CollectiveKind::CollectivePermute | CollectiveKind::Transfer) {
             return None;
@@ -81,7 +82,7 @@ impl Semantics for Combined {
     }
 
     fn print(&self, args: &[String], mesh: &Mesh) -> String {
-        // How partial values combine follows from the operands.
+        // The operation that combines partial values follows from the operands.
         let layout = |to: &Sharding| Sharding { combine: ReduceOp::Sum, ..to.clone() }.display(mesh);
         let to: Vec<String> = self.to.iter().map(layout).collect();
         format!("{}({}, to=[{}])", self.name(), args.join(", "), to.join(", "))
@@ -199,7 +200,7 @@ mod tests {
         let results: Vec<&Type> = results.iter().collect();
         assert_eq!(op.collective(&[&x, &y], &results, &mesh), (CollectiveKind::AllReduce, AxisSet::of(1)));
         let traffic = op.traffic(&[&x, &y], &results, &mesh);
-        // 3/2 of what the operands have, on each of 8 devices.
+        // On each of 8 devices, 3/2 of the elements of the operands.
         assert_eq!((traffic.operand, traffic.received, traffic.total), (vec![48], 288, 2304));
         for other in [partial(&[4, 8], ReduceOp::Max), Type::replicated(y.array.clone())] {
             assert!(op.place(&[&x, &other], &mesh).is_err());

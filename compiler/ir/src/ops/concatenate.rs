@@ -1,6 +1,7 @@
 //! `concatenate` and `stack`: arrays one after another along a dimension.
 //!
-//! Factors: each operand is a part of the joined dimension, and is needed where that part of the result lies; all other dimensions pass.
+//! Factors: each operand is a part of the joined dimension, and is needed where that part of the result is; all other dimensions
+//! pass.
 
 use super::{Call, Mismatch, reshape, shape};
 use crate::array::{Array, Trap};
@@ -119,7 +120,7 @@ impl Rules for Concatenate {
 }
 
 impl NestLowering for Concatenate {
-    /// A copy for each operand: what a device has of it is a part of its block of the result.
+    /// Copies each operand: a device's part of it is a part of its block of the result.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let result = stmt.results[0];
         let mut at = 0;
@@ -151,7 +152,7 @@ impl NestLowering for Concatenate {
     }
 }
 
-/// The arrays of a list or tuple, brought to one element type.
+/// The arrays of a list or tuple, converted to one element type.
 fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, Diagnostic> {
     let arg = args.required("arrays")?;
     let Some(items) = arg.term.sequence() else {
@@ -165,7 +166,7 @@ fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, 
     promote::promoted(build, &operands)
 }
 
-/// Arrays one after another; those that add nothing are left out.
+/// Concatenates arrays, leaving out empty ones.
 pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
     if values.len() == 1 {
         return Ok(values[0]);

@@ -36,7 +36,7 @@ impl Constant {
         Constant { array: Array::scalar(dtype, bits) }
     }
 
-    /// A number, bool, or nested list of them, of the given element type or the one that suits all elements.
+    /// A number, bool, or nested list of them, of the given element type or the common type of all elements.
     pub fn from_term(term: &Term, dtype: Option<DType>, span: Span) -> Result<Constant, Diagnostic> {
         let mut shape = Vec::new();
         let mut leaves = Vec::new();
@@ -95,7 +95,7 @@ fn fits(value: i128, dtype: DType) -> bool {
     (low..=high).contains(&value)
 }
 
-/// The bits of a number that fills an array: as those of a literal, and any number but zero is true.
+/// The bits of a number that fills an array: as for a literal, except that any number but zero is true.
 pub fn filling_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
     match term.number() {
         Some(value) if dtype == DType::Bool => Ok(u64::from(value != 0.0)),
@@ -103,7 +103,7 @@ pub fn filling_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagno
     }
 }
 
-/// The bits of a literal in an element type; an error where it does not fit.
+/// The bits of a literal in an element type; an error if it does not fit.
 pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnostic> {
     let misfit = |text: String| {
         Diagnostic::error(Code::E0218, span, format!("{text} is not a value of type {}", dtype.name()))
@@ -207,7 +207,7 @@ impl Semantics for Constant {
     }
 
     fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
-        // A scalar fuses wherever it is used. A list lies whole on every device: it is small, and its users slice it freely.
+        // A scalar fuses into every use. Every device has the whole list: it is small, and its users slice it freely.
         let mut rule = Factors::new();
         let dims = results[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Whole)]).collect();
         rule.results.push(dims);
@@ -249,7 +249,7 @@ impl Rules for Constant {
             linear: Linear::No,
             combines: Combines::Nothing,
             elements: Elements::Literal(&self.array),
-            // A list lies whole anyway.
+            // Every device has the whole list anyway.
             keeps_alignment: false,
         }
     }

@@ -1,9 +1,8 @@
-//! `dynamic_slice(x, (i, 0), (4, 16))` and `dynamic_update_slice(x, v, (i, 0))`: a region of a given size whose place is known only when
-//! the program runs.
+//! `dynamic_slice(x, (i, 0), (4, 16))` and `dynamic_update_slice(x, v, (i, 0))`: a region of static size at a dynamic index.
 //!
-//! As in jax.lax, a start below zero counts from the end, and a region that would stick out is moved until it does not; nothing stops the
-//! program. Along a split dimension the devices contribute what they have of the region to a sum, as for a single index. A region that
-//! is replaced is written where it lies: see `update`.
+//! As in jax.lax, a start below zero counts from the end, and a region that would exceed the array is moved inside it; no index
+//! stops the program. Along a split dimension the devices contribute their parts of the region to a sum, as for a single index. A
+//! region is replaced in place: see `update`.
 
 use super::elementwise::binary;
 use super::index::{are_checked, beginnings, checked};
@@ -31,15 +30,16 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 
-/// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: so many places of dimensions 0 and 2, from i and j on. All of them exist.
+/// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: 4 elements of dimension 0 from `i` on and 1 of dimension 2 from `j` on. All
+/// of them exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicSlice {
-    /// Dimensions in order, and their sizes in the result.
+    /// The cut dimensions in order, and their sizes in the result.
     pub dims: Vec<(usize, usize)>,
 }
 
 impl DynamicSlice {
-    /// The number of a dimension among those that are cut.
+    /// The position of a dimension among the cut ones.
     fn cut(&self, dim: usize) -> Option<usize> {
         self.dims.iter().position(|&(cut, _)| cut == dim)
     }
@@ -150,14 +150,14 @@ impl Point for DynamicSlice {
     }
 }
 
-/// Where a region begins along a dimension.
+/// The start of a region along a dimension.
 enum Start {
     Static(usize),
-    /// An i64 scalar with which all of the region exists.
+    /// An i64 scalar; the whole region from there on exists.
     Dynamic(Value),
 }
 
-/// The starts of a region, moved so that it lies inside.
+/// The starts of a region, moved so that it lies inside the array.
 fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
     let span = given.span;
     let Some(items) = given.term.sequence() else {
@@ -195,11 +195,11 @@ fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span
         binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
     };
     if ty.dtype == DType::U64 {
-        // Half of them are no i64.
+        // Half of the u64 values are no i64.
         at = step(build, BinaryOp::Minimum, at, room)?;
     }
     at = cast(build, at, DType::I64)?;
-    // All bits of a negative number's sign, and with them the size.
+    // All bits of the sign of a negative number, and with them the size.
     let sign = step(build, BinaryOp::Shr, at, 63)?;
     let more = step(build, BinaryOp::And, sign, size as i128)?;
     at = binary(build, BinaryOp::Add, (&Term::Array(at), span), (&Term::Array(more), span))?;
@@ -207,7 +207,7 @@ fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span
     Ok(Start::Dynamic(step(build, BinaryOp::Minimum, at, room)?))
 }
 
-/// E0205 unless a region of these lengths fits into an array.
+/// E0205 unless a region of these lengths fits into the array.
 fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnostic> {
     if lens.len() == sizes.len() && lens.iter().zip(sizes).all(|(len, size)| len <= size) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Elementwise operations, with NumPy broadcasting.
 //!
-//! Operands have one element type: calls and operators convert before (see `promote`). All dimensions pass through: a block
-//! of the result needs only the blocks of the operands at the same place, and nothing is communicated. What each operation
-//! gives for each type, to the bit, is in `spmdc_kernel::number`.
+//! Operands have one element type: calls and operators convert before (see `promote`). All dimensions pass through: a block of the
+//! result needs only the corresponding blocks of the operands, and nothing is communicated. `spmdc_kernel::number` defines the
+//! result of each operation for each type, to the bit.
 
 use super::constant::Constant;
 use super::promote::{self, Operand};
@@ -42,7 +42,7 @@ pub struct Binary(pub BinaryOp);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compare(pub CompareOp);
 
-/// `where(c, x, y)`: an element of `x` where the bool is true, else of `y`.
+/// `where(c, x, y)`: an element of `x` if the bool is true, otherwise of `y`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Select;
 
@@ -51,12 +51,12 @@ fn elementwise_factors(args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
     Factors::elementwise(&shapes, &results[0].shape)
 }
 
-/// The element of an operand that belongs to an index of the result, in each one's block.
+/// The element of an operand for an index of the result, both relative to the device's blocks.
 pub fn operand_at(kernel: &mut KernelBuilder<'_>, operand: Value, result: &[usize], index: &[Affine]) -> Elem {
     let shape = kernel.context.ty(operand).shape();
     let skipped = result.len() - shape.len();
     let own = shape.iter().zip(&result[skipped..]).zip(&index[skipped..]);
-    // What is stretched lies whole on every device.
+    // Every device has the whole of a broadcast dimension.
     let own: Vec<Affine> =
         own.map(|((mine, theirs), index)| if mine == theirs { index.clone() } else { Affine::default() }).collect();
     kernel.operand(operand, &own)
@@ -107,7 +107,7 @@ impl Semantics for Unary {
 }
 
 impl Unary {
-    /// How it is written in front of its operand, if it is no function.
+    /// The prefix operator, if it is not written as a function.
     fn symbol(&self) -> Option<&'static str> {
         match self.0 == UnaryOp::Neg {
             true => Some("-"),
@@ -421,7 +421,7 @@ impl Point for Select {
     }
 }
 
-/// A function of one operand; integers become floats where the function needs them.
+/// A function of one operand; integers are converted to floats if the function needs them.
 pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value, Diagnostic> {
     let dtype = build.ty(value).dtype();
     if dtype.is_float() || dtype == DType::Key {
@@ -487,7 +487,7 @@ pub fn binary(build: &mut CallBuilder, op: BinaryOp, lhs: Operand<'_>, rhs: Oper
     build.emit1(Binary(op), &[lhs, rhs])
 }
 
-/// A comparison of two operands, converted to their common type; the result is of bools.
+/// A comparison of two operands, converted to their common type; the result has type bool.
 pub fn compare(
     build: &mut CallBuilder,
     op: CompareOp,
@@ -498,7 +498,7 @@ pub fn compare(
     build.emit1(Compare(op), &values)
 }
 
-/// A bool as it is, a number as "not zero".
+/// A bool unchanged, a number as "not zero".
 pub fn truth(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
     promote::cast(build, value, DType::Bool)
 }

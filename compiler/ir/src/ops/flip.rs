@@ -1,4 +1,4 @@
-//! `flip(x, axis)`: dimensions in reverse. A flipped dimension is a window: devices fetch the blocks opposite to theirs.
+//! `flip(x, axis)`: reverses dimensions. A flipped dimension is a window: devices fetch the opposite blocks.
 
 use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};

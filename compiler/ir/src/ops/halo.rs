@@ -1,12 +1,12 @@
-//! `halo(x, dims=.., to=..)`: what devices lack of `x` for a window on it, fetched from those who have it.
+//! `halo(x, dims=.., to=..)`: the elements of `x` that devices lack for a window on it, fetched from the devices that have them.
 //!
 //! ```text
 //! let h: f32[4@Y] = halo(x, dims=[[(8, 0, 7, 1, 8, 0)]], to=[P(Y)]);                   // x: f32[8@Y], Y = 4
 //! let y: f32[8@Y] = window(x, h, dims=[(8, 0, 7, 1, 8, 0)], halos=(0,), bits=0);       // roll(x, 1)
 //! ```
 //!
-//! Each device gets exactly the elements that it lacks. There is a result for each dimension along which some device lacks something:
-//! as a whole it has the halos of all devices one after another, each as long as the longest. Several operands are fetched together.
+//! Each device gets exactly the elements that it lacks. There is a result for each dimension along which some device lacks
+//! elements: the halos of all devices one after another, each padded to the longest. Several operands are fetched together.
 
 use super::window::{display, read};
 use super::{Call, Mismatch, reshard};
@@ -38,10 +38,10 @@ pub struct Halo {
     pub parts: Vec<HaloPart>,
 }
 
-/// A window, and on which devices its elements lie.
+/// A window, and the layout of its elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HaloPart {
-    /// For each dimension, which elements of the operand the window has.
+    /// For each dimension, the elements of the operand in the window.
     pub dims: Vec<DimMap>,
     /// The layout of the window.
     pub to: Sharding,
@@ -50,7 +50,7 @@ pub struct HaloPart {
 }
 
 impl HaloPart {
-    /// None where devices lack things that cannot be laid out.
+    /// None if the missing elements have no layout.
     pub fn new(dims: Vec<DimMap>, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<HaloPart> {
         let reaches = Reaches::new(&dims, from, to, mesh)?;
         Some(HaloPart { dims, to: to.clone(), reaches })
@@ -58,13 +58,13 @@ impl HaloPart {
 }
 
 impl Halo {
-    /// For each result, which operand it is of, and along which dimension.
+    /// For each result, the operand and the dimension of the halo.
     fn results(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let parts = self.parts.iter().enumerate();
         parts.flat_map(|(operand, part)| part.reaches.halos().into_iter().map(move |dim| (operand, dim)))
     }
 
-    /// Whether the result of this number is what a window on `operand` lacks along a dimension, for a result that lies as `to` says.
+    /// Whether the result of this number is the halo of a window on `operand` along a dimension, for a result with layout `to`.
     pub fn is_for(
         &self,
         result: usize,
@@ -86,12 +86,12 @@ impl Halo {
         self.results().map(|(operand, dim)| self.parts[operand].reaches.halo_type(dim, args[operand], mesh)).collect()
     }
 
-    /// What the fetches take.
+    /// The elements that the fetches move.
     pub fn flow(&self, mesh: &Mesh) -> HaloFlow {
         flow(&self.fetches(mesh), mesh)
     }
 
-    /// Blocks that all devices of the group get in full are gathered; else devices hand parts on.
+    /// A gather if all devices of the group get all blocks in full; otherwise a permutation.
     fn kind(&self, flow: &HaloFlow) -> CollectiveKind {
         let split = self.parts.iter().fold(AxisSet::EMPTY, |set, part| set.union(part.to.used_axes()));
         let is_shared = split.intersect(flow.group).is_empty();
@@ -210,7 +210,7 @@ impl Exchange for Halo {
 }
 
 impl Halo {
-    /// All operands have one element type: those of a concatenation.
+    /// All operands have one element type, being those of a concatenation.
     fn element_size(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> usize {
         stmt.args.first().map_or(0, |&arg| lowering.ty(arg).dtype().size())
     }
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_axis_cannot_split_a_halo_twice() {
-        // Dimension 0 is lacking along Y, but there the result's dimension 1 is split.
+        // Dimension 0 needs a halo along Y, but Y splits dimension 1 of the result.
         let dims = vec![DimMap::identity(8), DimMap::identity(8)];
         let (from, to) = (Sharding::closed(vec![vec![Y], vec![]]), Sharding::closed(vec![vec![], vec![Y]]));
         assert_eq!(HaloPart::new(dims, &from, &to, &testing::mesh()), None);

@@ -1,8 +1,9 @@
-//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where places are numbers or dynamic scalars.
+//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where indices are numbers or dynamic scalars.
 //!
-//! Static places and ranges are slices; `x[k : k + 4]` is a `dynamic_slice` from a dynamic place on. A dynamic index goes through `check_index(i, n)`, an op with an effect: it gives a valid i64
-//! or stops the program. `index(x, i, dims=(0,))` then takes the place; it is an expression of single elements. Where the dimension
-//! is split, the device that has the place contributes it to a sum, the others contribute what adds nothing.
+//! Static indices and ranges are slices; `x[k : k + 4]` with a dynamic `k` is a `dynamic_slice`. A dynamic index goes through
+//! `check_index(i, n)`, an op with an effect: it gives a valid i64 or stops the program. `index(x, i, dims=(0,))` then takes the
+//! element; it is pointwise. If the dimension is split, the device that has the element contributes it to a sum, and the others
+//! contribute the identity element.
 
 use super::dynamic_slice::DynamicSlice;
 use super::reshape::reshape;
@@ -35,49 +36,49 @@ use spmdc_kernel::number;
 pub enum IndexItem {
     /// `1:-1`, `::2`
     Range {
-        /// The first place, counted from the end if negative; None: the end of the dimension where the range begins.
+        /// The first index, counted from the end if negative; None: the end of the dimension at which the range begins.
         start: Option<i64>,
-        /// The place before which the range ends, counted from the end if negative; None: it goes up to the end of the dimension.
+        /// The exclusive end of the range, counted from the end if negative; None: the range reaches the end of the dimension.
         stop: Option<i64>,
-        /// The distance from each place to the next; None stands for 1, 0 is an error (E0402).
+        /// The distance between indices; None stands for 1, 0 is an error (E0402).
         step: Option<i64>,
-        /// Where the entry stands in the source.
+        /// The source position of the entry.
         span: Span,
     },
-    /// `k : k + 4` with a dynamic scalar: so many places from it on.
+    /// `k : k + 4` with a dynamic scalar `k`: `len` elements from `k` on.
     Window {
-        /// The first place: an integer scalar, counted from the end if negative.
+        /// The first index: an integer scalar, counted from the end if negative.
         start: Value,
-        /// The number of places.
+        /// The number of elements.
         len: usize,
-        /// Where the entry stands in the source.
+        /// The source position of the entry.
         span: Span,
     },
-    /// An integer known while compiling, or an array.
+    /// An integer known at compile time, or an array.
     Place(Term, Span),
     /// `None`: a new dimension of size 1.
     NewAxis(Span),
-    /// `...`: as many whole dimensions as are left.
+    /// `...`: the remaining dimensions, whole.
     Ellipsis(Span),
 }
 
-/// What an index takes of a dimension.
+/// The elements of a dimension that an index takes.
 #[derive(Clone, Debug)]
 pub(super) enum Taken {
     Range(SliceRange),
-    /// One place; the dimension vanishes.
+    /// One element at a static index; the dimension vanishes.
     Fixed(SliceRange),
     /// A checked i64 scalar; the dimension vanishes.
     Dynamic(Value),
-    /// So many places from a checked i64 scalar on.
+    /// This many elements from a checked i64 scalar on.
     Window(Value, usize),
 }
 
-/// An index against a shape.
+/// An index applied to a shape.
 pub(super) struct IndexPlan {
     /// For each dimension of the array.
     pub taken: Vec<Taken>,
-    /// The shape of the result: a dimension of the array by its number, or a new one.
+    /// The shape of the result: dimensions of the array by number, and new ones.
     pub result: Vec<Option<usize>>,
 }
 
@@ -92,7 +93,7 @@ impl IndexPlan {
     }
 }
 
-/// Reads an index; dynamic places are checked by statements.
+/// Reads an index; statements check dynamic indices.
 pub(super) fn plan(
     build: &mut CallBuilder,
     shape: &[usize],
@@ -168,7 +169,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// The place from which on `len` places of a dimension are taken, as an i64; the program stops unless all of them exist.
+/// The first index of `len` elements of a dimension, as an i64; the program stops unless all of them exist.
 fn checked_place(
     build: &mut CallBuilder,
     place: Value,
@@ -196,7 +197,7 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
     });
     let ranges: Vec<SliceRange> = ranges.collect();
     let mut value = slice(build, value, &ranges)?;
-    // Dimensions with the number of places that stay of each.
+    // Dimensions, with the number of elements that remain of each.
     let mut dims = Vec::new();
     let mut args = vec![value];
     for (dim, taken) in plan.taken.iter().enumerate() {
@@ -218,13 +219,13 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
     reshape(build, value, &plan.result_shape())
 }
 
-/// `check_index(i, n)`: the index as i64, counted from the front, or the end of the program. `check_index(i, n, 4)`: of four places from
-/// there on.
+/// `check_index(i, n)`: the index as i64, counted from the front; stops the program if it is invalid. `check_index(i, n, 4)` checks
+/// four elements from there on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckIndex {
-    /// The size of the dimension that is indexed.
+    /// The size of the indexed dimension.
     pub extent: usize,
-    /// How many places are taken from the index on, at least 1; all of them must exist.
+    /// The number of elements taken from the index on, at least 1; all of them must exist.
     pub len: usize,
 }
 
@@ -322,24 +323,25 @@ impl Call for CheckIndex {
     }
 }
 
-/// `index(x, i, j, dims=(0, 2))`: the places i and j of dimensions 0 and 2, which vanish. The operands after x are checked.
+/// `index(x, i, j, dims=(0, 2))`: the elements at indices i and j of dimensions 0 and 2, which vanish. The operands after x are
+/// checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
-    /// In order.
+    /// The indexed dimensions, in order.
     pub dims: Vec<usize>,
 }
 
-/// At how many places a region of `len` can begin in a dimension of `size`.
+/// The number of indices at which a region of `len` can begin in a dimension of `size`.
 pub(super) fn beginnings(size: usize, len: usize) -> usize {
     (size + 1).saturating_sub(len)
 }
 
-/// One of so many places, as [`KernelBuilder::dynamic_index`] reads it.
+/// A checked index below `places`, limited as in [`KernelBuilder::dynamic_index`].
 pub(super) fn checked(index: &Array, places: usize) -> usize {
     index.bits[0].min(places.saturating_sub(1) as u64) as usize
 }
 
-/// Whether operands are what `check_index` gives.
+/// Checks that operands have the type that `check_index` returns.
 pub(super) fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
     match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
         Some(ty) => Err(Mismatch::new(Code::E0203, format!("a checked index is an i64 scalar, not {ty}"))),
@@ -348,7 +350,7 @@ pub(super) fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
 }
 
 impl Index {
-    /// Whether a dimension that is indexed is empty; the check in front has stopped the program.
+    /// Whether an indexed dimension is empty; then the check before has stopped the program.
     fn has_no_place(&self, shape: &[usize]) -> bool {
         self.dims.iter().any(|&dim| shape[dim] == 0)
     }

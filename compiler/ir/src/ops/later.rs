@@ -1,4 +1,4 @@
-//! Functions of the language that are not there yet: a call of one says so, instead of calling the name unknown.
+//! Functions of the language that are not implemented yet: a call is an error of its own (E0901), not that of an unknown name.
 
 use super::Call;
 use crate::ops::call::args::Args;
@@ -39,7 +39,7 @@ macro_rules! later {
 }
 
 impl Call for Later {
-    // `tree_map` is the checker's own: it calls functions of the program.
+    // `tree_map` belongs to the checker: it calls functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
         take take_along_axis sort argsort top_k searchsorted bincount segment_sum conv max_pool
         avg_pool key fold_in bits uniform normal truncated_normal bernoulli randint permutation
@@ -52,7 +52,7 @@ impl Call for Later {
     }
 }
 
-/// E0901 for a function of the language, or a use of one, that the compiler does not support yet.
+/// E0901 for a function of the language, or a form of it, that the compiler does not support yet.
 pub fn not_supported(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0901, span, format!("`{name}` is not supported yet"))
 }

@@ -1,4 +1,4 @@
-//! Functions that make arrays out of nothing: `zeros`, `full`, `arange`, `eye`, `one_hot`, and the masks `tril` and `triu`.
+//! Functions that create arrays: `zeros`, `full`, `arange`, `eye`, `one_hot`, and the masks `tril` and `triu`.
 //!
 //! They are made of numbers, `iota` and elementwise ops, so each device computes its own block.
 
@@ -22,7 +22,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
-/// The calls that make arrays out of nothing; they emit constants, broadcasts, `iota` and elementwise ops.
+/// The calls that create arrays; they emit constants, broadcasts, `iota` and elementwise ops.
 pub struct Makers;
 
 impl Call for Makers {
@@ -162,7 +162,7 @@ fn linspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
     }
     let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
     let gaps = if endpoint { len.saturating_sub(1) } else { len }.max(1);
-    // start * (1 - t) + stop * t with t = i / gaps, and the stop itself at the end.
+    // start * (1 - t) + stop * t with t = i / gaps, and exactly `stop` at the end.
     let constant =
         |build: &mut CallBuilder, value: f64| build.emit1(Constant::scalar(dtype, float_bits(value, dtype)), &[]);
     let index = indices(build, dtype, &[len], 0)?;
@@ -181,14 +181,14 @@ fn linspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
     build.emit1(Select, &[end, last, inner])
 }
 
-/// Farther from the main diagonal than any element, and small enough to be added to an index.
+/// A distance from the main diagonal beyond any element, and small enough to be added to an index.
 const FAR_DIAGONAL: i64 = 1 << 30;
 
 /// `row + k == column`, or `>=`, as a mask over the last two of `sizes`.
 fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: Span) -> Result<Value, Diagnostic> {
     let rank = sizes.len();
     let matrix = &sizes[rank - 2..];
-    // Beyond the corners all diagonals are alike.
+    // All diagonals beyond the corners are alike.
     let k = k.clamp(-FAR_DIAGONAL, FAR_DIAGONAL);
     let rows = indices(build, DType::I32, matrix, 0)?;
     let offset = scalar(build, &Term::Int(i128::from(k)), DType::I32, span)?;
@@ -224,7 +224,7 @@ fn one_hot(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagno
     let mut wider = ty.shape.clone();
     wider.insert(axis, 1);
     let value = reshape(build, value, &wider)?;
-    // The classes lie along the new dimension, and are the same for what follows.
+    // The classes lie along the new dimension, and are broadcast along the later ones.
     let mut sizes = vec![1; ty.rank() - axis + 1];
     sizes[0] = classes;
     let numbers = indices(build, ty.dtype, &sizes, 0)?;
@@ -232,7 +232,7 @@ fn one_hot(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagno
     build.emit1(Cast { to: dtype }, &[hot])
 }
 
-/// `tril(x, k=0)` keeps what lies on or below the k-th diagonal, `triu` what lies on or above it.
+/// `tril(x, k=0)` keeps the elements on or below the k-th diagonal, `triu` those on or above it.
 fn triangle(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();

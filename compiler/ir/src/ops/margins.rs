@@ -1,12 +1,13 @@
-//! `margins(x, parts=..)`: what devices lack of `x` for several windows on it, fetched from those who have it.
+//! `margins(x, parts=..)`: the elements of `x` that devices lack for several windows on it, fetched from the devices that have
+//! them.
 //!
 //! ```text
 //! let (v1, v2) = margins(x, parts=[(0, -1, [[(0, 0), (6, 8)]]), (0, 1, [[(8, 9), (16, 16)]])]);    // x: f32[16@Y], Y = 2
 //! let v3: f32[14@Y/16+1] = window(x, v1, dims=[(16, 0, 0, 1, 14, 0)], halos=(0,), bits=0);
 //! ```
 //!
-//! Each part is a margin (`layout/margin.rs`): its dimension; -1 for what is before the blocks, 1 for what is behind; and for each dimension
-//! and each position along the axes that split it, from which place to which. There is a result for each.
+//! Each part is a margin (`layout/margin.rs`): its dimension; -1 for places before the blocks, 1 for places after; and for each
+//! dimension and each position along the axes that split it, the first place and the end of its span. There is a result for each.
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
@@ -44,7 +45,7 @@ impl Margins {
         self.parts.iter().map(|part| part.fetch(operand.shape(), &operand.sharding, mesh)).collect()
     }
 
-    /// What the fetches take.
+    /// The elements that the fetches move.
     pub fn flow(&self, operand: &Type, mesh: &Mesh) -> HaloFlow {
         flow(&self.fetches(operand, mesh), mesh)
     }
@@ -147,7 +148,7 @@ fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
     format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
-/// What [`Margins::print`] has written of one part.
+/// Reads one part as [`Margins::print`] writes it.
 fn read(term: &Term) -> Option<Arc<Margin>> {
     let Term::Tuple(parts) = term else { return None };
     let [Term::Int(dim), Term::Int(side), Term::List(dims)] = parts.as_slice() else { return None };

@@ -1,7 +1,7 @@
 //! The table of operations: every op once, one file each.
 //!
-//! An op is a small struct of its attributes that implements [`Rules`]. Its language names stand in the table; a call of such
-//! a name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
+//! An op is a small struct of its attributes that implements [`Rules`]. The table has its names in the language; a call of such a
+//! name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
 mod beyond;
@@ -56,16 +56,16 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::symbol_of;
 
-/// Operands that an op does not take; the place is added by who asked.
+/// An error about operands that an op does not take; the caller adds the source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// The error code of the diagnostic.
     pub code: Code,
     /// One sentence that says why the operands do not fit.
     pub message: String,
-    /// A line that shows a way out; None where the message says enough.
+    /// A line that shows a way out; None if the message suffices.
     pub help: Option<String>,
-    /// Where a layout is ambiguous: what the program can choose.
+    /// For an ambiguous layout: the layouts that the program can choose.
     pub choices: Vec<Choice>,
 }
 
@@ -88,23 +88,24 @@ impl Mismatch {
     }
 }
 
-/// How the language's call of an op becomes statements.
+/// The translation of the language's call of an op into statements.
 pub trait Call {
-    /// The forms of calls, for each of the table's names for the op. Where a name has several, the first is that of programs.
+    /// The forms of calls, for each of the table's names of the op. If a name has several, the first is that of programs.
     const SIGNATURES: &'static [Signature];
 
-    /// `name` is one of the table's names for the op, `args` are bound to the parameters of one of its signatures.
+    /// Emits the statements of a call. `name` is one of the table's names for the op, `args` are bound to the parameters of one of
+    /// its signatures.
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic>;
 }
 
 type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;
 
-/// Functions of the language that one op, or one composition of ops, answers for.
+/// Functions of the language that one op, or one composition of ops, implements.
 struct Functions {
     names: &'static [&'static str],
-    /// None of those that are written in the language.
+    /// The signatures; empty for functions written in the language.
     signatures: &'static [Signature],
-    /// None of those that are written in the language.
+    /// The implementation; None for functions written in the language.
     call: Option<CallFn>,
 }
 
@@ -126,7 +127,7 @@ impl Functions {
     }
 }
 
-/// How messages call an op of this name: as the program writes it.
+/// The name of an op in messages: as the program writes it.
 pub fn called(op: &str) -> String {
     match op {
         "einsum" => "the product".to_string(),
@@ -136,18 +137,18 @@ pub fn called(op: &str) -> String {
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)? $(in $names:expr)?,)*) => {
-        /// Every operation of the IR. What each of them owes is in [`rules`]; what it will owe for differentiation and for batching
-        /// goes there, too, as further answers of [`Rules`].
+        /// Every operation of the IR. [`rules`] lists the obligations of each; those of differentiation and batching will be
+        /// further methods of [`Rules`].
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op { $($(#[$doc])* $variant($ty),)* }
 
         impl Op {
-            /// What the op owes.
+            /// The rules of the op.
             pub fn rules(&self) -> &dyn Rules {
                 match self { $(Op::$variant(op) => op,)* }
             }
 
-            /// As [`Op::rules`], to replace the axes that the op names.
+            /// As [`Op::rules`], mutable, to replace the axes that the op names.
             pub fn rules_mut(&mut self) -> &mut dyn Rules {
                 match self { $(Op::$variant(op) => op,)* }
             }
@@ -155,7 +156,7 @@ macro_rules! ops {
 
         $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
 
-        /// Language names of ops, each with what a call of it takes and does.
+        /// The names of ops in the language, each with its signatures and its implementation.
         const OPS: &[Functions] = &[
             $(
                 $(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
@@ -171,7 +172,7 @@ impl Op {
         self.rules().lowered().point().is_some()
     }
 
-    /// How devices exchange data, if the op makes them.
+    /// The exchange between devices, if the op makes one.
     pub fn exchange(&self) -> Option<&dyn Exchange> {
         match self.rules().lowered() {
             Lowered::Exchange(exchange) => Some(exchange),
@@ -179,7 +180,7 @@ impl Op {
         }
     }
 
-    /// Whether the op does something besides giving results; its statements are kept even if no result is used, and stay in order.
+    /// Whether the op has an effect besides its results; its statements are kept even if no result is used, and stay in order.
     pub fn has_effect(&self) -> bool {
         self.rules().properties().has_effect()
     }
@@ -212,7 +213,7 @@ ops! {
     ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
     /// Running totals along a dimension.
     Scan(scan::Scan) = "cumsum" | "cumprod" | "cummax" | "cummin",
-    /// What the blocks of a split dimension come to.
+    /// The totals of the blocks of a split dimension.
     BlockTotals(scan::BlockTotals) = "block_totals",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
@@ -220,17 +221,17 @@ ops! {
     Diagonal(einsum::diagonal::Diagonal),
     /// Static ranges of dimensions.
     Slice(slice::Slice),
-    /// A dynamic index that is valid, or the end of the program.
+    /// A valid dynamic index, or an error that stops the program.
     CheckIndex(index::CheckIndex) = "check_index",
-    /// Elements at other places, in the general form.
+    /// Elements at other indices, in the general form.
     Window(window::Window) = "window",
-    /// What devices lack for a window.
+    /// The elements that devices lack for a window.
     Halo(halo::Halo) = "halo",
-    /// What devices lack for several windows.
+    /// The elements that devices lack for several windows.
     Margins(margins::Margins) = "margins",
-    /// Dynamic places of dimensions.
+    /// Elements at dynamic indices.
     Index(index::Index) = "index",
-    /// Places of dimensions from dynamic ones on.
+    /// Regions at dynamic indices.
     DynamicSlice(dynamic_slice::DynamicSlice) = "dynamic_slice",
     /// A region of an array replaced.
     Update(update::Update) = "update",
@@ -244,9 +245,9 @@ ops! {
     Transpose(transpose::Transpose) = "transpose" | "swapaxes" | "moveaxis",
     /// Dimensions in reverse.
     Flip(flip::Flip) = "flip",
-    /// Elements move round.
+    /// Elements moved around the end of a dimension.
     Roll(roll::Roll) = "roll",
-    /// A number around an array.
+    /// Padding around an array.
     Pad(pad::Pad) = "pad",
     /// Arrays one after another.
     Concatenate(concatenate::Concatenate) = "concatenate" | "stack",
@@ -260,7 +261,7 @@ ops! {
     Reshard(crate::reshard::step::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
     Combined(combined::Combined),
-    /// `psum` and its kin.
+    /// `psum` and similar collectives.
     PAllReduce(collective::all_reduce::PAllReduce) = "psum" | "pmean" | "pmax" | "pmin",
     /// The values of a group of devices, one after another.
     PAllGather(collective::all_gather::PAllGather) = "all_gather",
@@ -300,7 +301,7 @@ pub struct Function {
     call: Option<CallFn>,
 }
 
-/// What a call of a shipped function consists of.
+/// The implementation of a call of a shipped function.
 pub enum Body {
     /// Statements, emitted by the op.
     Emitted(CallFn),
@@ -316,7 +317,7 @@ impl Function {
         written.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
     }
 
-    /// How a call becomes statements: by the op, or by expanding the prelude's source.
+    /// The implementation: the op's, or the prelude's source.
     pub fn body(&self) -> Body {
         match self.call {
             Some(call) => Body::Emitted(call),
@@ -329,7 +330,7 @@ impl Function {
         self.forms().next().expect("the table has names with signatures only")
     }
 
-    /// The arguments of a call, bound to the parameters of the form that it has.
+    /// Binds the arguments of a call to the parameters of its form.
     pub fn bind(&self, given: Vec<Arg>, span: Span, exact: bool) -> Result<Args<'static>, Diagnostic> {
         let mut form = self.signature();
         if form.status == Status::Later {
@@ -366,8 +367,8 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     functions().map(|function| function.name)
 }
 
-/// What a program writes instead of a call that only dumps may contain, as it takes for granted what the compiler has made sure of; None
-/// for the functions that everybody may call.
+/// The program text that replaces a call that only dumps may contain, because it relies on checks by the compiler; None for
+/// functions that programs may call.
 pub fn instead_of(name: &str) -> Option<&'static str> {
     match builtin(name)?.signature().status {
         Status::InDumps { instead, .. } => Some(instead),

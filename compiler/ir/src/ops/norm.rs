@@ -1,7 +1,7 @@
 //! `norm`: norms of vectors and matrices, as `numpy.linalg.norm` defines them.
 //!
-//! A call emits the reductions and elementwise operations that it consists of. It is no function of the prelude, since which they are
-//! depends on a string or number, and a wrong one is an error with words of its own.
+//! A call emits reductions and elementwise operations. It is no function of the prelude, since these operations depend on a string
+//! or number, and an invalid one is an error with a message of its own.
 
 use super::elementwise::{Binary, Compare, Unary, unary};
 use super::promote::{cast, inexact};
@@ -34,7 +34,7 @@ impl Call for Norm {
         let order = args.take("ord");
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
         let dtype = inexact(build.ty(value).dtype());
-        // What lies between the elements and the result, such as a sum of squares, may be too large for small floats.
+        // Intermediate results, such as a sum of squares, may be too large for small floats.
         let computed = if dtype.size() < 4 { DType::F32 } else { dtype };
         let value = cast(build, value, computed)?;
         let result = norm(build, value, order, Over { axes: &axes, keepdims })?;
@@ -42,16 +42,16 @@ impl Call for Norm {
     }
 }
 
-/// What is reduced, and whether it stays with size 1.
+/// The reduced dimensions, and whether they stay with size 1.
 #[derive(Clone, Copy)]
 struct Over<'a> {
     axes: &'a [usize],
     keepdims: bool,
 }
 
-/// What `ord=` asks for.
+/// The order given by `ord=`.
 enum NormOrder {
-    /// The root of the sum of the squares, whatever the dimensions.
+    /// The square root of the sum of the squares, for any number of dimensions.
     Euclidean,
     Number(f64),
 }
@@ -128,7 +128,7 @@ fn norm(build: &mut CallBuilder, value: Value, given: Option<Arg>, over: Over<'_
     }
 }
 
-/// A result whose reduced dimensions are still there with size 1, as the call wants it.
+/// A result whose reduced dimensions have size 1, without these dimensions unless the call keeps them.
 fn dropped(build: &mut CallBuilder, value: Value, over: Over<'_>) -> Result<Value, Diagnostic> {
     if over.keepdims {
         return Ok(value);

@@ -1,5 +1,5 @@
-//! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are windows: as blocks become longer, devices fetch
-//! what moves over their borders.
+//! `pad(x, ((before, after), ...))`: a number around an array. Padded dimensions are windows: as blocks become longer, devices
+//! fetch the elements that move across block borders.
 
 use super::broadcast::broadcast;
 use super::concatenate::concatenate;
@@ -85,7 +85,7 @@ impl Rules for Pad {
     }
 
     fn properties(&self) -> Properties<'_> {
-        // Zeros add nothing, however many devices have them.
+        // Zeros add nothing, on any number of devices.
         let linear = if self.value == 0 { Linear::Together } else { Linear::No };
         Properties {
             effect: Effect::None,
@@ -128,7 +128,7 @@ impl Pad {
     }
 }
 
-/// The (before, after) of each dimension, from what NumPy accepts: a number, a pair, or a pair for each dimension.
+/// The (before, after) of each dimension, in the forms that NumPy accepts: a number, a pair, or a pair for each dimension.
 fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize)>, Diagnostic> {
     let malformed = |text: &str| Diagnostic::error(Code::E0205, args.span, text.to_string());
     let number = |term: &Term| match (whole_number(term), term) {
@@ -165,7 +165,7 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     }
 }
 
-/// How an array goes on beyond its ends, where that is not a number.
+/// The continuation of an array beyond its ends, if that is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// The last element again.
@@ -196,7 +196,7 @@ impl Mode {
         }
     }
 
-    /// The element of a dimension of `size` that stands at `place`, which may lie beyond its ends.
+    /// The index in a dimension of `size` of the element at `place`, which may lie beyond its ends.
     fn source(self, place: i64, size: i64) -> i64 {
         match self {
             Mode::Edge => place.clamp(0, size - 1),
@@ -214,13 +214,13 @@ impl Mode {
     }
 }
 
-/// More than this has never been meant, and is looked at place by place.
+/// Maximum number of elements of continued padding, which is computed element by element: larger ones are mistakes.
 const MAX_CONTINUED: usize = 1 << 24;
 
-/// Each slice is a statement.
+/// Maximum number of slices of continued padding: each is a statement.
 const MAX_PARTS: usize = 256;
 
-/// The array, continued by its own elements: slices of it, one after another.
+/// The array continued by its own elements: slices of it, concatenated.
 fn extended(
     build: &mut CallBuilder,
     mut value: Value,
@@ -267,7 +267,7 @@ fn extended(
     Ok(value)
 }
 
-/// Places with equal steps of -1, 0 or 1, as long as possible.
+/// Indices as runs with equal steps of -1, 0 or 1, as long as possible.
 fn runs(places: impl Iterator<Item = i64>) -> Vec<SliceRange> {
     let mut runs: Vec<SliceRange> = Vec::new();
     for place in places {

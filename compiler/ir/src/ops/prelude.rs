@@ -1,7 +1,7 @@
 //! The prelude: shipped functions that are written in the language (`compiler/ir/prelude`).
 //!
-//! A call is expanded by the checker, like that of a function of the program, but every place in it is that of the call. A function is
-//! parsed when it is first asked for. What the language has no words for it gets from a few helpers, which only the prelude can call.
+//! The checker expands a call like that of a function of the program, but every source position in it is that of the call. A
+//! function is parsed when it is first used. A few helpers, which only the prelude can call, do what the language cannot express.
 
 use super::promote::{self, inexact};
 use super::reduce;
@@ -37,7 +37,7 @@ pub const NAMES: [&str; 13] = [
     "log_softmax",
 ];
 
-/// Where the functions of the prelude seem to stand while they are expanded: a file without names.
+/// The file of the functions of the prelude while they are expanded: a file without a name.
 pub const FILE: FileId = FileId(u16::MAX);
 
 /// A function of the prelude.
@@ -47,7 +47,7 @@ pub struct Written {
     pub signature: Signature,
     /// The parsed declaration and body; their spans are in [`FILE`].
     pub function: FnItem,
-    /// Its text, without what the signature says.
+    /// Its text, without the parts in the signature.
     pub source: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub fn written(name: &str) -> Option<&'static Written> {
     Some(WRITTEN[at].get_or_init(|| read(NAMES[at])))
 }
 
-/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so what is wrong with it is a defect.
+/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so an error in it is a defect.
 fn read(name: &'static str) -> Written {
     let paragraphs = FILES.iter().flat_map(|file| file.split("\n\n"));
     let head = format!("fn {name}(");
@@ -75,7 +75,7 @@ fn read(name: &'static str) -> Written {
     Written { signature: signature(name, text, &function), function, source }
 }
 
-/// The signature of a function: its parameters and their defaults, and what the lines above it say.
+/// The signature of a function: its parameters and defaults, and the documentation above it.
 fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signature {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("/// "));
     let doc = lines.next().unwrap_or_default();
@@ -122,7 +122,7 @@ fn dtypes_of(words: &str) -> Dtypes {
     found.unwrap_or_else(|| panic!("there are no element types `{words}`"))
 }
 
-/// What only functions of the prelude can call.
+/// Functions that only the prelude can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Helper {
     /// `is_none(v)`: whether an argument is None.
@@ -131,7 +131,7 @@ pub enum Helper {
     AsFloat,
     /// `widened(x)`: floats below 32 bits in f32.
     Widened,
-    /// `count(x, axis)`: how many elements a reduction combines into one.
+    /// `count(x, axis)`: the number of elements that a reduction combines into one.
     Count,
     /// `mask(x, where)`: the mask of a call, in the shape of x.
     Mask,
@@ -150,7 +150,7 @@ impl Helper {
         }
     }
 
-    /// The term that a call gives; statements are emitted where one needs them. An argument of the wrong kind is a defect of the prelude.
+    /// The result of a call; emits statements if needed. An argument of the wrong kind is a defect of the prelude.
     pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = build.span;
         let array = |at: usize| -> Value {

@@ -1,6 +1,6 @@
-//! `print("loss = {}", l)`, `assert(c, "text {}", x)` and `show_sharding(x)`: what a program shows while it runs.
+//! `print("loss = {}", l)`, `assert(c, "text {}", x)` and `show_sharding(x)`: the output of a running program.
 //!
-//! A value prints once, whole; the devices that hold it only lend their blocks, so no collective is needed.
+//! A value prints once, whole; its blocks are read from the devices that hold them, so no collective is needed.
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
@@ -34,18 +34,18 @@ pub struct Print {
 /// Stops all devices with the text unless its first operand is true; the others are the text's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assert {
-    /// As that of [`Print`].
+    /// As the text of [`Print`].
     pub text: String,
 }
 
-/// Draws how its operand lies on the devices, as decided in the end.
+/// Draws the final distribution of its operand over the devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShowSharding;
 
-/// A program knows nothing of the terminal that it will run on.
+/// Width of drawings in columns; the terminal is unknown at compile time.
 const DRAWING_WIDTH: usize = 100;
 
-/// Every dimension may be split as it is.
+/// A rule with which every dimension may have any split.
 fn any_layout(args: &[&ArrayType]) -> Factors {
     let mut rule = Factors::new();
     for arg in args {
@@ -68,17 +68,17 @@ fn properties(effect: Effect) -> Properties<'static> {
     }
 }
 
-/// How many values a text asks for.
+/// The number of values in a text.
 fn places(text: &str) -> usize {
     pieces(text).iter().filter(|piece| matches!(piece, Piece::Value(_))).count()
 }
 
-/// The text that prints as this one, whatever braces are in it.
+/// The text with its braces escaped.
 fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// What is written into the text for a term; the arrays in it go to `values`. Tuples and lists print as in Python, structs as written.
+/// The text for a term; adds the arrays in it to `values`. Tuples and lists print as in Python, structs as written.
 fn shown(
     term: &Term,
     spec: &Spec,
@@ -121,7 +121,7 @@ fn shown(
     Ok(spec.place())
 }
 
-/// The text with each argument in its place, and those that have none behind it.
+/// The text with each argument at its `{}`, and arguments without one after it.
 fn filled(text: &str, args: &[Arg], build: &mut CallBuilder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
     let parts = pieces(text);
     let without_braces = text.replace("{{", "").replace("}}", "");

@@ -1,8 +1,8 @@
-//! Which element type operands have in common, and operators on what may be arrays or compile-time numbers.
+//! The common element type of operands, and operators on arrays or compile-time numbers.
 //!
-//! The lattice is JAX's: `u8` and `i8` meet in `i16`, `i64` and `f16` in `f16`, `f16` and `bf16` in `f32`. A literal is weak:
-//! `2 * x` has the type of `x`; only a float literal turns integers into `f32`. Where JAX would take its default float, we
-//! take `f32`. Operators on two literals are computed at once, as Python would.
+//! The lattice is JAX's: `u8` and `i8` join to `i16`, `i64` and `f16` to `f16`, `f16` and `bf16` to `f32`. A literal is weak: `2 *
+//! x` has the type of `x`; only a float literal turns integers into `f32`. Where JAX takes its default float, the language takes
+//! `f32`. Operators on two literals are computed at compile time, as in Python.
 
 use super::cast::Cast;
 use super::concatenate::concatenate;
@@ -21,10 +21,10 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
-/// An operand and where it stands in the source.
+/// An operand and its source position.
 pub type Operand<'a> = (&'a Term, Span);
 
-/// The type in which values of two types meet; None for keys and numbers together.
+/// The join of two types; None for keys together with numbers.
 ///
 /// ```
 /// use spmdc_ir::ops::promote::join;
@@ -69,7 +69,7 @@ pub fn inexact(dtype: DType) -> DType {
     }
 }
 
-/// What an operand has to say about the common type.
+/// The contribution of an operand to the common type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OperandKind {
     WeakInt,
@@ -134,7 +134,7 @@ pub fn common_dtype(build: &CallBuilder, operands: &[Operand<'_>]) -> Result<DTy
     })
 }
 
-/// A value converted to an element type, without a statement where it has it already.
+/// A value converted to an element type, without a statement if it already has it.
 pub fn cast(build: &mut CallBuilder, value: Value, to: DType) -> Result<Value, Diagnostic> {
     if build.ty(value).dtype() == to { Ok(value) } else { build.emit1(Cast { to }, &[value]) }
 }
@@ -151,7 +151,7 @@ pub fn promoted(build: &mut CallBuilder, operands: &[Operand<'_>]) -> Result<Vec
     operands.iter().map(|&operand| to_dtype(build, operand, dtype)).collect()
 }
 
-/// Whether a list is more than numbers.
+/// Whether a list contains an array.
 pub fn holds_array(term: &Term) -> bool {
     if let Term::List(items) = term { items.iter().any(holds_array) } else { matches!(term, Term::Array(_)) }
 }
@@ -221,10 +221,10 @@ pub fn binary(
     Ok(Term::Array(value))
 }
 
-/// The largest literal exponent that becomes multiplications.
+/// Maximum literal exponent that is expanded into multiplications.
 const MULTIPLIED_EXPONENT: i128 = 64;
 
-/// `x ** n` with a literal integer is repeated squaring, exact for integers; all else is the function `pow`.
+/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`.
 pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {
         return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
@@ -269,7 +269,7 @@ pub fn unary(build: &mut CallBuilder, op: ast::PrefixOp, operand: Operand<'_>) -
     Ok(Term::Array(build.emit1(elementwise::Unary(op), &[value])?))
 }
 
-/// The value of an operator on a number that is known while compiling; None for anything else.
+/// The value of an operator on a number known at compile time; None for other terms.
 pub fn fold_unary(op: ast::PrefixOp, term: &Term) -> Option<Result<Term, Mismatch>> {
     Some(Ok(match (op, term) {
         (ast::PrefixOp::Neg, Term::Int(value)) => match value.checked_neg() {
@@ -288,7 +288,7 @@ fn overflow() -> Mismatch {
     Mismatch::new(Code::E0218, "this constant is too large to compute with")
 }
 
-/// The value of an operator on two numbers that are known while compiling, as Python computes it; None for anything else.
+/// The value of an operator on two numbers known at compile time, as in Python; None for other terms.
 ///
 /// Float division by zero gives infinity or NaN instead of an exception.
 pub fn fold_binary(op: ast::InfixOp, lhs: &Term, rhs: &Term) -> Option<Result<Term, Mismatch>> {
@@ -332,7 +332,7 @@ fn fold_ints(op: ast::InfixOp, a: i128, b: i128) -> Option<Result<Term, Mismatch
         Ast::Div => Some(Ok(Term::Float(a as f64 / b as f64))),
         Ast::FloorDiv | Ast::Rem if b == 0 => by_zero(),
         Ast::FloorDiv => int(a.checked_div_euclid(b).and_then(|q| {
-            // The Euclidean quotient rounds towards where the rest is positive; the floor differs for a negative divisor.
+            // The Euclidean quotient makes the remainder positive; the floor differs for a negative divisor.
             if b < 0 && a.rem_euclid(b) != 0 { q.checked_sub(1) } else { Some(q) }
         })),
         Ast::Rem => {

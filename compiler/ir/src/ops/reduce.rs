@@ -1,8 +1,8 @@
 //! Reductions: `sum prod max min any all` over dimensions, and `argmax`, `argmin` over one or all of them.
 //!
-//! The factors of reduced dimensions are of kind *reduce*: where one is split, every device reduces its block, and what it has
-//! is a partial value until a collective combines them. The others pass through. The position of an extreme is not combined that
-//! way: `argmax` needs its dimensions whole, until the pass `local_argmax` finds it where they are split.
+//! The factors of reduced dimensions are of kind *reduce*: if one is split, every device reduces its block to a partial value, and
+//! a collective combines the partial values. The others pass through. The position of an extreme is not combined in this way:
+//! `argmax` needs its dimensions whole, until the pass `local_argmax` computes it from split ones.
 
 use super::broadcast::broadcast;
 use super::constant::Constant;
@@ -49,9 +49,9 @@ pub fn reduction_name(op: ReduceOp) -> &'static str {
 pub struct Reduce {
     /// The operation that combines the elements.
     pub op: ReduceOp,
-    /// Which dimensions vanish, in order.
+    /// The reduced dimensions, in order.
     pub axes: Vec<usize>,
-    /// They stay with size 1 instead.
+    /// Whether they stay with size 1.
     pub keepdims: bool,
 }
 
@@ -59,28 +59,28 @@ pub struct Reduce {
 /// `argmax(x, axis=(0,1))` over all dimensions gives the position in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgReduce {
-    /// Whether it is `argmax`; else it is `argmin`.
+    /// Whether it is `argmax`; otherwise `argmin`.
     pub largest: bool,
     /// One dimension, or all of several in order.
     pub axes: Vec<usize>,
-    /// The reduced dimensions stay with size 1.
+    /// Whether the reduced dimensions stay with size 1.
     pub keepdims: bool,
 }
 
 impl ArgReduce {
-    /// As the language writes it: `0`, or `(0,1)`.
+    /// The axes in the syntax of the language: `0`, or `(0,1)`.
     fn axis(&self) -> String {
         if let [axis] = *self.axes { axis.to_string() } else { shape::tuple(&self.axes) }
     }
 }
 
-/// The shape that is left.
+/// The shape of the result.
 fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
     let sizes = shape.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { None } else { Some(size) });
     if keepdims { sizes.map(|size| size.unwrap_or(1)).collect() } else { sizes.flatten().collect() }
 }
 
-/// Factors where `kind` is that of the reduced dimensions.
+/// The factors, with `kind` for the reduced dimensions.
 fn reduced_factors(shape: &[usize], axes: &[usize], keepdims: bool, kind: FactorKind) -> Factors {
     let mut rule = Factors::new();
     let (mut operand, mut result) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ impl Reduce {
     }
 }
 
-/// What the reduction of nothing gives; None where there is no such value.
+/// The identity element of the reduction, its result for no elements; None if there is none.
 fn identity(op: ReduceOp, dtype: DType) -> Option<u64> {
     match op {
         ReduceOp::Sum | ReduceOp::Or => Some(0),
@@ -228,7 +228,7 @@ impl Rules for Reduce {
     }
 
     fn properties(&self) -> Properties<'_> {
-        // Sums of sums are sums.
+        // A sum of sums is a sum.
         let linear = if self.op == ReduceOp::Sum { Linear::Together } else { Linear::No };
         Properties {
             effect: Effect::None,
@@ -354,7 +354,7 @@ impl NestLowering for ArgReduce {
     }
 }
 
-/// The `axis=` and `keepdims=` of a call: all dimensions where no axis is given.
+/// The `axis=` and `keepdims=` of a call: all dimensions if no axis is given.
 pub fn axes_of(args: &mut Args<'_>, rank: usize) -> Result<(Vec<usize>, bool), Diagnostic> {
     let axes = match args.optional_ints("axis")? {
         None => (0..rank).collect(),
@@ -363,7 +363,7 @@ pub fn axes_of(args: &mut Args<'_>, rank: usize) -> Result<(Vec<usize>, bool), D
     Ok((axes, args.optional_bool("keepdims")?.unwrap_or(false)))
 }
 
-/// A reduction, without a statement where nothing is reduced.
+/// A reduction, without a statement if nothing is reduced.
 pub fn reduce(
     build: &mut CallBuilder,
     op: ReduceOp,
@@ -394,7 +394,8 @@ pub fn accumulated(dtype: DType) -> DType {
     }
 }
 
-/// The type in which products are summed: small integers widen to 32 bits, whose low bits are the same; halves to f32.
+/// The type in which products are summed: integers below 32 bits widen to 32 bits, whose low bits are the same; halves widen to
+/// f32.
 pub fn summed_in(dtype: DType) -> DType {
     accumulated(dtype).computed()
 }
@@ -466,12 +467,12 @@ impl Call for Reduce {
     }
 }
 
-/// The mask of a call's `where=`, in the shape of what is reduced.
+/// The mask of a call's `where=`, in the shape of the reduced array.
 fn mask_of(build: &mut CallBuilder, args: &mut Args<'_>, shape: &[usize]) -> Result<Option<Value>, Diagnostic> {
     args.take("where").map(|arg| mask(build, &arg, shape)).transpose()
 }
 
-/// A mask, in the shape of what is reduced.
+/// A mask, in the shape of the reduced array.
 pub fn mask(build: &mut CallBuilder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
@@ -481,7 +482,7 @@ pub fn mask(build: &mut CallBuilder, arg: &Arg, shape: &[usize]) -> Result<Value
     broadcast(build, mask, shape)
 }
 
-/// What `where=` leaves: elsewhere stands what changes nothing.
+/// The operand, with the identity element where the mask of `where=` is false.
 fn chosen(
     build: &mut CallBuilder,
     args: &mut Args<'_>,

@@ -1,4 +1,4 @@
-//! `tile` and `repeat`: a new dimension is stretched and merged with the one that it stands beside.
+//! `tile` and `repeat`: a new dimension is broadcast and merged with its neighbour.
 
 use super::concatenate::concatenate;
 use super::pad::Pad;
@@ -17,15 +17,15 @@ use spmdc_grammar::diagnostic::Diagnostic;
 /// `tile(x, (2, 1))` and `repeat(x, 3, axis=1)`: no ops of their own.
 pub struct Repeat;
 
-/// `times` copies of a dimension: of the whole (`outer`), or of each element.
+/// `times` copies of a dimension: of the whole dimension (`outer`), or of each element.
 fn copies(build: &mut CallBuilder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
     let axes = build.ty(value).sharding.dims[dim].axes.iter().copied();
     let devices = build.mesh.size_of(&axes.filter(|axis| explicit.contains(usize::from(*axis))).collect::<Vec<_>>());
-    // Blocks of which the last is shorter do not grow into blocks of the result: they are filled up, which moves nothing, and
-    // what they grew too long is cut off again.
+    // If the last block is shorter, blocks do not grow into blocks of the result: they are padded, which moves nothing, and the
+    // result is cut to its size again.
     let filled = if outer { sizes[dim] } else { sizes[dim].next_multiple_of(devices) };
     let mut widths = vec![(0, 0); sizes.len()];
     widths[dim].1 = filled - sizes[dim];
@@ -42,10 +42,10 @@ fn copies(build: &mut CallBuilder, value: Value, dim: usize, times: usize, outer
     slice_dim(build, value, dim, SliceRange::between(0, len))
 }
 
-/// More counts than this would make a program of as many statements.
+/// Maximum number of counts: each becomes a statement.
 const MAX_COUNTS: usize = 256;
 
-/// Each element of a dimension as many times as its count says; a single count is for all of them.
+/// Repeats each element of a dimension by its count; a single count applies to all.
 fn repeated(
     build: &mut CallBuilder,
     value: Value,
@@ -107,7 +107,7 @@ impl Call for Repeat {
             let is_split = |axis: &u8| explicit.contains(usize::from(*axis));
             let own = &build.ty(value).sharding.dims[dim];
             value = match times {
-                // One after another they keep the axes of the dimension.
+                // Concatenated copies keep the axes of the dimension.
                 2..=MAX_COUNTS if own.axes.iter().any(is_split) => concatenate(build, &vec![value; times], dim)?,
                 _ => copies(build, value, dim, times, true)?,
             };

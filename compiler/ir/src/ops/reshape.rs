@@ -1,7 +1,7 @@
-//! `reshape` and its kin `ravel`, `squeeze`, `expand_dims`: the same elements, row-major, in another shape.
+//! `reshape`, `ravel`, `squeeze` and `expand_dims`: the same elements, row-major, in another shape.
 //!
-//! Factors: both shapes are walked together; sizes that correspond one to one keep their split, a merged or cut dimension keeps it
-//! along its major part where that divides. In memory nothing happens: blocks are row-major, too.
+//! Factors: both shapes are matched from the front; sizes that correspond one to one keep their split, a merged or cut dimension
+//! keeps it along its major part if that divides. No bytes move in memory: blocks are row-major, too.
 
 use super::reshard::{complete, made_with_layout};
 use super::{Call, Mismatch, shape};
@@ -32,7 +32,7 @@ use spmdc_kernel::loops::{Affine, Elem};
 pub struct Reshape {
     /// The shape of the result; it has as many elements as the operand.
     pub shape: Vec<usize>,
-    /// Only dimensions of size 1 come or go; then it is an expression of single elements.
+    /// Whether only dimensions of size 1 are added or removed; then it is pointwise.
     pub trivial: bool,
 }
 
@@ -55,7 +55,7 @@ fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, V
         }
         return sides;
     }
-    // Dimensions of size 1 stand for themselves; the others are cut against each other from the front.
+    // Dimensions of size 1 are factors of their own; the others are matched from the front.
     for (shape, dims) in [(from, &mut sides.0), (to, &mut sides.1)] {
         for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == 1) {
             dims[dim].push(rule.add(1, FactorKind::Whole));
@@ -84,7 +84,7 @@ fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, V
     sides
 }
 
-/// One run on each side with equal products: cut where both have a border, as long as sizes divide each other.
+/// Matches one run on each side with equal products: cut where both have a border, as long as sizes divide each other.
 fn group(
     left: &[usize],
     right: &[usize],
@@ -98,7 +98,7 @@ fn group(
     loop {
         let common = rest_l.min(rest_r);
         if rest_l % common != 0 || rest_r % common != 0 {
-            // From here on the borders never meet evenly: what is left belongs together and is needed whole.
+            // From here on the borders never match evenly: the rest is one factor, needed whole.
             for (dims, at, rest, shape, side) in
                 [(left, l, rest_l, from, &mut sides.0), (right, r, rest_r, to, &mut sides.1)]
             {
@@ -247,7 +247,7 @@ pub fn reshape(build: &mut CallBuilder, value: Value, to: &[usize]) -> Result<Va
     build.emit1(Reshape::new(&from, to), &[value])
 }
 
-/// Sizes in which one -1 stands for what is left.
+/// Sizes in which one -1 stands for the remaining size.
 fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let error = |message: String| Diagnostic::error(Code::E0205, args.span, message);
     let mut known = 1usize;
@@ -303,7 +303,7 @@ impl Call for Reshape {
                     .collect()
             }
             _ => {
-                // `x.reshape(2, 3)` as well as `reshape(x, (2, 3))`.
+                // Both `x.reshape(2, 3)` and `reshape(x, (2, 3))`.
                 let mut given = args.ints("shape")?;
                 for size in args.rest("sizes") {
                     given.push(as_int(&size, "shape")?);

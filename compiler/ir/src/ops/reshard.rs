@@ -1,7 +1,7 @@
 //! Another layout for the same value: `reshard(x, P(X, _))`, annotations, and, after partitioning, the collectives.
 //!
-//! On whole arrays it is the identity. Until partitioning it is a request; there `partition` replaces it by steps that name
-//! their collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
+//! On whole arrays it is the identity. Until partitioning it is a request, which `partition` replaces by steps that name their
+//! collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
 use super::{Call, Mismatch, combined};
 use crate::array::{Array, Trap};
@@ -100,7 +100,7 @@ impl Rules for Reshard {
 }
 
 impl Alias for Reshard {
-    /// An axis of one device divides nothing.
+    /// An axis of one device splits nothing.
     fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool {
         let several = |axis: usize| mesh.axes[axis].size > 1;
         let dividing = |ty: &Type| {
@@ -118,8 +118,8 @@ impl Alias for Reshard {
 }
 
 impl Point for Reshard {
-    /// A free slice: the element at the same global index, in the larger block that the operand has here. Where the result is
-    /// a partial value, the first device has all of it.
+    /// A free slice: the element at the same global index, in the larger block of the operand. If the result is a partial value,
+    /// the first device has all of it.
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
         let shifted = index.iter().enumerate().map(|(dim, local)| {
@@ -164,7 +164,7 @@ impl Exchange for CollectiveKind {
     }
 }
 
-/// The collective that brings a value into the layout of another one.
+/// Emits the collective that gives a value the layout of another one.
 pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from: Value, to: Value) {
     let (source, target) = (lowering.ty(from), lowering.ty(to));
     let group = reshard::group(&source.array, &source.sharding, &target.sharding, lowering.mesh);
@@ -177,7 +177,7 @@ pub(super) fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from
     }
 }
 
-/// Whether a call in a dump stands for several steps.
+/// Whether a call in a dump combines several steps.
 fn is_of_several(args: &Args<'_>) -> bool {
     args.signature().params.iter().any(|param| param.name == "to")
 }
@@ -219,7 +219,7 @@ impl Call for Reshard {
     }
 }
 
-/// The `out=P(...)` of a call, if it has one: the value in that layout.
+/// The value in the layout of the call's `out=P(...)`, if it has one.
 pub fn with_layout(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> Result<Term, Diagnostic> {
     let Some((given, span)) = args.optional_sharding("out")? else {
         return Ok(Term::Array(value));
@@ -228,8 +228,8 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -
     Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
 }
 
-/// As [`with_layout`], for a value that `make` computes of an operand. Where the operand's layout leaves none to the result, the operand
-/// is first brought to the one that `before` knows for `out=`.
+/// As [`with_layout`], for a value that `make` computes from an operand. If the operand's layout allows none for the result, the
+/// operand is first resharded to the layout that `before` computes from `out=`.
 pub fn made_with_layout(
     args: &mut Args<'_>,
     build: &mut CallBuilder,
@@ -252,7 +252,7 @@ pub fn made_with_layout(
     with_layout(args, build, value)
 }
 
-/// A sharding for a value of this rank: dimensions that it does not mention are not split.
+/// A sharding for a value of this rank: trailing dimensions that it does not mention are not split.
 pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
     if sharding.rank() > rank {
         let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());

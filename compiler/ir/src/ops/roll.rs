@@ -1,4 +1,4 @@
-//! `roll(x, shift, axis)`: elements move round along dimensions, which are windows: devices fetch what comes from others.
+//! `roll(x, shift, axis)`: rotates elements along dimensions, which are windows: devices fetch elements from other devices.
 
 use super::concatenate::concatenate;
 use super::slice::{SliceRange, slice_dim};
@@ -22,10 +22,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
-/// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move on, and those that pass the end come to the front.
+/// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move towards the end, and those that pass it come to the front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roll {
-    /// For each dimension how far its elements move, from 0 up to its size.
+    /// For each dimension the distance that its elements move, from 0 up to its size.
     pub shifts: Vec<usize>,
 }
 
@@ -118,15 +118,15 @@ impl Roll {
     }
 }
 
-/// An array of these sizes whose elements move round in row-major order, by way of the flattened array.
+/// An array of these sizes whose elements are rotated in row-major order, by way of the flattened array.
 fn flat(build: &mut CallBuilder, value: Value, shift: usize, sizes: &[usize]) -> Result<Value, Diagnostic> {
     let line = reshape::reshape(build, value, &[sizes.iter().product()])?;
     let rolled = build.emit1(Roll { shifts: vec![shift] }, &[line])?;
     reshape::reshape(build, rolled, sizes)
 }
 
-/// The elements of the first `dims` dimensions move round in row-major order: the last of these dimensions by what is left of
-/// `shift`, and what leaves it goes on to the next place of those before it.
+/// Rotates the elements of the first `dims` dimensions in row-major order: the last of these dimensions by the remainder of
+/// `shift`, with a carry into the dimensions before it.
 fn carried(build: &mut CallBuilder, value: Value, shift: usize, dims: usize) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let Some(last) = dims.checked_sub(1).filter(|_| shift > 0) else { return Ok(value) };
@@ -157,14 +157,14 @@ impl Call for Roll {
         let given = args.ints("shift")?;
         let sizes = build.ty(value).shape().to_vec();
         let Some(axes) = args.optional_ints("axis")? else {
-            // Without an axis the elements move round in row-major order.
+            // Without an axis the elements are rotated in row-major order.
             let len = sizes.iter().product::<usize>().max(1) as i64;
             let shift = given.iter().sum::<i64>().rem_euclid(len) as usize;
             if shift == 0 {
                 return Ok(Term::Array(value));
             }
             let rolled = match flat(build, value, shift, &sizes) {
-                // Blocks that are no blocks of the flattened array: the dimensions are rolled with carry.
+                // The blocks are not blocks of the flattened array: the dimensions are rolled with carry.
                 Err(_) if build.conflict.take().is_some() => carried(build, value, shift, sizes.len())?,
                 rolled => rolled?,
             };

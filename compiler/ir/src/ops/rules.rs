@@ -1,8 +1,8 @@
-//! What an op owes: its meaning, how it becomes work, and the properties that passes ask for.
+//! The obligations of an op: its meaning, its lowering, and the properties that passes need.
 //!
-//! Nothing here has a default: an op does not compile until it has answered each question, and each kind of answer has the methods that
-//! belong to it and no others. `docs/design/0007-what-an-op-owes.md` has the reasons, and says where the rules of differentiation and
-//! batching will stand: beside [`Semantics`], as one more answer in [`Rules`].
+//! Nothing here has a default: an op does not compile until it answers each question, and each kind of answer has exactly the
+//! methods that belong to it. `docs/design/0007-what-an-op-owes.md` has the reasons, and says where the rules of differentiation
+//! and batching will be: beside [`Semantics`], as one more answer in [`Rules`].
 
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
@@ -21,18 +21,18 @@ use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
-/// What an op means, on whole arrays and for shardings.
+/// The meaning of an op, on whole arrays and for shardings.
 pub trait Semantics {
     /// Its name in the IR and in messages.
     fn name(&self) -> &'static str;
 
-    /// How the types of its results come about.
+    /// The rule for the types of its results.
     fn typing(&self) -> Typing<'_>;
 
-    /// What the op means for shardings. `results` are as inferred.
+    /// The factor rule. `results` are as inferred.
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors;
 
-    /// The reference semantics, on whole arrays; a trap is an error that a running program stops with.
+    /// The reference semantics, on whole arrays; a trap is an error that stops a running program.
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap>;
 
     /// The expression that reads back as this op on these operands, such as `sum(v1, axis=(0,))`.
@@ -42,9 +42,9 @@ pub trait Semantics {
     fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64;
 }
 
-/// How the types of an op's results come about.
+/// The rule for the types of an op's results.
 pub enum Typing<'a> {
-    /// Element type and shape follow from those of the operands, the sharding from the factor rule.
+    /// Element type and shape follow from those of the operands, the sharding follows from the factor rule.
     ByFactors(&'a dyn Infer),
     /// The op sets the sharding of its results itself, as `reshard` does.
     Placed(&'a dyn PlacesResults),
@@ -52,29 +52,29 @@ pub enum Typing<'a> {
 
 /// The element types and shapes of results, for ops whose shardings follow from the factor rule.
 pub trait Infer {
-    /// Element type and shape of each result, or why the operands do not fit.
+    /// Element type and shape of each result; an error if the operands do not fit.
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch>;
 }
 
 /// The types of results, for ops that set the shardings themselves.
 pub trait PlacesResults {
-    /// The type of each result, or why the operands do not fit.
+    /// The type of each result; an error if the operands do not fit.
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch>;
 }
 
-/// Everything that an op owes.
+/// All obligations of an op.
 pub trait Rules: Semantics {
-    /// How it becomes work for devices.
+    /// Its lowering to work for devices.
     fn lowered(&self) -> Lowered<'_>;
 
-    /// What passes ask of it.
+    /// The properties that passes need.
     fn properties(&self) -> Properties<'_>;
 
-    /// Wherever the op itself names axes: when an axis is cut, its parts stand there.
+    /// All axes that the op itself names: when an axis is cut, its parts replace it.
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>>;
 }
 
-/// A place where an op names axes.
+/// Axes named by an op.
 pub enum NamedAxes<'a> {
     /// A list of mesh axes, such as those of the group of a collective.
     List(&'a mut Vec<u8>),
@@ -83,7 +83,7 @@ pub enum NamedAxes<'a> {
 }
 
 impl NamedAxes<'_> {
-    /// Puts parts where an axis stood that has been cut.
+    /// Replaces a cut axis by its parts.
     pub fn cut(self, parts: &AxisParts) {
         match self {
             NamedAxes::List(axes) => *axes = parts.axes(axes),
@@ -92,24 +92,24 @@ impl NamedAxes<'_> {
     }
 }
 
-/// How an op becomes work, with what has to be known for that.
+/// The lowering of an op, with the methods that it needs.
 pub enum Lowered<'a> {
-    /// One element of the result is an expression of single elements of the operands. Such ops fuse.
+    /// Pointwise: one element of the result is an expression of single elements of the operands. Such ops fuse.
     Point(&'a dyn Point),
     /// Loop nests, or other work that fills the results.
     Nest(&'a dyn NestLowering),
-    /// The bytes of the operand under another type, where that lies in memory.
+    /// The bytes of the operand under another type, if the operand is in memory.
     Alias(&'a dyn Alias),
-    /// A function of the runtime, which may take an operand in parts.
+    /// A function of the runtime, which may read an operand in parts.
     Library(&'a dyn Library),
     /// Devices exchange data.
     Exchange(&'a dyn Exchange),
-    /// None: `partition` replaces it by the steps that make the layout.
+    /// No lowering: `partition` replaces the op by the steps that produce the layout.
     Request,
 }
 
 impl<'a> Lowered<'a> {
-    /// The expression of one element, where the op is that.
+    /// The expression of one element, if the op is pointwise.
     pub fn point(&self) -> Option<&'a dyn Point> {
         match self {
             Lowered::Point(point) => Some(*point),
@@ -121,7 +121,7 @@ impl<'a> Lowered<'a> {
         }
     }
 
-    /// How the op's kernels read an operand: it tells which operands may be fused into the op.
+    /// The way the op's kernels read an operand, which decides whether it may be fused into the op.
     pub fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
         match self {
             Lowered::Point(point) => point.reads(operand, args),
@@ -136,7 +136,7 @@ impl<'a> Lowered<'a> {
     }
 }
 
-/// How an op's kernels read one of their operands.
+/// The way an op's kernels read one of their operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Each element at most once, through [`KernelBuilder::operand`]: fusing repeats no work.
@@ -152,7 +152,7 @@ pub trait Point {
     /// The value at `index` (one entry per result dimension, in this device's block).
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem;
 
-    /// How kernels read an operand; `args` are the types of all operands.
+    /// The way kernels read an operand; `args` are the types of all operands.
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
 }
 
@@ -161,20 +161,20 @@ pub trait NestLowering {
     /// The kernels, copies or prints that fill the results.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic>;
 
-    /// How the kernels read an operand; `args` are the types of all operands.
+    /// The way the kernels read an operand; `args` are the types of all operands.
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
 }
 
 /// The lowering of ops whose result can be the bytes of the operand, such as `reshape`.
 pub trait Alias {
-    /// Whether the result is the operand's bytes under another type, so that it needs no work once that lies in memory.
+    /// Whether the result has the operand's bytes under another type, and so needs no work if the operand is in memory.
     fn aliases(&self, from: &Type, to: &Type, mesh: &Mesh) -> bool;
 
-    /// What it takes otherwise.
+    /// The lowering if it does not.
     fn copied(&self) -> Copied<'_>;
 }
 
-/// How an alias is computed of an operand that does not lie in memory.
+/// The lowering of an alias whose operand is not in memory.
 pub enum Copied<'a> {
     /// As the expression of one element, which fuses.
     Point(&'a dyn Point),
@@ -184,8 +184,8 @@ pub enum Copied<'a> {
 
 /// The lowering of ops that a function of the runtime computes, such as a matrix product.
 pub trait Library: NestLowering {
-    /// Whether the op can take an operand from the devices that hold its blocks, so that what the collective `gather` makes of these
-    /// need not lie in memory. At most one operand of a statement is taken so.
+    /// Whether the op can read an operand from the devices that hold its blocks, so that the result of the collective `gather` of
+    /// these blocks need not be in memory. At most one operand of a statement is read in this way.
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool;
 }
 
@@ -194,83 +194,84 @@ pub trait Exchange {
     /// The steps by which the devices exchange data and fill the results.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic>;
 
-    /// What it communicates: the kind, and the axes of its groups.
+    /// The collective: its kind, and the axes of its groups.
     fn collective(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> (CollectiveKind, AxisSet);
 
-    /// How much it communicates.
+    /// The amount of data that it moves.
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic;
 }
 
-/// What is usual for a collective of this kind, with the first operand's block.
+/// The usual traffic of a collective of this kind, with the first operand's block.
 pub(crate) fn usual_traffic(op: &dyn Exchange, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
     let (kind, group) = op.collective(args, results, mesh);
     Traffic::usual(kind, mesh.size_of_set(group), args[0], mesh)
 }
 
-/// What passes ask of an op. Where passes used to match on ops, they read an answer here.
+/// The properties of an op that passes read, so that they need not match on ops.
 #[derive(Clone)]
 pub struct Properties<'a> {
-    /// What a statement does besides giving results.
+    /// The effect of a statement besides its results.
     pub effect: Effect,
-    /// What the op is in `manual` code.
+    /// The role of the op in `manual` code.
     pub manual: Manual<'a>,
-    /// Where the layout of the results comes from.
+    /// The source of the results' layout.
     pub placement: Placement<'a>,
-    /// Which operands may be partial sums.
+    /// The operands that may be partial sums.
     pub linear: Linear,
-    /// What happens along split dimensions of the operands that no result has.
+    /// The combination along split dimensions of the operands that no result has.
     pub combines: Combines,
-    /// Of what the results consist.
+    /// The origin of the results' elements.
     pub elements: Elements<'a>,
-    /// Whether its dimensions may lie in blocks that are parts of those of another array.
+    /// Whether its dimensions may be aligned with another array.
     pub keeps_alignment: bool,
 }
 
-/// What a statement does besides giving results. With an effect it is kept though nobody uses its results, and stays in order.
+/// The effect of a statement besides its results. A statement with an effect is kept even if its results are unused, and stays in
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     None,
-    /// Stops a program that is wrong.
+    /// Stops an invalid program.
     Check,
-    /// Shows values, or stops the program as it says itself: on behalf of each device that has values of its own.
+    /// Prints values or asserts, for each device that has values of its own.
     Text,
     /// Shows a layout.
     Layout,
 }
 
-/// What an op is in the code of a `manual` function.
+/// The role of an op in the code of a `manual` function.
 #[derive(Clone, Copy)]
 pub enum Manual<'a> {
-    /// The same as elsewhere: its results vary as its operands do.
+    /// The same as elsewhere: its results vary along the axes of its operands.
     Local,
     /// Its results vary along these axes, too.
     Varies(AxisSet),
-    /// It is about the values of a group of devices.
+    /// It works on the values of a group of devices.
     Group(&'a dyn GroupCollective),
 }
 
-/// Where the layout of the results comes from.
+/// The source of the results' layout.
 #[derive(Clone, Copy, Debug)]
 pub enum Placement<'a> {
-    /// From the operands.
+    /// The operands.
     Follows,
-    /// From the operands, or as the program says by `out=`, where those leave a choice.
+    /// The operands, or `out=` in the program if the operands leave a choice.
     Out(Option<&'a Sharding>),
-    /// Something is to give the operand this layout.
+    /// The operand is requested to have this layout.
     Requested(&'a Sharding),
     /// The op gives each operand the layout of its result.
     Moved,
 }
 
-/// Which operands may be partial sums, for the results to be partial sums, too: the op commutes with the sum.
+/// The operands that may be partial sums so that the results are partial sums, too: the op commutes with the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linear {
     /// None.
     No,
-    /// All over the same axes: what is added, moved or joined.
+    /// All operands, over the same axes: they are added, moved or joined.
     Together,
-    /// Each on its own, as nothing is computed of them.
+    /// Each operand by itself, as nothing is computed from it.
     Apart,
     /// One of the factors, element by element.
     Product,
@@ -278,54 +279,54 @@ pub enum Linear {
     Contraction,
     /// The dividend, of floats.
     Quotient,
-    /// The only one, where both it and this type are floats.
+    /// The only operand, if both its type and this type are floats.
     Conversion(DType),
 }
 
-/// What happens along the dimensions of the operands that no result has, where these are split.
+/// The combination along split dimensions of the operands that no result has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Combines {
-    /// There are none, or they are needed whole.
+    /// There are no such dimensions, or they are needed whole.
     Nothing,
     /// Elements are combined.
     Elements(ReduceOp),
-    /// One place of each of these dimensions of the first operand is taken, which one is known when the program runs.
+    /// One element along each of these dimensions of the first operand is taken, at an index known at run time.
     Places(Vec<usize>),
     /// Each device has a part of the diagonal.
     Diagonal,
 }
 
-/// Of what the results consist.
+/// The origin of the results' elements.
 #[derive(Clone, Copy)]
 pub enum Elements<'a> {
-    /// Numbers that are known when the program is compiled.
+    /// Numbers known at compile time.
     Literal(&'a Array),
-    /// Their own places.
+    /// The indices of the elements.
     Counted,
-    /// Elements of the operand, each at several places.
+    /// Elements of the operand, each at several indices.
     Repeated,
-    /// Elements of the operand, each at one place.
+    /// Elements of the operand, each at one index.
     Moved,
-    /// Some elements of the first operand, and nothing else.
+    /// Some elements of the first operand, and no others.
     Window(&'a dyn Windowed),
-    /// Some elements of the first operand, and perhaps a number around them.
+    /// Some elements of the first operand, with optional padding around them.
     Framed(&'a dyn Windowed),
-    /// Computed of the operands' elements at the same place, which are broadcast.
+    /// Computed from the operands' elements at the same index, after broadcasting.
     Elementwise,
     /// The operand's elements with another sign.
     Negated,
-    /// Computed otherwise.
+    /// Computed in another way.
     Other,
 }
 
-/// An op whose result is a window on its first operand, perhaps with a number around the elements.
+/// An op whose result is a window on its first operand, with optional padding.
 pub trait Windowed {
-    /// Which elements of the first operand the result consists of.
+    /// The elements of the first operand in the result.
     fn window(&self, args: &[&ArrayType]) -> WindowMap;
 }
 
 impl<'a> Elements<'a> {
-    /// The array that the result is; None where it is not known at compile time.
+    /// The value of the result; None if it is unknown at compile time.
     pub fn literal(self) -> Option<&'a Array> {
         match self {
             Elements::Literal(array) => Some(array),
@@ -340,7 +341,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The window that the result is, with or without a number around it; None for other ops.
+    /// The window that the result is, with or without padding; None for other ops.
     pub fn window(self) -> Option<&'a dyn Windowed> {
         match self {
             Elements::Window(window) | Elements::Framed(window) => Some(window),
@@ -354,24 +355,24 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Whether every device can make the results in any layout out of numbers that it has, at no cost.
+    /// Whether every device can compute the results in any layout, at no cost, from numbers that it has.
     pub fn are_made_anywhere(self) -> bool {
         matches!(self, Elements::Literal(_) | Elements::Counted | Elements::Repeated)
     }
 
-    /// Whether the op gives the same elements in another shape if its operands come in that shape.
+    /// Whether the op computes the same elements in another shape if its operands are reshaped to it.
     pub fn are_elementwise(self) -> bool {
         matches!(self, Elements::Elementwise | Elements::Negated)
     }
 }
 
 impl Properties<'_> {
-    /// Whether a statement does something besides giving results.
+    /// Whether a statement has an effect besides its results.
     pub fn has_effect(&self) -> bool {
         self.effect != Effect::None
     }
 
-    /// For the collectives of `manual` code: what it does to the values of a group of devices.
+    /// For the collectives of `manual` code: the collective's rule for a group of devices.
     pub fn group(&self) -> Option<&dyn GroupCollective> {
         match self.manual {
             Manual::Group(group) => Some(group),
@@ -379,7 +380,7 @@ impl Properties<'_> {
         }
     }
 
-    /// Along which manual axes the results vary, given where some operand does.
+    /// The manual axes along which the results vary, given those of the operands.
     pub fn varying(&self, operands: AxisSet) -> AxisSet {
         match self.manual {
             Manual::Local => operands,
@@ -388,7 +389,7 @@ impl Properties<'_> {
         }
     }
 
-    /// The layout on explicit axes that the user asked for by `out=`.
+    /// The layout on explicit axes given by `out=`.
     pub fn out(&self) -> Option<&Sharding> {
         match self.placement {
             Placement::Out(out) => out,

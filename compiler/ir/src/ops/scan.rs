@@ -1,8 +1,8 @@
 //! Scans: `cumsum cumprod cummax cummin` along one dimension.
 //!
-//! Every dimension passes through. Along the scanned one each device goes through its block; where it is split, it begins with what
-//! the blocks before it come to. Of each block only one number per row travels, its total: the pass `distribute_scans` puts
-//! [`BlockTotals`] and a gather in front, and makes the result an operand of the scan.
+//! Every dimension passes through. Along the scanned one each device scans its block; if it is split, the scan begins with the
+//! totals of the preceding blocks (Blelloch, "Prefix sums and their applications", 1990). Of each block only one number per row is
+//! sent, its total: the pass `distribute_scans` inserts [`BlockTotals`] and a gather, and makes the result an operand of the scan.
 
 use super::reduce::{accumulated, summed_in};
 use super::reshape::reshape;
@@ -31,18 +31,18 @@ use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 
-/// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the blocks before it.
+/// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the preceding blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
     /// The operation that combines the elements: sum, product, maximum or minimum.
     pub op: ReduceOp,
     /// The dimension that is scanned.
     pub axis: usize,
-    /// From the last place to the first.
+    /// Whether it runs from the last index to the first.
     pub reverse: bool,
 }
 
-/// `block_totals(x, of="cumsum", axis=1, parts=4)`: what each of the blocks comes to that a dimension is split into.
+/// `block_totals(x, of="cumsum", axis=1, parts=4)`: the total of each block of a split dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockTotals {
     /// The operation of the scan that needs the totals.
@@ -54,7 +54,7 @@ pub struct BlockTotals {
 }
 
 impl BlockTotals {
-    /// Whether these are what a scan of the same operand needs.
+    /// Whether these are the totals that a scan of the same operand needs.
     pub fn is_for(&self, scan: &Scan, parts: usize) -> bool {
         (self.op, self.axis, self.parts) == (scan.op, scan.axis, parts)
     }
@@ -75,7 +75,7 @@ fn scan_op(name: &str) -> Option<ReduceOp> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
 }
 
-/// Whether values of this type can be scanned so along this dimension.
+/// Checks that values of this type can be scanned by this operation along this dimension.
 fn check(op: ReduceOp, axis: usize, ty: &ArrayType) -> Result<(), Mismatch> {
     let name = scan_name(op);
     let (is_integer, size) = (ty.dtype.is_integer(), ty.dtype.size());
@@ -92,7 +92,7 @@ fn check(op: ReduceOp, axis: usize, ty: &ArrayType) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// What was combined so far. Sums and products of floats are kept in f64, and rounded where they are asked for.
+/// The running total. Sums and products of floats are kept in f64, and rounded when they are read.
 enum Running {
     Float(f64),
     Bits(u64),
@@ -135,7 +135,7 @@ impl Running {
     }
 }
 
-/// The places along a dimension as a scan goes through them.
+/// The indices along a dimension in the order of a scan.
 fn in_order(range: std::ops::Range<usize>, reverse: bool) -> Box<dyn Iterator<Item = usize>> {
     if reverse { Box::new(range.rev()) } else { Box::new(range) }
 }
@@ -149,17 +149,17 @@ fn rows(shape: &[usize], axis: usize) -> (Vec<usize>, usize) {
 }
 
 impl Scan {
-    /// How many blocks the totals are of.
+    /// The number of blocks of the totals.
     fn parts(&self, args: &[&Array]) -> usize {
         args.get(1).map_or(1, |totals| totals.shape()[self.axis])
     }
 
-    /// For each position along some axes how many blocks come before it.
+    /// For each position along the axes, the number of blocks before it.
     fn blocks_before(&self, parts: usize) -> Vec<i64> {
         (0..parts).map(|part| if self.reverse { parts - 1 - part } else { part } as i64).collect()
     }
 
-    /// One number for each row of the block: the totals before it, combined in their order.
+    /// Computes the initial value of each row of the block: the totals before it, combined in their order.
     fn lower_begin(&self, lowering: &mut Lowering<'_>, stmt: &Stmt, totals: Value) -> Value {
         let ty = lowering.ty(stmt.args[0]).clone();
         let axes = ty.sharding.dims[self.axis].axes.clone();
@@ -291,7 +291,7 @@ impl Rules for Scan {
 }
 
 impl NestLowering for Scan {
-    /// The other dimensions outside, the scanned one inside.
+    /// The other dimensions are outer loops, the scanned one the inner loop.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let begin = stmt.args.get(1).map(|&totals| self.lower_begin(lowering, stmt, totals));
         let mut kernel = lowering.kernel();
@@ -326,7 +326,7 @@ impl Semantics for BlockTotals {
         Typing::Placed(self)
     }
 
-    /// Each block has one total; `place` says that they lie where the blocks do.
+    /// Each block has one total; `place` puts it on the device of the block.
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
@@ -444,7 +444,7 @@ impl Call for Scan {
             let asked = args.optional_dtype("dtype")?;
             let dtype = asked.unwrap_or(result);
             result = asked.unwrap_or(accumulated(dtype));
-            // Small integers wrap alike at the end; the totals of halves may be beyond the largest half.
+            // Small integers wrap in the same way at the end; the totals of halves may exceed the largest half.
             value = promote::cast(build, value, dtype)?;
             value = promote::cast(build, value, summed_in(dtype))?;
             if axis.is_none() {

@@ -1,4 +1,4 @@
-//! Shapes and axes, as all ops check them and speak of them.
+//! Checks of shapes and axes, and their messages, common to all ops.
 
 use super::Mismatch;
 use crate::layout::types::MAX_ELEMENTS;
@@ -30,7 +30,7 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
     Ok(result)
 }
 
-/// How many elements an array of this shape has; None if too many.
+/// The number of elements of an array of this shape; None if it exceeds the maximum.
 pub fn elements(shape: &[usize]) -> Option<usize> {
     let product = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     product.filter(|&elements| elements <= MAX_ELEMENTS)
@@ -42,7 +42,7 @@ pub fn display(shape: &[usize]) -> String {
     format!("[{}]", sizes.join(","))
 }
 
-/// `(0, 1)`, as attributes print; one entry keeps its comma.
+/// `(0, 1)`, the format of attributes; one entry keeps its comma.
 pub fn tuple<T: std::fmt::Display>(items: &[T]) -> String {
     match items {
         [one] => format!("({one},)"),

@@ -1,7 +1,7 @@
 //! Static slices: `x[1:-1, ::2]`, with any step, also backwards.
 //!
-//! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split alike, and a
-//! device fetches what it lacks of its block of the result.
+//! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split by the same
+//! axes, and a device fetches the missing elements of its block of the result.
 
 use super::{Mismatch, shape, window};
 use crate::array::{Array, Trap};
@@ -20,24 +20,24 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
-/// The places `start`, `start + step`, ... of a dimension, `len` of them.
+/// The indices `start`, `start + step`, ... of a dimension, `len` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceRange {
-    /// The place of the first element.
+    /// The index of the first element.
     pub start: usize,
-    /// The distance from each place to the next, not 0; negative for a range that runs backwards.
+    /// The distance between indices, not 0; negative for a range that runs backwards.
     pub step: i64,
-    /// The number of places.
+    /// The number of indices.
     pub len: usize,
 }
 
 impl SliceRange {
-    /// All places of a dimension of this size, in order.
+    /// All indices of a dimension of this size, in order.
     pub fn all(size: usize) -> SliceRange {
         SliceRange { start: 0, step: 1, len: size }
     }
 
-    /// `start:stop`; all empty ranges are one.
+    /// `start:stop`; all empty ranges are equal.
     pub fn between(start: usize, stop: usize) -> SliceRange {
         if start < stop {
             SliceRange { start, step: 1, len: stop - start }
@@ -68,7 +68,7 @@ impl SliceRange {
         let (start, stop) = (bound(start, first), bound(stop, last));
         let distance = if step > 0 { stop - start } else { start - stop };
         let len = if distance > 0 { (distance as u64).div_ceil(step.unsigned_abs()) as usize } else { 0 };
-        // One form for each set of places, so that what is equal compares equal.
+        // One form for each set of indices, so that equal ranges compare equal.
         Ok(match len {
             0 => SliceRange { start: 0, step: 1, len: 0 },
             1 => SliceRange { start: start as usize, step: 1, len: 1 },
@@ -76,7 +76,7 @@ impl SliceRange {
         })
     }
 
-    /// One place, as Python counts it.
+    /// One index, counted as in Python.
     pub fn one(index: i64, size: usize) -> Result<SliceRange, Mismatch> {
         let place = if index < 0 { index.saturating_add(size as i64) } else { index };
         if !(0..size as i64).contains(&place) {
@@ -86,17 +86,17 @@ impl SliceRange {
         Ok(SliceRange { start: place as usize, step: 1, len: 1 })
     }
 
-    /// Whether these are all places of a dimension of this size, in order.
+    /// Whether these are all indices of a dimension of this size, in order.
     pub fn is_all(&self, size: usize) -> bool {
         *self == SliceRange::all(size)
     }
 
-    /// The place of the `i`-th element.
+    /// The index of the `i`-th element.
     pub fn at(&self, i: usize) -> usize {
         (self.start as i64 + i as i64 * self.step) as usize
     }
 
-    /// Whether all places are ones of a dimension of this size.
+    /// Whether all indices lie within a dimension of this size.
     pub fn lies_in(&self, size: usize) -> bool {
         let last = |steps: i64| i64::try_from(self.start).ok()?.checked_add(self.step.checked_mul(steps)?);
         let inside = |place: Option<i64>| place.is_some_and(|place| place >= 0 && (place as u64) < size as u64);
@@ -106,7 +106,7 @@ impl SliceRange {
         }
     }
 
-    /// As it is written in an index.
+    /// Its text in an index.
     pub fn display(&self, size: usize) -> String {
         if self.is_all(size) {
             return ":".to_string();
@@ -114,14 +114,14 @@ impl SliceRange {
         let stop = self.start as i64 + self.len as i64 * self.step;
         match (self.step, stop) {
             (1, stop) => format!("{}:{stop}", self.start),
-            // Backwards to the front there is no bound to write: -1 would count from the end.
+            // A backward range to the front has no upper bound to write: -1 would count from the end.
             (step, stop) if stop < 0 => format!("{}::{step}", self.start),
             (step, stop) => format!("{}:{stop}:{step}", self.start),
         }
     }
 }
 
-/// `x[1:3, :]`: the elements of `x` at a static range of places of each dimension.
+/// `x[1:3, :]`: the elements of `x` at a static range of indices of each dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// For each dimension the places that are taken, and its size.
