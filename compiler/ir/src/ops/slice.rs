@@ -124,7 +124,7 @@ impl SliceRange {
 /// `x[1:3, :]`: the elements of `x` at a static range of indices of each dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// For each dimension the places that are taken, and its size.
+    /// For each dimension its range, and its size.
     pub ranges: Vec<(SliceRange, usize)>,
 }
 
@@ -215,7 +215,7 @@ impl Windowed for Slice {
 }
 
 impl Slice {
-    /// All of an array.
+    /// The slice of a whole array.
     pub fn identity(array: &ArrayType) -> Slice {
         Slice { ranges: array.shape.iter().map(|&size| (SliceRange::all(size), size)).collect() }
     }
@@ -229,7 +229,7 @@ impl Slice {
     }
 }
 
-/// The places of an array; the array itself where all are taken.
+/// The elements of an array at these ranges; the array itself if the ranges are whole.
 pub fn slice(build: &mut CallBuilder, value: Value, ranges: &[SliceRange]) -> Result<Value, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     let ranges: Vec<(SliceRange, usize)> = ranges.iter().copied().zip(shape).collect();
@@ -239,7 +239,7 @@ pub fn slice(build: &mut CallBuilder, value: Value, ranges: &[SliceRange]) -> Re
     build.emit1(Slice { ranges }, &[value])
 }
 
-/// A range of one dimension.
+/// The elements of an array at a range of one dimension.
 pub fn slice_dim(build: &mut CallBuilder, value: Value, dim: usize, range: SliceRange) -> Result<Value, Diagnostic> {
     let mut ranges: Vec<SliceRange> = build.ty(value).shape().iter().map(|&size| SliceRange::all(size)).collect();
     ranges[dim] = range;

@@ -13,7 +13,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 /// The calls of `split`; they emit slices.
 pub struct Split;
 
-/// Where the parts begin and end: equal parts for a number, else the borders given, which are clipped as in NumPy.
+/// The borders of the parts: of equal parts for a number, otherwise the given borders, clipped as in NumPy.
 fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let count = |term: &Term| match (whole_number(term), term) {
         (Some(value), _) => Ok(value),

@@ -1,4 +1,4 @@
-//! What the ops' unit tests have in common.
+//! Common functions of the ops' unit tests.
 
 use super::{Body, Op, builtin};
 use crate::array::Array;
@@ -49,7 +49,7 @@ pub fn call(
     emit(name, &mut args, build)
 }
 
-/// Calls a function on arrays and evaluates the statements that it makes; `terms` gets the arrays' terms.
+/// Calls a function on arrays and evaluates its statements; `terms` gets the arrays' terms.
 pub fn run(
     name: &'static str,
     arrays: &[Array],
@@ -83,7 +83,7 @@ pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result:
     known[result.0 as usize].clone().unwrap_or_else(|| panic!("{result} has no value"))
 }
 
-/// The ops of the statements so far, as they print, operands named `a`, `b`, ...
+/// The ops of the statements so far, as printed, with operands named `a`, `b`, ...
 pub fn printed(build: &CallBuilder) -> Vec<String> {
     let print = |op: &Op, count: usize| {
         let names: Vec<String> = (0..count).map(|i| char::from(b'a' + i as u8).to_string()).collect();

@@ -1,6 +1,6 @@
 //! `transpose(x, axes)`, `x.T`, `swapaxes`, `moveaxis`: the dimensions in another order.
 //!
-//! Factors: each dimension passes to its new place. Nothing moves between devices.
+//! Factors: each dimension passes to its new position. Nothing moves between devices.
 
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
@@ -114,7 +114,7 @@ impl Point for Transpose {
     }
 }
 
-/// The dimensions of a value in another order; itself where that is the order it has.
+/// A value with its dimensions in another order; the value itself if the order is the same.
 pub fn transpose(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Result<Value, Diagnostic> {
     if axes.iter().enumerate().all(|(dim, &axis)| dim == axis) && axes.len() == build.ty(value).rank() {
         return Ok(value);

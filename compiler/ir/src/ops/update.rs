@@ -1,7 +1,7 @@
 //! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced.
 //!
-//! Factors: the dimensions of the array pass, as every device writes the part of the region that lies in its block. The new values are a
-//! part of each dimension that the region cuts, and are needed where that part lies; a single value for all is everywhere anyway.
+//! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
+//! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
 use super::index::{self, IndexItem, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
@@ -30,20 +30,20 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::Affine;
 
-/// Which places of a dimension are replaced.
+/// The indices of a dimension that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Static ones; `step` is positive.
+    /// Static indices; `step` is positive.
     Range(SliceRange),
-    /// So many, from the place on that an operand gives.
+    /// This many indices from the one that an operand gives.
     Dynamic(usize),
 }
 
-/// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked index
-/// for each dynamic dimension, of which `()` replaces one place and `(4,)` four.
+/// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked
+/// index for each dynamic dimension, where `()` replaces one element and `(4,)` four.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// For each dimension of the array, the places that are replaced.
+    /// For each dimension of the array, the indices that are replaced.
     pub at: Vec<Places>,
 }
 
@@ -176,8 +176,8 @@ impl Rules for Update {
 }
 
 impl NestLowering for Update {
-    /// A copy, which vanishes where the old array is not needed any more, and a kernel over what each device has of the region. Along a
-    /// split dimension with a dynamic index each device looks through its block.
+    /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
+    /// split dimension with a dynamic index each device tests all elements of its block.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
         lowering.copy(x, result);
@@ -189,10 +189,10 @@ impl NestLowering for Update {
         let skipped = ty.rank() - new.rank();
         let mut dynamic = stmt.args[2..].iter();
         let (mut to, mut from) = (Vec::new(), Vec::new());
-        // Conditions under which an element is replaced, where a device has to look for the place.
+        // Conditions under which an element is replaced, for dynamic indices of split dimensions.
         let mut tests = Vec::new();
         for (dim, places) in self.at.iter().enumerate() {
-            // The number of the place among those of this device, and its index in the device's block.
+            // The number of the element among those of this device, and its index in the device's block.
             let (number, place) = match places {
                 Places::Dynamic(len) => {
                     let &at = dynamic.next().expect("each dynamic place has its operand");
@@ -235,11 +235,11 @@ impl NestLowering for Update {
     }
 }
 
-/// A loop over the places of a range that lie in this device's block: the number among these, and the index in the block.
+/// A loop over the indices of a range in this device's block: the number among these, and the index in the block.
 fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &SliceRange) -> (Affine, Affine) {
     let layout = &ty.sharding.dims[dim];
     let blocks = layout.blocks(ty.shape()[dim], kernel.context.mesh);
-    // How many places lie before an element.
+    // The number of indices of the range before a bound.
     let before = |bound: usize| bound.saturating_sub(range.start).div_ceil(range.step as usize).min(range.len);
     let lens: Vec<i64> = blocks.iter().map(|block| (before(block.end) - before(block.start)) as i64).collect();
     let first = blocks.iter().map(|block| range.at(before(block.start)) as i64 - block.start as i64).collect();
@@ -269,7 +269,7 @@ pub fn set(
         let message = format!("values of shape {from} do not broadcast to the {to} elements assigned to");
         return Err(Diagnostic::error(Code::E0204, new.1, message));
     }
-    // The new values by the dimensions of the array, from the last one back: new dimensions vanish, single places have size 1.
+    // The new values by the dimensions of the array, from the last one back: new dimensions vanish, single elements have size 1.
     let mut sizes = Vec::new();
     let mut slots = plan.result.iter().rev().zip(from.iter().rev().map(Some).chain(std::iter::repeat(None)));
     for (dim, taken) in plan.taken.iter().enumerate().rev() {
@@ -281,10 +281,10 @@ pub fn set(
         sizes.push(slot.and_then(|(_, size)| size.copied()));
     }
     sizes.reverse();
-    // Leading dimensions that the new values do not have are there by broadcasting.
+    // Leading dimensions that the new values lack are broadcast.
     let first = sizes.iter().position(|size| matches!(size, Some(size) if *size != 1)).unwrap_or(sizes.len());
     let sizes: Vec<usize> = sizes[first..].iter().map(|size| size.unwrap_or(1)).collect();
-    // Backward ranges are forward ranges that take the values in reverse.
+    // Backward ranges become forward ranges with reversed values.
     let mut at = Vec::new();
     let mut reversed = vec![false; ty.rank()];
     let mut args = vec![value];
@@ -322,7 +322,7 @@ pub fn set(
     build.emit1(Update { at }, &args)
 }
 
-/// New values in the type of the array: numbers take it, and arrays are converted where that loses nothing but digits.
+/// New values in the type of the array: numbers take it, and arrays are converted if only precision is lost.
 pub(super) fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
     let value = build.materialize(term, Some(dtype), span)?;
     let given = build.ty(value).dtype();

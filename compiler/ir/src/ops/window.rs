@@ -1,12 +1,12 @@
-//! `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other places, in the general form: slices, flips, rolls and pads
-//! become windows where they meet a split dimension, and several of them in a row become one.
+//! `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other indices, in the general form: slices, flips, rolls and
+//! pads of split dimensions become windows, and several of them in a row become one.
 //!
-//! A device reads what it has of `x` from there, and the rest from `h`, which a `halo` statement has fetched; there is one for each
-//! dimension along which something is lacking. Several windows on one value may read margins instead (`margins`): one for each side of
-//! a dimension. On whole arrays neither matter.
+//! A device reads elements that it has from `x`, and the rest from `h`, which a `halo` statement has fetched; there is one halo for
+//! each dimension along which a device lacks elements. Several windows on one value may read margins instead (`margins`): one for
+//! each side of a dimension. On whole arrays neither matters.
 //!
-//! Factors: dimensions that are taken as they are pass. All others are of kind *window*: operand and result are split alike, each
-//! over its own size, and devices fetch what they lack.
+//! Factors: dimensions taken whole pass. All others are of kind *window*: operand and result are split by the same axes, each over
+//! its own size, and devices fetch missing elements.
 
 use super::{Call, Mismatch, beyond, shape};
 use crate::array::{Array, Trap};
@@ -32,14 +32,15 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use std::sync::Arc;
 
-/// `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other places; the other operands have what a device lacks of them.
+/// `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other indices; the other operands have the elements that a
+/// device lacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// For each dimension the places of the elements, and the number where there is none.
+    /// For each dimension the indices of the elements, and the padding.
     pub map: WindowMap,
     /// The dimensions of the halos that follow the operand.
     pub halos: Vec<usize>,
-    /// If these are margins: what they have.
+    /// The margins that follow the operand; empty if halos do.
     pub margins: Vec<Arc<Margin>>,
 }
 
@@ -124,7 +125,7 @@ impl Windowed for Window {
     }
 }
 
-/// The element of this number, where all of the operand is here: its elements lie in one run, or in two where they go round.
+/// The element of this number, if the device has the whole operand: its elements form one run, or two if they wrap around.
 pub(super) fn from_runs(
     kernel: &mut KernelBuilder<'_>,
     dtype: DType,
@@ -146,7 +147,7 @@ pub(super) fn from_runs(
             }
         });
     }
-    // Of no elements none is ever asked for, but a kernel over none is still written down.
+    // A kernel over no elements is generated too, though it never reads one.
     elem.unwrap_or_else(|| kernel.constant(dtype, 0))
 }
 
@@ -171,7 +172,7 @@ pub(super) fn eval(map: &WindowMap, x: &Array) -> Array {
     })
 }
 
-/// `[(8, 0, 1, 1, 7, 0), ()]`: size, before, start, step, length and after of each dimension; nothing for one that stays.
+/// `[(8, 0, 1, 1, 7, 0), ()]`: size, before, start, step, length and after of each dimension; `()` for an unchanged one.
 pub(super) fn display(dims: &[DimMap]) -> String {
     let dim = |map: &DimMap| match map.is_identity() {
         true => "()".to_string(),
@@ -183,7 +184,7 @@ pub(super) fn display(dims: &[DimMap]) -> String {
     format!("[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", "))
 }
 
-/// What [`display`] has written.
+/// Reads the text of [`display`].
 pub(super) fn read(term: &Term, shape: &[usize], span: Span) -> Result<Vec<DimMap>, Diagnostic> {
     let malformed = || {
         let message = "a window needs for each dimension (size, before, start, step, length, after) or ()";
@@ -256,13 +257,13 @@ struct HaloReader<'a> {
     x: Value,
     to: &'a Type,
     reaches: &'a Reaches,
-    /// By dimension.
+    /// The halo of each dimension.
     halos: Vec<Option<Value>>,
     index: &'a [Affine],
 }
 
 impl HaloReader<'_> {
-    /// `known` are the places in the operand's block along the first dimensions.
+    /// `known` are the indices in the operand's block along the first dimensions.
     fn element(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>) -> Elem {
         let dim = known.len();
         let Some(reach) = self.reaches.dims.get(dim) else { return kernel.operand(self.x, known) };
@@ -294,7 +295,7 @@ impl HaloReader<'_> {
         elem
     }
 
-    /// All of the operand is here: its elements in one run, or in two where they go round.
+    /// The device has the whole operand: its elements form one run, or two if they wrap around.
     fn whole(&self, kernel: &mut KernelBuilder<'_>, known: &mut Vec<Affine>, reach: &DimReach) -> Elem {
         let dim = known.len();
         let number = kernel.global_index(self.to, dim, &self.index[dim]).offset(-(reach.map.before as i64));
@@ -341,7 +342,7 @@ impl Call for Window {
         let halos = match halos {
             None => Vec::new(),
             Some(halos) => {
-                // Of margins there may be two along a dimension.
+                // There may be two margins along a dimension.
                 halos.iter().map(|&dim| shape::axis(dim, dims.len(), args.span)).collect::<Result<_, _>>()?
             }
         };
@@ -355,7 +356,7 @@ impl Call for Window {
     }
 }
 
-/// What a value has, if it is a margin.
+/// The margin that a value is, if it is one.
 fn margin(value: Value, build: &CallBuilder) -> Option<Arc<Margin>> {
     let mut before = build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev());
     let maker = before.find(|stmt| stmt.results.contains(&value))?;
@@ -371,7 +372,7 @@ mod tests {
     use crate::layout::types::DType;
     use crate::ops::testing::{self, integers};
 
-    /// The last three of five, round to the first two, in a frame of nines.
+    /// The last three of five, then the first two, in a frame of nines.
     fn around() -> WindowMap {
         WindowMap { dims: vec![DimMap { size: 5, before: 1, start: 2, step: 1, len: 5, after: 2 }], fill: 9 }
     }

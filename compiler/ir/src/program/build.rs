@@ -1,7 +1,7 @@
 //! Builds statements for passes, which know the type of every result before they make it.
 //!
-//! Nothing is inferred and nothing can fail: a statement that does not fit its op is a mistake of the pass, which an assertion finds
-//! at once. Where the user may be wrong, types are inferred instead: see [`ops::call::build`](crate::ops::call::build).
+//! Nothing is inferred and nothing can fail: a statement that does not fit its op is a defect of the pass, which an assertion
+//! detects at once. User code can be wrong, so types are inferred there: see [`ops::call::build`](crate::ops::call::build).
 
 use super::typing;
 use super::{Func, Stmt, Value};
@@ -10,7 +10,7 @@ use crate::layout::types::Type;
 use crate::ops::Op;
 use crate::program::origin::Origin;
 
-/// Makes statements one after the other; [`Builder::finish`] gives them.
+/// Makes statements one after the other; [`Builder::finish`] returns them.
 pub struct Builder<'a> {
     /// The function that gets the new values.
     pub func: &'a mut Func,
@@ -31,18 +31,18 @@ impl<'a> Builder<'a> {
         result
     }
 
-    /// Adds a statement that makes these values, which have their types already.
+    /// Adds a statement that defines these values, which already have types.
     pub fn define(&mut self, op: impl Into<Op>, args: &[Value], results: &[Value], origin: &Origin) {
         self.stmts.push(statement(self.func, self.mesh, (op, args), results, origin));
     }
 
-    /// The statements, in the order in which they were made.
+    /// The statements, in the order of their creation.
     pub fn finish(self) -> Vec<Stmt> {
         self.stmts
     }
 }
 
-/// A statement that makes these values, which have their types already, out of operands.
+/// A statement that defines these values, which already have types, from operands.
 pub fn statement(
     func: &Func,
     mesh: &Mesh,
@@ -55,7 +55,7 @@ pub fn statement(
     Stmt::new(op, args.to_vec(), results.to_vec(), origin.clone())
 }
 
-/// Why the op does not make such results of such operands.
+/// The reason why the op cannot have these operands and results.
 fn misfit(func: &Func, mesh: &Mesh, (op, args): (&Op, &[Value]), results: &[Value]) -> Option<String> {
     let name = op.rules().name();
     match typing::shapes(op, &func.types(args), mesh) {

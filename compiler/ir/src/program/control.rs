@@ -1,13 +1,13 @@
 //! Control flow: statements that hold blocks.
 //!
-//! It is no op: its types and layouts come from its blocks, and each pass says by itself how it goes through them.
+//! Control flow is no op: its types and layouts come from its blocks, and each pass handles it explicitly.
 
 use super::Block;
 use crate::layout::parts::AxisParts;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::AxisSet;
 
-/// A statement that decides which others run, how often, and on whose behalf.
+/// A statement that decides whether, how often and on which devices other statements run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
     /// `for`
@@ -16,7 +16,7 @@ pub enum Control {
     While(WhileLoop),
     /// `if`
     Branch(Branch),
-    /// The body of a `manual` function, where it is called.
+    /// The body of a `manual` function at one of its calls.
     Manual(ManualRegion),
 }
 
@@ -26,21 +26,21 @@ pub enum Control {
 /// each collected value stacked along a new first dimension (`range` is known then).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForLoop {
-    /// Start (inclusive) and end (exclusive); None where they are known only when the program runs.
+    /// Start (inclusive) and end (exclusive); None if they are unknown at compile time.
     pub range: Option<(i64, i64)>,
     /// The number of values that each trip collects.
     pub collected: usize,
-    /// Takes `i` (an i32 scalar) and the carries, and gives the next carries and then the `collected` values.
+    /// Takes `i` (an i32 scalar) and the carries, and returns the next carries and then the `collected` values.
     pub body: Block,
 }
 
 impl ForLoop {
-    /// How many operands stand before the carries.
+    /// The number of operands before the carries.
     pub fn bounds(&self) -> usize {
         if self.range.is_some() { 0 } else { 2 }
     }
 
-    /// The number of trips; None where it is known only when the program runs.
+    /// The number of trips; None if it is unknown at compile time.
     pub fn trips(&self) -> Option<u64> {
         self.range.map(|(start, end)| (end - start).max(0) as u64)
     }
@@ -49,18 +49,18 @@ impl ForLoop {
 /// `while`: operands are the initial carries, results the last ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhileLoop {
-    /// Takes the carries and gives a bool scalar.
+    /// Takes the carries and returns a bool scalar.
     pub cond: Block,
-    /// Takes the carries and gives the next.
+    /// Takes the carries and returns the next ones.
     pub body: Block,
 }
 
-/// `if`: the operand is a bool scalar; both blocks take nothing and give the results.
+/// `if`: the operand is a bool scalar; both blocks have no parameters and return the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
-    /// Runs where the operand is true.
+    /// Runs if the operand is true.
     pub then: Block,
-    /// Runs where the operand is false.
+    /// Runs if the operand is false.
     pub otherwise: Block,
 }
 
@@ -73,7 +73,7 @@ impl Branch {
 
 /// The body of a `manual` function.
 ///
-/// `inputs` and `outputs` say for each operand and result how its dimensions are split over the manual axes (and only those).
+/// `inputs` and `outputs` give for each operand and result the split of its dimensions over the manual axes (and only those).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManualRegion {
     /// The name of the function.
@@ -84,7 +84,7 @@ pub struct ManualRegion {
     pub inputs: Vec<Sharding>,
     /// For each result its split over the manual axes.
     pub outputs: Vec<Sharding>,
-    /// Takes the local blocks of the operands and gives local results.
+    /// Takes the local blocks of the operands and returns local results.
     pub body: Block,
 }
 
@@ -99,7 +99,7 @@ impl Control {
         }
     }
 
-    /// What it holds, in the order in which it is written.
+    /// Its blocks, in textual order.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> + use<'_> {
         let blocks = match self {
             Control::For(ForLoop { body, .. }) | Control::Manual(ManualRegion { body, .. }) => [Some(body), None],
@@ -109,7 +109,7 @@ impl Control {
         blocks.into_iter().flatten()
     }
 
-    /// As [`Control::blocks`], to change them.
+    /// As [`Control::blocks`], mutable.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> + use<'_> {
         let blocks = match self {
             Control::For(ForLoop { body, .. }) | Control::Manual(ManualRegion { body, .. }) => [Some(body), None],
@@ -119,7 +119,7 @@ impl Control {
         blocks.into_iter().flatten()
     }
 
-    /// Axes have been cut: puts their parts wherever it names axes itself.
+    /// Replaces cut axes by their parts wherever it names axes itself.
     pub fn name_parts(&mut self, parts: &AxisParts) {
         match self {
             Control::Manual(region) => {

@@ -1,11 +1,11 @@
 //! Explicit axes: the layout of a result follows from the operands' by one rule.
 //!
-//! A result's dimension has the axes of the operands' dimensions that it comes from: of each factor, the operands that split it agree.
-//! `f32[8@X,16] + f32[8,16@Y]` is an `f32[8@X,16@Y]`. What is summed away leaves the result whole; only where both operands
-//! of a product are split alike along what is summed is there a choice, and the program must make it. A dimension that an op cuts, pads,
-//! turns or joins keeps its axes.
+//! A result's dimension has the axes of the corresponding dimensions of the operands: operands that split a factor must agree.
+//! `f32[8@X,16] + f32[8,16@Y]` is an `f32[8@X,16@Y]`. Axes of summed dimensions vanish; only if both operands of a product are
+//! split by the same axes along a summed dimension is there a choice, which the program must make. A dimension that an op cuts,
+//! pads, rotates or joins keeps its axes.
 //!
-//! A choice that the program must make is a [`Mismatch`] with the [`Choice`]s that it has.
+//! A choice that the program must make is a [`Mismatch`] with its possible [`Choice`]s.
 
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::{AxisKind, Mesh};
@@ -26,14 +26,14 @@ use spmdc_grammar::codes::Code;
 pub struct Choice {
     /// The change of the program.
     pub edit: ChoiceEdit,
-    /// What it costs, in words.
+    /// Its cost, in words.
     pub note: String,
     /// Maximum bytes received by any device.
     pub cost: f64,
 }
 
 impl Choice {
-    /// `out=P(X, _)`, or `reshard(..., P(X, _))` with the operand's text, if it is known.
+    /// `out=P(X, _)`, or `reshard(..., P(X, _))` with the operand's text if it is known.
     pub fn text(&self, operand: Option<&str>, mesh: &Mesh) -> String {
         match &self.edit {
             ChoiceEdit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
@@ -46,7 +46,7 @@ impl Choice {
     }
 }
 
-/// A sharding as people write it: `P(X, _)`.
+/// A sharding with spaces, as in programs: `P(X, _)`.
 pub fn spaced(sharding: &Sharding, mesh: &Mesh) -> String {
     sharding.display(mesh).replace(',', ", ")
 }
@@ -67,11 +67,11 @@ pub enum ChoiceEdit {
     Reshards(Vec<(usize, Sharding)>),
 }
 
-/// The axes of each factor, and whether some operand has them.
+/// The axes of each factor; for one operand empty where it does not split the factor.
 type FactorAxes = Vec<Vec<u8>>;
 
-/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch stand in the
-/// order of what they cost. `factors` says what is known of the operands as factors of partial sums.
+/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch are
+/// ordered by their cost. `factors` are the bounds of the operands as factors of partial sums.
 pub fn layouts(
     op: &Op,
     args: &[&Type],
@@ -88,37 +88,37 @@ pub fn layouts(
     })
 }
 
-/// How the operand of a reshape must lie on the explicit axes so that the result lies there as `out` says, and nothing moves.
+/// The layout of a reshape's operand on the explicit axes with which the result has layout `out`, and nothing moves.
 fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
     let layout = derived(&back, &[&laid_out], &[], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
-    // What is found must lead back: one element is on all devices, for example.
+    // The layout must also lead back: a dimension of one element loses its axes, for example.
     let operand = Type { sharding: layout.clone(), ..from.clone() };
     let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
     let found = derived(&there, &[&operand], &[], std::slice::from_ref(result), mesh).ok()?.pop()?;
     (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
 }
 
-/// The part of a layout that the types decide, nothing being open.
+/// The part of a layout that the types decide, with closed dimensions.
 fn on_explicit(sharding: &Sharding, mesh: &Mesh) -> Sharding {
     explicit_part(sharding, mesh).close()
 }
 
-/// Where no layout of a reshape follows from its operand: the way to one of the result, by a layout of the operand from which one follows.
+/// If no layout of a reshape's result follows from its operand: a reshard of the operand to a layout from which one follows.
 pub struct Detour {
-    /// How the operand lies then.
+    /// The layout of the operand then.
     pub operand: Sharding,
-    /// What moves, of the operand and of the result, in words.
+    /// The moves of the operand and of the result, in words.
     pub note: String,
     /// Maximum bytes received by any device.
     pub cost: f64,
 }
 
-/// More layouts than these are not tried.
+/// Maximum number of layouts that are tried.
 const MAX_DETOURS: usize = 64;
 
-/// The cheapest way to `out`.
+/// The cheapest detour to `out`.
 pub fn around_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Detour> {
     let from = Type { sharding: on_explicit(&from.sharding, mesh), ..from.clone() };
     let out = on_explicit(out, mesh);
@@ -157,7 +157,7 @@ fn dealt_out(operand: &Sharding, rank: usize) -> Vec<Vec<DimSharding>> {
     layouts
 }
 
-/// The layouts that the result of a reshape may have, where none follows: all axes of the operand on one dimension each way, or none.
+/// The possible layouts of a reshape's result if none follows: all axes of the operand on one dimension each, or none.
 fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice> {
     let own = on_explicit(&from.sharding, mesh);
     let axes: Vec<u8> = own.dims.iter().flat_map(|dim| dim.axes.clone()).collect();
@@ -197,7 +197,7 @@ fn derived(
     let shares = context.shares(&rule, &operands)?;
     let contracted = context.contracted(&rule, &shares);
     if let Some(out) = op.rules().properties().out() {
-        // What the program says decides, whatever the operands leave open or disagree about.
+        // `out=` decides, even if the operands leave a choice or disagree.
         let whole = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
         return context.chosen(out, contracted, results.iter().map(whole).collect(), results);
     }
@@ -228,7 +228,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The op as its user knows it.
+    /// The name of the op in messages.
     fn name(&self) -> String {
         let name = called(self.op.rules().name());
         match name.strip_prefix("the ") {
@@ -251,7 +251,7 @@ impl Context<'_> {
         Sharding { dims, unreduced, combine: ReduceOp::Sum }
     }
 
-    /// What each operand says of each factor.
+    /// The axes of each factor in each operand.
     fn shares(&self, rule: &Factors, operands: &[Vec<Vec<u8>>]) -> Result<Vec<FactorAxes>, Mismatch> {
         let mut shares = vec![vec![Vec::new(); rule.factors.len()]; operands.len()];
         for (operand, dims) in operands.iter().enumerate() {
@@ -271,7 +271,7 @@ impl Context<'_> {
         Ok(shares)
     }
 
-    /// One place of a split dimension, found while running: the device that holds it is not known.
+    /// Refuses an element at a dynamic index of a split dimension: the device that holds it is unknown.
     fn check_gather(&self, operands: &[Vec<Vec<u8>>]) -> Result<(), Mismatch> {
         let Combines::Places(dims) = self.op.rules().properties().combines else { return Ok(()) };
         let Some(dim) = dims.into_iter().find(|&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
@@ -285,7 +285,7 @@ impl Context<'_> {
         Err(Mismatch::new(Code::E0301, message).choices(vec![self.reshard(0, to)]))
     }
 
-    /// The operands that split a factor agree on how.
+    /// Checks that the operands that split a factor agree.
     fn joined(&self, rule: &Factors, shares: &[FactorAxes]) -> Result<FactorAxes, Mismatch> {
         let mut joined: FactorAxes = vec![Vec::new(); rule.factors.len()];
         for (factor, axes) in joined.iter_mut().enumerate() {
@@ -304,7 +304,7 @@ impl Context<'_> {
         Ok(joined)
     }
 
-    /// The axes along which both sides of a product are split where it sums.
+    /// The axes along which both operands of a product are split in summed dimensions.
     fn contracted(&self, rule: &Factors, shares: &[FactorAxes]) -> AxisSet {
         let mut axes = AxisSet::EMPTY;
         for (factor, info) in rule.factors.iter().enumerate() {
@@ -328,7 +328,7 @@ impl Context<'_> {
         let mut dims = Vec::new();
         for (dim, factors) in rule.results[result].iter().enumerate() {
             let axes = match factors.as_slice() {
-                // One place of a dimension is on all devices.
+                // A dimension of one element is on all devices.
                 [factor] if rule.factors[*factor].kind == FactorKind::Window && array.shape[dim] == 1 => Vec::new(),
                 [factor] if joined[*factor].is_empty() && array.shape[dim] == 1 => Vec::new(),
                 [factor] if joined[*factor].is_empty() => self.kept(rule, operands, *factor, dim, array)?,
@@ -342,7 +342,7 @@ impl Context<'_> {
         Ok(dims)
     }
 
-    /// The axes of a dimension that the op cuts, pads, turns or joins: those that it has in the operands.
+    /// The axes of a dimension that the op cuts, pads, rotates or joins: those of the operands.
     fn kept(
         &self,
         rule: &Factors,
@@ -391,7 +391,7 @@ impl Context<'_> {
         Type { sharding: ty.sharding.close(), ..ty.clone() }.display(self.mesh)
     }
 
-    /// What `out=` says, if it can be.
+    /// The layouts given by `out=`, if they are possible.
     fn chosen(
         &self,
         out: &Sharding,
@@ -417,8 +417,8 @@ impl Context<'_> {
 
 /// Partial sums as operands.
 impl Context<'_> {
-    /// The axes over which the results are partial sums: an op that commutes with the sum, and makes no partial sum larger, passes them
-    /// on; others need the whole.
+    /// The axes over which the results are partial sums: an op that commutes with the sum, and makes no partial sum larger, keeps
+    /// them; others need the whole sum.
     fn unreduced(&self) -> Result<AxisSet, Mismatch> {
         let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(self.explicit)).collect();
         let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
@@ -433,7 +433,8 @@ impl Context<'_> {
         let message = format!("{name} needs {needed}, but `{shown}` is partial sums over {axes}{which}");
         let with = |at: usize, unreduced: AxisSet| Sharding { unreduced, ..self.args[at].sharding.close() };
         let mut choices = vec![self.reshard(first, with(first, AxisSet::EMPTY))];
-        // Where all operands may be partial alike, the others become so: the first device along the axes keeps all of them.
+        // If all operands may be partial over the same axes, whole ones become partial: the first device along the axes keeps the
+        // value.
         let are_whole =
             |&at: &usize| sets[at].union(self.args[at].sharding.used_axes().intersect(sets[first])).is_empty();
         let others: Vec<usize> = (0..sets.len()).filter(|&at| sets[at] != sets[first]).collect();
@@ -447,7 +448,7 @@ impl Context<'_> {
     }
 }
 
-/// Messages: what is wrong, and the ways out with what they cost.
+/// Messages: the error, and the possible edits with their costs.
 impl Context<'_> {
     fn axis_in_two_dims(&self, axis: u8, contracted: AxisSet, layout: &Sharding, results: &[ArrayType]) -> Mismatch {
         let name = self.mesh.name(axis);
@@ -468,7 +469,8 @@ impl Context<'_> {
             let choices = holders.iter().map(|&at| self.reshard(at, without(at)));
             return Mismatch::new(Code::E0302, message).choices(choices.collect());
         }
-        // What becomes of the sum is to be said, too, so the output is named: with the axis on one of the dimensions that want it.
+        // The edit must also decide about the sum, so it names the output's layout: with the axis on one of the dimensions that
+        // want it.
         let wanting: Vec<usize> = (0..layout.dims.len()).filter(|&dim| layout.dims[dim].axes.contains(&axis)).collect();
         let choices = wanting.iter().map(|&kept| {
             let mut to = layout.close();
@@ -515,7 +517,7 @@ impl Context<'_> {
             }
             (operand, to)
         };
-        // All that are split there go to the layout of one of them.
+        // All operands split there get the layout of one of them.
         let all_as = |wanted: &Vec<u8>| {
             let split = shares.iter().enumerate().filter(|(_, share)| !share[factor].is_empty());
             let others = split.filter(|(_, share)| share[factor] != *wanted);
@@ -528,7 +530,7 @@ impl Context<'_> {
             }
         }
         let choices = match rule.factors[factor].kind {
-            // Split alike, it would be ambiguous what becomes of the sum; with one side whole, or by `out=`, it is not.
+            // If both were split by the same axes, the sum would be ambiguous; with one operand whole, or by `out=`, it is not.
             FactorKind::Reduce(_) => {
                 let [a, b] = [first, second].map(|operand| self.summed_whole(rule, factor, operand));
                 let alike = [(first, second), (second, first)]
@@ -541,7 +543,8 @@ impl Context<'_> {
         Mismatch::new(Code::E0302, message).choices(choices)
     }
 
-    /// The operand whole where the op sums, and then the sum over what splits the other one there; with the layout of the result.
+    /// The operand whole along the summed dimension, then a sum over the axes that split the other operand there; with the layout
+    /// of the result.
     fn summed_whole(&self, rule: &Factors, factor: usize, operand: usize) -> (Choice, Option<Sharding>) {
         let mut to = self.args[operand].sharding.close();
         for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
@@ -557,7 +560,7 @@ impl Context<'_> {
         let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| after.explicit_axes(ty)).collect();
         let layout =
             derived(self.op, &args, self.factors, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
-        // Where the operands disagree elsewhere, too, this is the first of several edits.
+        // If the operands disagree elsewhere, too, this is the first of several edits.
         let (Some(layout), Ok(shares)) = (layout, after.shares(rule, &operands)) else { return (choice, None) };
         let layout = layout.close();
         let summed = shares.iter().flat_map(|share| rule.factors.iter().zip(share));
@@ -567,8 +570,8 @@ impl Context<'_> {
         (choice, Some(layout))
     }
 
-    /// `out=` with the layout that the result has with one side whole: by the cheapest way there, which may also be one operand split
-    /// as the other one is.
+    /// `out=` with the layout of the result if one operand is whole: by the cheapest edit, which may also split one operand by the
+    /// axes of the other.
     fn summed_alike(
         &self,
         a: &(Choice, Option<Sharding>),
@@ -590,7 +593,7 @@ impl Context<'_> {
         Some(Choice { edit: ChoiceEdit::Out(layout.clone()), note, cost })
     }
 
-    /// What it takes to add up the parts of the result over these axes.
+    /// The cost of summing the parts of the result over these axes.
     fn sum_over(&self, axes: AxisSet, layout: &Sharding) -> (String, f64) {
         let sharding = layout.clone().with_unreduced(layout.unreduced.union(axes), ReduceOp::Sum);
         let partial = Type { array: self.results[0].clone(), sharding, varying: AxisSet::EMPTY };
@@ -610,7 +613,7 @@ impl Context<'_> {
         self.reshard(operand, to)
     }
 
-    /// The dimensions of the operand that make up one of the result do not, as they are split.
+    /// The split dimensions of the operand do not make up a dimension of the result.
     fn unmerged(&self, rule: &Factors, operands: &[Vec<Vec<u8>>], factors: &[usize]) -> Mismatch {
         let makes_up = |dim: &usize| {
             !operands[0][*dim].is_empty() && rule.operands[0][*dim].iter().any(|factor| factors.contains(factor))
@@ -620,7 +623,7 @@ impl Context<'_> {
         self.does_not_follow(0, dim)
     }
 
-    /// A dimension whose blocks are no blocks of the result.
+    /// A dimension whose blocks are not blocks of the result.
     fn does_not_follow(&self, operand: usize, dim: usize) -> Mismatch {
         let message = format!(
             "the layout of {} does not follow from `{}`: the blocks of dimension {dim} are not blocks of the result",
@@ -691,14 +694,14 @@ fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
     if notes.is_empty() { NOTHING_MOVES.to_string() } else { notes.join(", then ") }
 }
 
-/// One move behind another.
+/// Two moves, one after the other.
 fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
     (in_turn([first.0.as_str(), second.0.as_str()].into_iter()), first.1 + second.1)
 }
 
 const NOTHING_MOVES: &str = "nothing moves";
 
-/// What bringing a value into another layout takes: in one line, and the maximum bytes received by any device.
+/// The cost of a reshard: in one line, and as the maximum bytes received by any device.
 pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     let mut from = ty.sharding.close();
     let mut steps = Vec::new();
@@ -716,7 +719,7 @@ pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
     (in_turn(steps.iter().map(String::as_str)), plan.cost)
 }
 
-/// The axes of a dimension, dealt out to its factors, major to minor; None where blocks would hold parts of them.
+/// The axes of a dimension, distributed over its factors, major to minor; None if blocks would straddle factors.
 fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
     let mut split = vec![Vec::new(); factors.len()];
     if is_whole_in_major(rule, factors, mesh.size_of(axes)) {
@@ -763,7 +766,7 @@ fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Me
         if !axes[factor].is_empty() && !is_complete {
             return None;
         }
-        // Uneven blocks of a factor are blocks of the whole only in front, and not always there.
+        // Uneven blocks of a factor are blocks of the whole dimension only for the first factor, and not always.
         let is_whole = position == 0 && is_whole_in_major(rule, factors, blocks);
         if position + 1 < factors.len() && !size.is_multiple_of(blocks) && !is_whole {
             return None;

@@ -1,4 +1,4 @@
-//! What makes a statement local under its factor rule: the layouts that its operands must have, and those that its results get.
+//! The layouts that make a statement local under its factor rule: those needed of its operands, and those of its results.
 
 use crate::layout::factors::FactorKind;
 use crate::layout::mesh::Mesh;
@@ -11,7 +11,7 @@ use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt};
 use spmdc_abi::ReduceOp;
 
-/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are typed so.
+/// The axes over which operands stay partial sums: the op commutes with the sum, and its results are partial over them.
 pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     let Some(op) = stmt.op() else { return AxisSet::EMPTY };
     let args = func.types(&stmt.args);
@@ -29,10 +29,10 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     if are_sums && commutes_with_sum(op, &args, &sets) { wanted } else { AxisSet::EMPTY }
 }
 
-/// For each factor the alignment of its blocks, if they are not those of its own size.
+/// For each factor the alignment of its blocks, if it has one.
 pub type Alignments = Vec<Option<sharding::Alignment>>;
 
-/// The alignments that the results, and else the operands, of a statement give to its factors.
+/// The alignments of a statement's factors: those of its results, otherwise those of its operands.
 pub fn alignments_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Alignments {
     let rule = &projection.rule;
     let results = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));
@@ -80,7 +80,7 @@ fn aligned(projection: &Projection, dims: &[Vec<usize>], assignment: &Assignment
     layout
 }
 
-/// The layout of a result that is computed under this assignment, of operands that are partial sums over `sums`.
+/// The layout of a result that is computed under this assignment from operands that are partial sums over `sums`.
 pub fn natural(
     projection: &Projection,
     dims: &[Vec<usize>],

@@ -1,10 +1,10 @@
 //! The intermediate representation: one function of structured statements over arrays.
 //!
-//! Calls are gone (the checker expands every function where it is called), structs and tuples are their leaves, shapes are
-//! numbers. A statement has operands and results, and is an op or control flow. There is no control-flow graph: `for`, `while`, `if`
-//! and `manual` hold blocks, so a pass is a walk in order.
+//! There are no calls (the checker expands every function where it is called), structs and tuples are replaced by their leaves, and
+//! shapes are numbers. A statement has operands and results, and is an op or control flow. There is no control-flow graph: `for`,
+//! `while`, `if` and `manual` hold blocks, so a pass visits statements in order.
 //!
-//! Every value is defined once. Blocks see the values of the blocks around them.
+//! Every value is defined once. A block sees the values of its enclosing blocks.
 
 pub mod build;
 pub mod control;
@@ -42,7 +42,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// How far a program has come. Dumps name it in their first line.
+/// The progress of a program through the pipeline. Dumps name it in their first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Types and shapes are known; auto axes are not decided.
@@ -51,12 +51,12 @@ pub enum Stage {
     Propagated,
     /// Every op is local under its factor rule; all communication is explicit.
     Partitioned,
-    /// Collectives combined; loop nests and buffers decided.
+    /// Collectives are combined; loop nests and buffers are decided.
     Optimized,
 }
 
 impl Stage {
-    /// All stages, in the order in which a program goes through them.
+    /// All stages, in pipeline order.
     pub const ALL: [Stage; 4] = [Stage::Typed, Stage::Propagated, Stage::Partitioned, Stage::Optimized];
 
     /// The name in the first line of dumps.
@@ -73,9 +73,9 @@ impl Stage {
 /// A whole program: its mesh and its entry function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
-    /// How far the module has come.
+    /// The stage of the module.
     pub stage: Stage,
-    /// The devices that it is compiled for.
+    /// The devices for which it is compiled.
     pub mesh: Mesh,
     /// The entry function, in which all others are expanded.
     pub func: Func,
@@ -86,7 +86,7 @@ pub struct Module {
 pub struct Func {
     /// The name of the function in the source.
     pub name: String,
-    /// One for each leaf: a struct parameter `p` comes as `p.w`, `p.b`. The values are the parameters of `body`.
+    /// One for each leaf: a struct parameter `p` becomes `p.w`, `p.b`. The values are the parameters of `body`.
     pub params: Vec<Param>,
     /// The names of the results: `0`, `1` for a tuple's fields, field paths for a struct's. The values are the results of `body`.
     pub results: Vec<ResultInfo>,
@@ -101,7 +101,7 @@ pub struct Func {
 pub struct Param {
     /// The path of the leaf, such as `p.w`.
     pub name: String,
-    /// The place of the parameter in the source.
+    /// The source position of the parameter.
     pub span: Span,
 }
 
@@ -110,31 +110,31 @@ pub struct Param {
 pub struct ResultInfo {
     /// The path of the leaf, such as `0` or `w`.
     pub name: String,
-    /// The place of the result in the source.
+    /// The source position of the result.
     pub span: Span,
 }
 
-/// What is known of a value besides its definition.
+/// The properties of a value besides its definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
     /// Its type, with its sharding.
     pub ty: Type,
     /// The name of the user's `let`, for reports.
     pub name: Option<String>,
-    /// Where the value was given that name.
+    /// The source position of that name.
     pub named: Span,
-    /// The source of its definition.
+    /// The origin of its definition.
     pub origin: Origin,
 }
 
 /// Statements in order, with parameters and results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
-    /// The values that exist before the first statement; the holder of the block gives them.
+    /// The values that exist before the first statement, supplied by the statement that holds the block.
     pub params: Vec<Value>,
     /// The statements, in the order in which they run.
     pub stmts: Vec<Stmt>,
-    /// The values that the block gives to its holder.
+    /// The values that the block returns to the statement that holds it.
     pub results: Vec<Value>,
 }
 
@@ -147,11 +147,11 @@ pub struct Stmt {
     pub args: Vec<Value>,
     /// The values that it defines.
     pub results: Vec<Value>,
-    /// Its source, and the reason where a pass inserted it.
+    /// Its source position, and the reason if a pass inserted it.
     pub origin: Origin,
 }
 
-/// What a statement does.
+/// The action of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// An operation on arrays.
@@ -171,12 +171,12 @@ impl Stmt {
         Stmt { kind: StmtKind::Control(control), args, results, origin }
     }
 
-    /// The same, with other results of the same types.
+    /// The same statement with other results of the same types.
     pub fn making(&self, results: Vec<Value>) -> Stmt {
         Stmt { results, ..self.clone() }
     }
 
-    /// The op, where it is no control flow.
+    /// The op; None for control flow.
     pub fn op(&self) -> Option<&Op> {
         match &self.kind {
             StmtKind::Op(op) => Some(op),
@@ -192,7 +192,7 @@ impl Stmt {
         }
     }
 
-    /// As [`Stmt::control`], to change it.
+    /// As [`Stmt::control`], mutable.
     pub fn control_mut(&mut self) -> Option<&mut Control> {
         match &mut self.kind {
             StmtKind::Op(_) => None,
@@ -205,12 +205,12 @@ impl Stmt {
         self.control().is_some()
     }
 
-    /// What control flow holds; nothing for an op.
+    /// The blocks of control flow; none for an op.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> + use<'_> {
         self.control().into_iter().flat_map(Control::blocks)
     }
 
-    /// As [`Stmt::blocks`], to change them.
+    /// As [`Stmt::blocks`], mutable.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> + use<'_> {
         self.control_mut().into_iter().flat_map(Control::blocks_mut)
     }
@@ -223,12 +223,12 @@ impl Stmt {
         }
     }
 
-    /// Whether the statement itself has an effect; what control flow holds does not count.
+    /// Whether the statement itself has an effect; the contents of control flow do not count.
     pub fn has_effect(&self) -> bool {
         self.op().is_some_and(Op::has_effect)
     }
 
-    /// Axes have been cut: puts their parts wherever the statement itself names axes.
+    /// Replaces cut axes by their parts wherever the statement itself names axes.
     pub fn name_parts(&mut self, parts: &AxisParts) {
         match &mut self.kind {
             StmtKind::Op(op) => op.rules_mut().named_axes().into_iter().for_each(|axes| axes.cut(parts)),
@@ -264,17 +264,17 @@ impl Func {
         values.iter().map(|&value| &self.ty(value).array).collect()
     }
 
-    /// The factor rule of an op as a statement.
+    /// The factor rule of a statement's op.
     pub fn factors(&self, op: &Op, stmt: &Stmt) -> Factors {
         op.rules().factors(&self.arrays(&stmt.args), &self.arrays(&stmt.results))
     }
 
-    /// How many operations a statement is as a whole; those that it holds do not count.
+    /// The number of operations of a statement over all devices; the contents of control flow do not count.
     pub fn flops(&self, stmt: &Stmt) -> u64 {
         stmt.op().map_or(0, |op| op.rules().flops(&self.arrays(&stmt.args), &self.arrays(&stmt.results)))
     }
 
-    /// What a statement communicates itself, if it does: the kind, and the axes of its groups.
+    /// The collective that a statement itself is, if any: its kind, and the axes of its groups.
     pub fn collective(&self, stmt: &Stmt, mesh: &Mesh) -> Option<(CollectiveKind, AxisSet)> {
         let exchange = stmt.op()?.exchange()?;
         Some(exchange.collective(&self.types(&stmt.args), &self.types(&stmt.results), mesh))
@@ -285,7 +285,7 @@ impl Func {
         &self.values[value.0 as usize]
     }
 
-    /// As [`Func::info`], to change it.
+    /// As [`Func::info`], mutable.
     pub fn info_mut(&mut self, value: Value) -> &mut ValueInfo {
         &mut self.values[value.0 as usize]
     }
@@ -298,7 +298,7 @@ impl Func {
 }
 
 impl Block {
-    /// Every statement, in order, those inside others after the one that holds them.
+    /// Visits every statement, in order; a statement comes before those in its blocks.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Stmt)) {
         for stmt in &self.stmts {
             visit(stmt);
@@ -308,7 +308,7 @@ impl Block {
         }
     }
 
-    /// Every use of a value, in order: operands and the results of blocks.
+    /// Visits every use of a value, in order: operands and the results of blocks.
     pub fn each_use(&self, visit: &mut dyn FnMut(Value)) {
         for stmt in &self.stmts {
             stmt.args.iter().for_each(|&arg| visit(arg));
@@ -317,7 +317,7 @@ impl Block {
         self.results.iter().for_each(|&result| visit(result));
     }
 
-    /// As [`Block::each_use`], to change them.
+    /// As [`Block::each_use`], mutable.
     pub fn each_use_mut(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         for stmt in &mut self.stmts {
             stmt.args.iter_mut().for_each(&mut *visit);
@@ -326,7 +326,7 @@ impl Block {
         self.results.iter_mut().for_each(visit);
     }
 
-    /// As [`Block::walk`], to change them.
+    /// As [`Block::walk`], mutable.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Stmt)) {
         for stmt in &mut self.stmts {
             visit(stmt);

@@ -1,28 +1,28 @@
-//! Which ops take partial sums as they are and give partial sums again.
+//! Decides which ops map partial sums to partial sums.
 //!
-//! Such an op commutes with the sum, and makes no partial sum larger. Partial sums may be larger than their sum, so a
-//! float product of one with a large factor may overflow where the product of the sum does not; and the zero that one device
-//! holds times infinity is NaN. Integers wrap, which commutes with every product.
+//! Such an op commutes with the sum, and makes no partial sum larger. Partial sums may be larger than their sum, so a float product
+//! of one with a large factor may overflow where the product of the sum does not; and zero, which some devices hold, times infinity
+//! is NaN. Integers wrap, which commutes with every product.
 //!
-//! Explicit axes refuse an op that is not one of these (E0306); on auto axes the sum is combined in front of it.
+//! On explicit axes any other op is an error (E0306); on auto axes the sum is combined before it.
 
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::{Elements, Linear};
 use spmdc_kernel::number::to_float;
 
-/// What is known at compile time of the elements of a value, as factors and divisors of partial sums.
+/// Compile-time bounds of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FactorBounds {
-    /// Products with it are no larger: nonzero, of magnitude at most 1. Zero makes NaN of an infinite sum, where each of its partial
-    /// sums may be finite.
+    /// Products with it are no larger: nonzero, of magnitude at most 1. Zero times an infinite sum is NaN, though each of its
+    /// partial sums may be finite.
     pub shrinks: bool,
     /// Quotients by it are no larger: finite, of magnitude at least 1.
     pub divides: bool,
 }
 
 impl FactorBounds {
-    /// What is known of the result of an op, given what is known of its operands.
+    /// The bounds of an op's result, from those of its operands.
     pub fn of(op: &Op, operands: &[FactorBounds]) -> FactorBounds {
         match op.rules().properties().elements {
             Elements::Literal(array) => {
@@ -60,8 +60,8 @@ pub fn commutes_with_sum(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
     }
 }
 
-/// Whether partial sums as operands give partial sums: the op commutes with the sum, and makes none of them larger than the
-/// sum could be. `factors` says what is known of each operand.
+/// Whether an op maps partial sums to partial sums: it commutes with the sum, and makes none of them larger than the sum could be.
+/// `factors` are the bounds of the operands.
 pub fn passes_sums(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorBounds]) -> bool {
     commutes_with_sum(op, args, sets) && keeps_magnitude(op, args, sets, factors)
 }
@@ -80,7 +80,7 @@ fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorB
     }
 }
 
-/// What an op that commutes with the sum needs so as to make no partial sum larger.
+/// The condition under which an op that commutes with the sum makes no partial sum larger.
 pub fn magnitude_needed(op: &Op) -> &'static str {
     match op.rules().properties().linear {
         Linear::Quotient => "the whole sum or a constant divisor of at least 1",

@@ -1,8 +1,8 @@
-//! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes
-//! as the union of the operands'.
+//! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes as
+//! the union of those of the operands.
 //!
-//! Written once and used by the checker, by passes through the builder, and by the verifier. On auto axes a result's dimensions
-//! stay open here; `propagate` decides them.
+//! Defined once for the checker, for passes through the builder, and for the verifier. On auto axes a result's dimensions stay open
+//! here; `propagate` decides them.
 
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
@@ -13,7 +13,7 @@ use crate::program::explicit;
 use crate::program::partial_sums::FactorBounds;
 use spmdc_abi::ReduceOp;
 
-/// The types of the results; `factors` says what is known of the operands' elements.
+/// The types of the results; `factors` are the bounds of the operands' elements.
 pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
@@ -27,7 +27,7 @@ pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Me
     Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
 }
 
-/// As [`result_types`], without the rule of explicit axes: where the layouts are given otherwise.
+/// As [`result_types`], without the rule of explicit axes: for layouts that are given.
 pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
@@ -46,14 +46,14 @@ fn varying(op: &Op, args: &[&Type]) -> AxisSet {
     op.rules().properties().varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)))
 }
 
-/// What is known of a layout before anything is: nothing on auto axes; replicated where there are explicit ones only.
+/// The initial layout of a value: open if there are auto axes, otherwise replicated.
 pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
     let dims = vec![DimSharding { axes: Vec::new(), open, alignment: None }; rank];
     Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
 }
 
-/// The part of a value's layout that its type decides: its explicit axes, all else being open.
+/// The part of a value's layout that its type decides: its explicit axes; all else is open.
 pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
     let explicit = mesh.of_kind(AxisKind::Explicit);
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();

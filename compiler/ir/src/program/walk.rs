@@ -1,14 +1,14 @@
-//! Which values a block uses from outside.
+//! Finds the values that a block uses from outside.
 
 use super::{Block, Value};
 use std::collections::BTreeSet;
 
-/// The values that a block uses and that are defined outside of it, in the order of their first use.
+/// The values that a block uses and that are defined outside it, in the order of their first use.
 pub fn free_values(block: &Block) -> Vec<Value> {
     let mut defined = BTreeSet::new();
     define(block, &mut defined);
     let mut free = Vec::new();
-    // Every value is defined once, so what is defined anywhere inside is nothing from outside.
+    // Every value is defined once, so a value defined anywhere inside is not from outside.
     block.each_use(&mut |value| {
         if !defined.contains(&value) && !free.contains(&value) {
             free.push(value);

@@ -1,49 +1,49 @@
-//! What devices receive when the blocks of one layout become those of another, each device fetching exactly what it lacks.
+//! The elements that devices receive in a change of layout, if each device fetches exactly the elements that it lacks.
 //!
-//! Where sizes divide there is a formula. An axis of size 4 is two digits of base 2, the list of axes of a dimension a row of
+//! If sizes divide there is a formula. An axis of size 4 is two digits of base 2, and the list of axes of a dimension a row of
 //! digits, major to minor, which is the number of the block that a device holds. Old and new block of a dimension overlap if their
-//! rows begin alike, and then the smaller lies in the larger. So every device overlaps unless a digit of one axis stands where
-//! another one's stood, and of the devices those overlap for which all such digits are equal:
+//! rows have a common prefix, and then the smaller lies in the larger. So every device overlaps unless a digit of one axis replaces
+//! a digit of another; then only those devices overlap for which all such digits are equal:
 //!
 //! ```text
-//! 16@X -> 16@Y     X = (x), Y = (y z):  x must equal y, as it does on half of the devices
+//! 16@X -> 16@Y     X = (x), Y = (y z):  x must equal y, which holds on half of the devices
 //! ```
 //!
-//! Otherwise devices are counted.
+//! Otherwise the elements are counted device by device.
 
 use crate::layout::blocks::is_slice;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding, block_range};
 use crate::layout::types::AxisSet;
 
-/// Devices that are looked at before a search is content with an estimate.
+/// Number of devices that are counted before a search uses an estimate.
 pub const SAMPLE: usize = 128;
 
-/// One change of layout, in elements.
+/// A change of layout, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReshardFlow {
-    /// Received by the device that receives most.
+    /// Maximum received by any device.
     pub worst: u64,
     /// Received by all devices together.
     pub total: u64,
-    /// Whether every device was looked at.
+    /// Whether every device was counted.
     pub exact: bool,
 }
 
-/// What a change of layout is like, whatever the sizes.
+/// The properties of a change of layout that do not depend on sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReshardPattern {
     /// The axes along which devices fetch, if sizes divide.
     pub group: AxisSet,
-    /// Every new block lies in one old block.
+    /// Whether every new block lies in one old block.
     pub single: bool,
-    /// In every dimension one list of axes begins with the other: blocks are cut where they are, or joined.
+    /// Whether in every dimension one list of axes is a prefix of the other: blocks are cut in place, or joined.
     pub straight: bool,
-    /// Of how many devices one has a part of its new block; None if digits do not tell.
+    /// One of this many devices has a part of its new block; None if digits do not decide.
     pub odds: Option<u64>,
 }
 
-/// Part of an axis: which axis, which of its prime factors, and that factor.
+/// Part of an axis: the axis, the position of the prime factor, and the factor.
 type Digit = (u8, usize, usize);
 
 fn digits(dim: &DimSharding, mesh: &Mesh) -> Vec<Digit> {
@@ -64,7 +64,7 @@ fn digits(dim: &DimSharding, mesh: &Mesh) -> Vec<Digit> {
     digits
 }
 
-/// Sets of digits that have to be equal.
+/// Sets of digits that must be equal (a disjoint-set forest).
 #[derive(Default)]
 struct Equal(Vec<(Digit, Digit)>);
 
@@ -76,7 +76,7 @@ impl Equal {
         }
     }
 
-    /// Whether that was not known.
+    /// Joins the sets of two digits; true if they were different.
     fn join(&mut self, a: Digit, b: Digit) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a != b {
@@ -86,7 +86,7 @@ impl Equal {
     }
 }
 
-/// What becomes of the blocks.
+/// The pattern of a change of layout.
 pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> ReshardPattern {
     let mut pattern = ReshardPattern { group: AxisSet::EMPTY, single: true, straight: true, odds: Some(1) };
     let mut equal = Equal::default();
@@ -119,14 +119,14 @@ pub fn pattern(from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> Reshard
     pattern
 }
 
-/// Whether all blocks of dimensions that are split anew are of one length, and not empty.
+/// Whether all blocks of resplit dimensions have one length, and are not empty.
 pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> bool {
     let divides = |size: usize, dim: &DimSharding| size > 0 && size.is_multiple_of(mesh.size_of(&dim.axes));
     let mut dims = shape.iter().zip(from.iter().zip(to));
     dims.all(|(&size, (from, to))| from.axes == to.axes || divides(size, from) && divides(size, to))
 }
 
-/// What devices receive. With a `limit`, that many of them at most are looked at where there is no formula.
+/// The elements that devices receive. With a `limit`, at most that many devices are counted if there is no formula.
 pub fn flow(
     shape: &[usize],
     from: &[DimSharding],
@@ -139,10 +139,10 @@ pub fn flow(
     }
     let dims: Vec<(usize, &DimSharding, &DimSharding)> =
         shape.iter().zip(from.iter().zip(to)).map(|(&size, (from, to))| (size, from, to)).collect();
-    // A dimension that stays as it is only multiplies what the others do.
+    // An unchanged dimension only multiplies the elements of the others.
     let (kept, moved): (Vec<_>, Vec<_>) = dims.into_iter().partition(|(_, from, to)| from.axes == to.axes);
     let even = is_even(shape, from, to, mesh);
-    // Of all devices together, a dimension that is split over `n` has `size / n` times as many elements as it is long.
+    // Over all devices, a dimension split over `n` has `size / n` times as many elements as its length.
     let devices =
         kept.iter().fold(mesh.device_count(), |devices, (_, dim, _)| devices / mesh.size_of(&dim.axes)) as u64;
     let all = kept.iter().map(|(size, ..)| *size as u64).product::<u64>();
@@ -161,7 +161,7 @@ pub fn flow(
     ReshardFlow { worst: worst * largest, total: total.saturating_mul(all), exact }
 }
 
-/// The same for dimensions whose blocks are of different lengths: device by device, as far as their coordinates matter.
+/// Counts dimensions whose blocks have different lengths, device by device, as far as their coordinates matter.
 fn counted(
     dims: &[(usize, &DimSharding, &DimSharding)],
     devices: u64,
@@ -197,7 +197,7 @@ fn counted(
     (worst, (sum as u128 * u128::from(devices) / looked_at as u128) as u64, looked_at == combinations)
 }
 
-/// Whether every device has what it needs already.
+/// Whether every device already has the elements that it needs.
 pub fn is_free(shape: &[usize], from: &[DimSharding], to: &[DimSharding], flow: ReshardFlow, mesh: &Mesh) -> bool {
     let sharding = |dims: &[DimSharding]| Sharding { dims: dims.to_vec(), ..Sharding::replicated(0) };
     flow.worst == 0 && (flow.exact || is_slice(shape, &sharding(from), &sharding(to), mesh))

@@ -1,4 +1,4 @@
-//! From one sharding of a value to another, as steps.
+//! Plans a change of sharding as steps.
 //!
 //! ```text
 //! f32[8@X,16]{U:Y} -> f32[8@X,16@Y]    reduce_scatter
@@ -8,9 +8,9 @@
 //! f32[16@Y,32]     -> f32[16@X,32]     collective_permute to f32[16@(X,Y),32], then all_gather
 //! ```
 //!
-//! `search` finds them, `flow` says what they cost. Every step fetches exact ranges, so sizes that do not divide are no special
-//! case: a kind only names what a step is. A device fetches from the device that has its own coordinates along all axes that do
-//! not split the value: what it has itself it never fetches, its fellows turn to other copies, and groups stay small.
+//! `search` finds the steps, `flow` computes their cost. Every step fetches exact ranges, so sizes that do not divide are no
+//! special case: a kind only names a step. A device fetches from the device that has its own coordinates along all axes that do not
+//! split the value: it never fetches elements that it has, other devices read other copies, and groups stay small.
 
 pub mod flow;
 mod search;
@@ -28,61 +28,61 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// How a value comes into another layout.
+/// A plan from one layout to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// None if the layouts are the same.
+    /// The steps; none if the layouts are the same.
     pub steps: Vec<Reshard>,
     /// Maximum bytes received by any device, and the cost of each collective.
     pub cost: f64,
-    /// Steps that were priced to find it.
+    /// The number of steps that were priced to find it.
     pub priced: usize,
 }
 
-/// The ways that have been found: between the same layouts of the same array they are the same in every program on a mesh, so what is
-/// compiled several times to compare costs shares them. A clone knows the same ways.
+/// The known plans. A plan depends only on the array, the layouts and the mesh, so all compilations that compare costs share them.
+/// A clone shares the same plans.
 #[derive(Clone, Debug, Default)]
 pub struct Plans(Rc<RefCell<BTreeMap<Vec<usize>, OnMesh>>>);
 
-// Looked up only, so their order does not matter.
+// Only looked up, so its order does not matter.
 type OnMesh = Rc<RefCell<HashMap<Request, Rc<Plan>>>>;
 
 type Request = (DType, Vec<usize>, Sharding, Sharding);
 
 impl Plans {
-    /// How many ways are known, on all meshes.
+    /// The number of known plans, on all meshes.
     pub fn count(&self) -> usize {
         self.0.borrow().values().map(|known| known.borrow().len()).sum()
     }
 
-    /// How many steps were priced to find them.
+    /// The number of steps that were priced to find them.
     pub fn priced(&self) -> usize {
         self.0.borrow().values().map(|known| known.borrow().values().map(|plan| plan.priced).sum::<usize>()).sum()
     }
 }
 
-/// More steps are not priced to compare ways to run the statements of one program. Then lower bounds decide.
+/// Maximum number of steps priced to compare ways to run the statements of one program. Beyond it lower bounds decide.
 pub const MAX_COMPARED: usize = 1 << 16;
 
-/// Finds each way once.
+/// Finds each plan once.
 pub struct Planner<'a> {
     mesh: &'a Mesh,
     known: OnMesh,
-    /// What has been compared, whoever found it: what is chosen does not depend on what was compiled before.
+    /// The compared requests, including those found in `plans`, so that a choice does not depend on earlier compilations.
     compared: RefCell<HashSet<Request>>,
-    /// Steps that were priced for it.
+    /// The number of steps that were priced for them.
     priced: Cell<usize>,
 }
 
 impl<'a> Planner<'a> {
-    /// A planner for a mesh that takes known ways from `plans` and adds those that it finds.
+    /// A planner for a mesh that takes known plans from `plans` and adds new ones.
     pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
         let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
         let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
         Planner { mesh, known, compared: RefCell::default(), priced: Cell::default() }
     }
 
-    /// The cheapest way from one layout of an array to another.
+    /// The cheapest plan from one layout of an array to another.
     pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
         let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
         if let Some(known) = self.known.borrow().get(&request) {
@@ -93,7 +93,7 @@ impl<'a> Planner<'a> {
         found
     }
 
-    /// What the cheapest way costs, to compare it with others: a lower bound once [`MAX_COMPARED`] steps have been priced.
+    /// The cost of the cheapest plan, for comparisons: a lower bound once [`MAX_COMPARED`] steps have been priced.
     pub fn cost(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
         if from == to {
             return 0.0;
@@ -111,7 +111,7 @@ impl<'a> Planner<'a> {
         plan.cost
     }
 
-    /// What no way costs less than: found without a search.
+    /// A lower bound of the cost of all plans, without a search.
     pub fn bound(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
         if from == to { 0.0 } else { bound(array, from, to, self.mesh) }
     }
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
 pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Plan {
     let (source, target) = ends(from, to, mesh);
     if source.combine != target.combine && !source.unreduced.is_empty() && !target.unreduced.is_empty() {
-        // Partial minima are no partial sums: they are made whole first.
+        // Partial minima cannot become partial sums: they are made whole first.
         let whole = target.clone().with_unreduced(AxisSet::EMPTY, source.combine);
         let mut found = plan(array, &source, &whole, mesh);
         found.steps.push(Reshard { to: target, step: ReshardStep::Slice });
@@ -136,16 +136,16 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
     Plan { steps, cost: cost.bytes as f64, priced }
 }
 
-/// What no steps from one layout to another cost less than.
+/// A lower bound of the cost of all plans from one layout to another.
 pub fn bound(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> f64 {
     let (source, target) = ends(from, to, mesh);
     ReshardSearch::new(array, mesh, &source, &target).bound().bytes as f64
 }
 
-/// The layouts between which steps are looked for.
+/// The layouts at both ends of the search.
 fn ends(from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Sharding, Sharding) {
     let (source, target) = (from.close(), to.close());
-    // A sum over one device is whole already.
+    // A sum over one device is already whole.
     let single = source.unreduced.iter().filter(|&axis| mesh.axes[axis].size == 1).collect::<AxisSet>();
     let (partial, combine) = (source.unreduced.minus(single.minus(target.unreduced)), source.combine);
     (source.with_unreduced(partial, combine), target)
@@ -166,19 +166,19 @@ fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
     from.unreduced.minus(to.unreduced).iter().filter(|&axis| mesh.axes[axis].size > 1).collect()
 }
 
-/// What one collective moves.
+/// The data that one collective moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// The shape of what takes part of a device's block.
+    /// The shape of the part of a device's block that takes part.
     pub operand: Vec<usize>,
     /// Maximum bytes received by any device.
     pub received: u64,
-    /// Bytes that all devices receive.
+    /// Bytes received by all devices together.
     pub total: u64,
 }
 
 impl Traffic {
-    /// Of a collective whose operand is whole blocks of the same length.
+    /// The traffic of a collective whose operand is whole blocks of the same length.
     pub fn usual(kind: CollectiveKind, group_size: usize, operand: &Type, mesh: &Mesh) -> Traffic {
         let (bytes, n) = (operand.block_bytes(mesh) as u64, group_size as u64);
         let received = match kind {
@@ -191,7 +191,7 @@ impl Traffic {
     }
 }
 
-/// What this step moves, exactly.
+/// The exact traffic of this step.
 pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Traffic {
     let (size, devices) = (from.dtype().size() as u64, mesh.device_count() as u64);
     let moved = flow::flow(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh, None);
@@ -218,8 +218,9 @@ pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Tra
     Traffic { operand: operand(kind, group, dims, mesh), received, total }
 }
 
-/// The shape of a collective's operand on one device: what its group needs of its block. What a permutation sends is as large as
-/// what arrives. A dimension is given by its size, and the axes that split it before and after.
+/// The shape of a collective's operand on one device: the part of its block that its group needs. For a permutation, which sends as
+/// much as it receives, it is the size of the target. Each dimension is given by its size, and the axes that split it before and
+/// after.
 pub fn operand<'a>(
     kind: CollectiveKind,
     group: AxisSet,
@@ -236,7 +237,7 @@ pub fn operand<'a>(
     dims.map(len).collect()
 }
 
-/// How many indices of the first block of a dimension are needed by somebody in the group of its device.
+/// The number of indices of the first block of a dimension that some device in the group needs.
 fn used(size: usize, from: &[u8], to: &[u8], group: AxisSet, mesh: &Mesh) -> usize {
     let mut positions = vec![0];
     for &axis in to {

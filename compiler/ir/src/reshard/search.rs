@@ -1,25 +1,26 @@
-//! The cheapest way from one layout to another, found by the A* algorithm over layouts.
+//! Finds the cheapest plan from one layout to another by the A* algorithm over layouts (Hart, Nilsson and Raphael, 1968).
 //!
-//! Every device fetches exactly what it lacks, so a single step could bring any layout to any other with the fewest bytes that
-//! there can be. What is searched are sequences of steps that have a name of their own, because a reader of a plan must be able to
-//! tell what moves:
+//! Every device fetches exactly the elements that it lacks, so a single step could change any layout to any other with the minimum
+//! number of bytes. The search looks for sequences of steps that have a name, because a reader of a plan must be able to tell what
+//! moves:
 //!
 //! | step | when | a device receives at most |
 //! |---|---|---|
-//! | `shard` | it has all that it needs | nothing |
-//! | `collective_permute` | its new block lies in one old one | its block |
-//! | `all_to_all` | along every axis of the group the new blocks differ, and they are not larger | its block |
-//! | `all_gather` | along no axis of the group they differ, and all its devices give a part | its block without its part |
+//! | `shard` | it has all elements that it needs | nothing |
+//! | `collective_permute` | its new block lies in one old block | its block |
+//! | `all_to_all` | the new blocks differ along every axis of the group, and they are not larger | its block |
+//! | `all_gather` | the new blocks are equal along the axes of the group, and all its devices have a part | its block without its part |
 //! | `all_reduce` over `n` | partial values of its own block, or of a part | twice `(n-1)/n` of the result |
 //! | `reduce_scatter` over `n` | partial values, and the new blocks differ along the axes of the sum | `n` parts |
 //!
-//! What a device needs may be a part of what another has, so slices come with these for free. Bytes are those that the device
-//! with the most receives, and a little for each step; then those of all devices count, then how simple the steps are.
+//! A device may need only a part of another device's block, so slices are free within these steps. Plans are compared by the
+//! maximum bytes received by any device plus a price for each collective; then by the bytes received by all devices, then by the
+//! simplicity of the steps.
 //!
-//! Nothing larger is ever made than the larger of the first and the last block. Partial values are combined before blocks move,
-//! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not
-//! have (joining those is the last step), and, after a sum, the present layout split further. Of many axes and dimensions these are
-//! many all the same: then the search ends after [`MAX_PRICED`] steps with the cheapest way that it has found.
+//! No intermediate block is larger than the larger of the first and the last block. Partial values are combined before blocks move,
+//! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not have
+//! (joining those is the last step), and, after a sum, the present layout split further. With many axes and dimensions there are
+//! still many: then the search ends after [`MAX_PRICED`] steps with the cheapest plan found.
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
@@ -31,20 +32,20 @@ use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Of more layouts that a goal could be split into, only the first are looked at.
+/// Maximum number of further splits of a goal that are considered.
 const MAX_SPLITS: usize = 256;
 
-/// More steps are not priced for one change of layout.
+/// Maximum number of steps priced for one change of layout.
 pub const MAX_PRICED: usize = 1024;
 
-/// Compared from the first field to the last.
+/// The cost of a plan, compared from the first field to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Received by the device that receives most, and the price of each collective ([`cost::collective`]).
+    /// Maximum bytes received by any device, plus the price of each collective ([`cost::collective`]).
     pub bytes: u64,
-    /// Received by all devices.
+    /// Bytes received by all devices together.
     pub total: u64,
-    /// [`EFFORT_OF_STEP`] for each statement, and more for an `all_to_all`: of two ways that are as cheap, the one that is simpler to follow.
+    /// [`EFFORT_OF_STEP`] for each statement, and more for an `all_to_all`: of two equally cheap plans, the simpler one wins.
     pub effort: u32,
 }
 
@@ -60,7 +61,7 @@ impl std::ops::Add for Cost {
     }
 }
 
-/// A layout on the way.
+/// An intermediate layout.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     dims: Vec<DimSharding>,
@@ -77,7 +78,7 @@ impl State {
     }
 }
 
-/// Where a state was reached from, and how.
+/// The predecessor of a state, and the step from it.
 type Arrival = (Cost, Option<(State, ReshardStep)>);
 
 pub struct ReshardSearch<'a> {
@@ -85,11 +86,11 @@ pub struct ReshardSearch<'a> {
     mesh: &'a Mesh,
     from: &'a Sharding,
     to: &'a Sharding,
-    /// The layouts that the goal can be split into, by the axes that are at hand.
+    /// The further splits of the goal, by the axes available.
     goals: BTreeMap<AxisSet, Rc<Vec<Vec<DimSharding>>>>,
-    /// For each layout what the device lacks of the goal that lacks most, in elements.
+    /// For each layout the maximum number of elements that any device lacks of the goal.
     lacks: BTreeMap<Vec<DimSharding>, u64>,
-    /// Steps that have been priced.
+    /// The number of steps priced.
     pub priced: usize,
 }
 
@@ -98,7 +99,7 @@ impl<'a> ReshardSearch<'a> {
         ReshardSearch { array, mesh, from, to, goals: BTreeMap::new(), lacks: BTreeMap::new(), priced: 0 }
     }
 
-    /// The steps, and what they cost together.
+    /// The steps, and their total cost.
     pub fn run(&mut self) -> (Vec<Reshard>, Cost) {
         let start = State::of(self.from);
         let goal = State::of(self.to);
@@ -133,7 +134,7 @@ impl<'a> ReshardSearch<'a> {
         }
     }
 
-    /// A lower bound for the rest of a way: it takes no less than each device fetching at once what it lacks.
+    /// A lower bound for the rest of a plan: each device must receive at least the elements that it lacks.
     fn least(&mut self, state: &State, goal: &State) -> Cost {
         if !state.unreduced.minus(goal.unreduced).is_empty() {
             return Cost::default();
@@ -150,8 +151,8 @@ impl<'a> ReshardSearch<'a> {
         if lacks == 0 { Cost::default() } else { Cost { bytes: self.price(lacks, 0).bytes, ..Cost::default() } }
     }
 
-    /// A lower bound for all ways. Each device receives what it lacks, and of a sum as many elements as its block has: what it does not
-    /// receive while values are combined is combined elsewhere.
+    /// A lower bound for all plans. Each device receives the elements that it lacks, and of a sum as many elements as its block
+    /// has: elements that it does not receive while values are combined are combined on another device.
     pub fn bound(&mut self) -> Cost {
         let (start, goal) = (State::of(self.from), State::of(self.to));
         if start.unreduced.is_subset_of(goal.unreduced) {
@@ -161,7 +162,7 @@ impl<'a> ReshardSearch<'a> {
         Cost { bytes: self.price(lacks.max(self.block(&goal.dims)), 0).bytes, ..Cost::default() }
     }
 
-    /// Whether no more steps are priced.
+    /// Whether the search has priced its maximum of steps.
     fn is_spent(&self) -> bool {
         self.priced >= MAX_PRICED
     }
@@ -183,8 +184,8 @@ impl<'a> ReshardSearch<'a> {
         Reshard { to: sharding.with_unreduced(to.unreduced, combine), step }
     }
 
-    /// Where blocks do not divide, no named steps may lead to the goal under the cap: then sums are made whole, and blocks
-    /// move at once.
+    /// If blocks do not divide, there may be no named steps to the goal under the cap: then sums are made whole, and blocks move in
+    /// one step.
     fn direct(&self, start: &State, goal: &State) -> (Vec<Reshard>, Cost) {
         let mut steps = Vec::new();
         let mut cost = Cost::default();
@@ -229,13 +230,13 @@ impl<'a> ReshardSearch<'a> {
         self.price(worst, worst * self.mesh.device_count() as u64)
     }
 
-    /// Every step that may be part of a cheapest way.
+    /// Every step that may be part of a cheapest plan.
     fn steps_from(&mut self, state: &State, goal: &State) -> Vec<(State, ReshardStep, Cost)> {
         let mut found = Vec::new();
         let left = state.unreduced.minus(goal.unreduced);
         if left.is_empty() {
             if state.dims == goal.dims {
-                // Partial values are made last: they forbid their axes elsewhere.
+                // A value becomes partial last: partial values forbid their axes elsewhere.
                 found.push((goal.clone(), ReshardStep::Slice, Cost { effort: EFFORT_OF_STEP, ..Cost::default() }));
                 return found;
             }
@@ -287,12 +288,12 @@ impl<'a> ReshardSearch<'a> {
         flow(&self.array.shape, from, to, self.mesh, Some(SAMPLE))
     }
 
-    /// Into how many parts the array is split.
+    /// The number of parts that the array is split into.
     fn parts(&self, state: &State) -> u64 {
         state.dims.iter().map(|dim| self.blocks(dim) as u64).product()
     }
 
-    /// Moving blocks by one step that has a name.
+    /// Moves blocks by one named step.
     fn exchange(&mut self, from: &State, to: &State) -> Option<(ReshardStep, Cost)> {
         let flow = self.flow(&from.dims, &to.dims);
         if is_free(&self.array.shape, &from.dims, &to.dims, flow, self.mesh) {
@@ -316,14 +317,14 @@ impl<'a> ReshardSearch<'a> {
         Some((ReshardStep::Collective(kind), cost))
     }
 
-    /// The goal's dimensions, and these split further over axes that are `at` hand and not the goal's.
+    /// The goal's dimensions, and further splits of them over the axes in `at` that the goal does not have.
     fn goals(&mut self, at: AxisSet, goal: &State) -> Rc<Vec<Vec<DimSharding>>> {
         let further = at.minus(goal.axes());
         self.goals.entry(further).or_insert_with(|| Rc::new(splits(&goal.dims, further, AxisSet::EMPTY))).clone()
     }
 }
 
-/// All nonempty subsets; of many axes only the whole set and single axes.
+/// All nonempty subsets; of many axes only the whole set and the single axes.
 fn subsets(axes: AxisSet) -> Vec<AxisSet> {
     let list: Vec<usize> = axes.iter().collect();
     if list.len() > 3 {
@@ -333,7 +334,7 @@ fn subsets(axes: AxisSet) -> Vec<AxisSet> {
     (1..1 << list.len()).map(chosen).collect()
 }
 
-/// The dimensions, with any of the axes appended in any order: at least those that are `needed`.
+/// The dimensions with some of the axes appended in any order, including all `needed` ones.
 fn splits(dims: &[DimSharding], axes: AxisSet, needed: AxisSet) -> Vec<Vec<DimSharding>> {
     let mut found = vec![(dims.to_vec(), AxisSet::EMPTY)];
     let mut known = BTreeSet::from([dims.to_vec()]);

@@ -1,23 +1,23 @@
-//! The steps by which a value comes to lie otherwise.
+//! The steps that change the layout of a value.
 
 use crate::layout::sharding::Sharding;
 use spmdc_abi::CollectiveKind;
 
-/// How a value comes into another layout.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReshardStep {
     /// Any layout to any other; not yet a plan.
     Request,
     /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
     Pin,
-    /// Every device takes a part of what it has: no communication.
+    /// Every device takes a part of its own block: no communication.
     Slice,
     /// A collective of this kind.
     Collective(CollectiveKind),
 }
 
 impl ReshardStep {
-    /// The step that a dump names so; `reshard` is what users write.
+    /// The step with this name in dumps; `reshard` is the name in programs.
     pub fn named(name: &str) -> ReshardStep {
         match name {
             "pin" => ReshardStep::Pin,
@@ -35,7 +35,7 @@ impl ReshardStep {
 pub struct Reshard {
     /// The layout after the step.
     pub to: Sharding,
-    /// How it gets there.
+    /// The kind of the step.
     pub step: ReshardStep,
 }
 

@@ -1,4 +1,4 @@
-//! Reshards of small arrays: the steps, that their figures are right, and how far they are from the fewest bytes.
+//! Reshards of small arrays: their steps, the figures of the steps, and their distance from the fewest bytes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn partial(dims: &[&[u8]], axes: &[u8]) -> Sharding {
     layout(dims).with_unreduced(axes.iter().map(|&axis| axis as usize).collect(), ReduceOp::Sum)
 }
 
-/// The steps for an f32 array, each with the bytes of its operand, and what the device with the most receives in all.
+/// The steps for an f32 array, each with the bytes of its operand, and the maximum bytes received by any device in all steps.
 fn steps_of(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Vec<String>, u64) {
     let array = ArrayType::new(DType::F32, shape);
     let ty = |sharding: &Sharding| Type { sharding: sharding.clone(), ..Type::open(array.clone()) };
@@ -52,7 +52,7 @@ fn steps_of(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Ve
     (shown, received)
 }
 
-/// Of `f32[16,32]`, 2048 bytes, on X = 2, Y = 4.
+/// The steps for `f32[16,32]`, 2048 bytes, on X = 2, Y = 4.
 fn steps(from: Sharding, to: Sharding) -> Vec<String> {
     steps_of(&[16, 32], &from, &to, &mesh()).0
 }
@@ -113,9 +113,9 @@ fn axes_of_one_device_need_nothing() {
 #[test]
 fn uneven_blocks_take_the_same_steps() {
     let steps = |from: &[u8], to: &[u8]| steps_of(&[10, 32], &layout(&[from, &[]]), &layout(&[to, &[]]), &mesh());
-    // 2 rows become 5, of which a device has at least one, or none: two of three are left.
+    // 2 rows become 5, of which a device has at least one, or none: two of three remain.
     assert_eq!(steps(&[X, Y], &[X]), (vec!["all_gather 256".to_string()], 640));
-    // 5 rows become 2; of rows 6 and 7 the device that gets them has none.
+    // 5 rows become 2; the device that gets rows 6 and 7 has neither.
     assert_eq!(steps(&[X], &[X, Y]), (vec!["collective_permute 256".to_string()], 256));
     let (from, to) = (layout(&[&[X, Y], &[]]), layout(&[&[X], &[]]));
     assert_eq!(group(&ArrayType::new(DType::F32, &[10, 32]), &from, &to, &mesh()), AxisSet::all(2));
@@ -140,7 +140,7 @@ fn shardings(rank: usize, axes: usize) -> Vec<Sharding> {
     found
 }
 
-/// Element by element, on every device.
+/// Counts element by element, on every device.
 fn counted(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> ReshardFlow {
     let (mut worst, mut total) = (0, 0);
     for device in 0..mesh.device_count() {
@@ -182,7 +182,7 @@ fn the_formula_counts_as_counting_does() {
     ] {
         let mesh = mesh_of(sizes);
         let all = shardings(2, sizes.len());
-        // Of three axes there are too many.
+        // Three axes have too many pairs.
         for from in all.iter().step_by(sizes.len() * sizes.len() - 3) {
             for to in &all {
                 let expected = counted(shape, from, to, &mesh);
@@ -200,7 +200,7 @@ fn the_formula_counts_as_counting_does() {
     }
 }
 
-/// Bytes of the best plans over those that no plan can do without: in sum and at worst, of the device with the most and of all.
+/// Bytes of the best plans relative to lower bounds: on average and at worst, of the device that receives most and of all.
 fn compared(shape: &[usize], sizes: &[usize]) -> [f64; 4] {
     let (mesh, array) = (mesh_of(sizes), ArrayType::new(DType::F32, shape));
     let ty = |sharding: &Sharding| Type { sharding: sharding.clone(), ..Type::open(array.clone()) };
@@ -316,7 +316,7 @@ fn a_search_over_many_axes_and_dimensions_ends() {
             assert!(steps.len() <= 4, "{steps:?}");
         }
     }
-    // What fits on 2x4 devices is searched to the end.
+    // The search ends by itself for arrays on 2x4 devices.
     let array = ArrayType::new(DType::F32, &[12; 3]);
     let (from, to) = (layout(&[&[X], &[Y], &[]]), layout(&[&[], &[Y, X], &[]]));
     let mesh = mesh();
@@ -348,7 +348,7 @@ fn comparisons_of_one_program_have_a_bound() {
         let bound = bound(&array, &from, &to, &mesh);
         assert!(bound <= *cost && (at < known || bound == *cost), "{at}: {bound} {cost}");
     }
-    // What others have found does not count less.
+    // Plans found by others count in the same way.
     for (array, from, to) in requests(80).skip(known) {
         Planner::new(&mesh, &plans).plan(&array, &from, &to);
     }

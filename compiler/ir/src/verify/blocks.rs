@@ -1,8 +1,9 @@
-//! Whether a statement runs on the blocks that its operands and results have.
+//! Checks that a statement can run on the blocks of its operands and results.
 //!
-//! Layouts count here for what they mean: which range of each dimension each device holds. An op is local where every device holds the
-//! same range of each factor in all tensors that have the factor, and where what is reduced on several devices is their partial sum.
-//! How the compiler chooses layouts (`layout/projection.rs`, `program/local.rs`) is not asked, so that the two can disagree.
+//! Layouts are interpreted as the range of each dimension that each device holds. An op is local if every device holds the same
+//! range of each factor in all tensors that have the factor, and if results reduced on several devices are typed as their partial
+//! sums. The code with which the compiler chooses layouts (`layout/projection.rs`, `program/local.rs`) is not used here, so that
+//! the two can disagree.
 
 use crate::layout::factors::{Factor, FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -15,7 +16,7 @@ use spmdc_abi::ReduceOp;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Why a statement cannot run on its blocks.
+/// The reason why a statement cannot run on its blocks, if it cannot.
 pub(super) fn misfit(func: &Func, mesh: &Mesh, (op, stmt): (&Op, &Stmt)) -> Option<String> {
     let rule = func.factors(op, stmt);
     let tensors = Tensors { func, mesh, stmt, rule: &rule };
@@ -43,7 +44,8 @@ pub(super) fn misfit(func: &Func, mesh: &Mesh, (op, stmt): (&Op, &Stmt)) -> Opti
     tensors.reduced_once(reduced.into_values(), partial)
 }
 
-/// The axes over which operands are partial sums, of which the results are partial sums, too; or an operand that may not be one.
+/// The axes over which operands are partial sums so that the results are partial sums, too; an error for an operand that may not be
+/// one.
 pub(super) fn kept_sums(func: &Func, op: &Op, stmt: &Stmt) -> Result<AxisSet, Value> {
     let args = func.types(&stmt.args);
     let sets: Vec<AxisSet> = args.iter().map(|ty| ty.sharding.unreduced).collect();
@@ -59,7 +61,7 @@ pub(super) fn kept_sums(func: &Func, op: &Op, stmt: &Stmt) -> Result<AxisSet, Va
     if holds { Ok(all) } else { Err(stmt.args[first]) }
 }
 
-/// Whether an op that gives nothing looks at layouts alone, never at elements.
+/// Whether an op without results reads layouts alone, never elements.
 fn shows_layouts(op: &Op) -> bool {
     matches!(op.rules().properties().effect, Effect::Layout)
 }
@@ -72,7 +74,7 @@ struct Tensors<'a> {
     rule: &'a Factors,
 }
 
-/// What a device holds of each factor; None where no tensor says.
+/// The range of each factor that a device holds; None if no tensor decides.
 type Held = Vec<Option<Range<usize>>>;
 
 impl Tensors<'_> {
@@ -101,7 +103,7 @@ impl Tensors<'_> {
         }
     }
 
-    /// The coordinates of one device for each way in which blocks, or partial results, differ.
+    /// The coordinates of one device for each distinct combination of blocks or partial results.
     fn devices(&self, partial: AxisSet) -> impl Iterator<Item = Vec<usize>> {
         let split = self.dims().flat_map(|(_, value, dim, _)| &self.func.ty(value).sharding.dims[dim].axes);
         let axes: AxisSet = split.map(|&axis| usize::from(axis)).collect();
@@ -109,11 +111,11 @@ impl Tensors<'_> {
         (0..self.mesh.size_of(&axes)).map(move |position| self.mesh.positions(&axes, position))
     }
 
-    /// What a device holds of each factor, which is the same in every tensor; else why that is not so.
+    /// The range of each factor that a device holds, the same in every tensor; otherwise an error.
     fn held(&self, coordinates: &[usize]) -> Result<Held, String> {
         let mut held: Held = vec![None; self.rule.factors.len()];
         let is_part = |operand: Option<usize>, dim| operand.and_then(|at| self.rule.part(at, dim));
-        // Of a dimension of several factors of which a device holds nothing, other tensors say which factor is empty.
+        // If a device holds nothing of a dimension of several factors, other tensors decide which factor is empty.
         let mut empty = Vec::new();
         for (_, value, dim, factors) in self.dims().filter(|&(operand, _, dim, _)| is_part(operand, dim).is_none()) {
             let block = self.block(value, dim, coordinates);
@@ -144,7 +146,7 @@ impl Tensors<'_> {
             let (Some(part), [factor]) = (is_part(operand, dim), factors) else { continue };
             let Some(whole) = &held[*factor] else { return Err(self.disagrees(value, dim, coordinates)) };
             let size = self.func.ty(value).shape()[dim];
-            // The first element that does not stand before a place of the factor.
+            // The first element at or after an index of the factor.
             let cut = |place: usize| place.saturating_sub(part.start).div_ceil(part.step.max(1)).min(size);
             if self.block(value, dim, coordinates) != normal(cut(whole.start)..cut(whole.end)) {
                 return Err(self.disagrees(value, dim, coordinates));
@@ -153,7 +155,7 @@ impl Tensors<'_> {
         Ok(held)
     }
 
-    /// What a device holds of a dimension.
+    /// The range of a dimension that a device holds.
     fn block(&self, value: Value, dim: usize, coordinates: &[usize]) -> Range<usize> {
         let ty = self.func.ty(value);
         let layout = &ty.sharding.dims[dim];
@@ -182,19 +184,19 @@ impl Tensors<'_> {
         )
     }
 
-    /// The factors that no result has: what a device has of them goes into each element of its results.
+    /// The factors that no result has: a device's range of them contributes to each element of its results.
     fn inner(&self) -> impl Iterator<Item = usize> {
         let outer: Vec<usize> = self.rule.results.iter().flatten().flatten().copied().collect();
         (0..self.rule.factors.len()).filter(move |factor| !self.rule.results.is_empty() && !outer.contains(factor))
     }
 
-    /// What a device reduces.
+    /// The ranges that a device reduces.
     fn reduced(&self, held: &Held) -> Vec<Range<usize>> {
         self.inner().map(|factor| held[factor].clone().unwrap_or(0..0)).collect()
     }
 
-    /// Of the devices that hold partial results of the same elements, each reduces another part of the operands, and together they
-    /// reduce all; the layouts of the results say how these are combined.
+    /// Checks that devices with partial results of the same elements reduce disjoint parts of the operands, and together all of
+    /// them; the layouts of the results say how the results are combined.
     fn reduced_once(&self, groups: impl Iterator<Item = Vec<Vec<Range<usize>>>>, partial: AxisSet) -> Option<String> {
         let sizes: Vec<usize> = self.inner().map(|factor| self.rule.factors[factor].size).collect();
         if sizes.contains(&0) {
@@ -206,7 +208,7 @@ impl Tensors<'_> {
         for mut parts in groups {
             parts.retain(|part| volume(part) > 0);
             let covered: usize = parts.iter().map(|part| volume(part)).sum();
-            // Blocks are equal or have nothing in common.
+            // Blocks are equal or disjoint.
             parts.sort_by_key(|part| part.iter().map(|range| range.start).collect::<Vec<_>>());
             if covered != all || parts.windows(2).any(|pair| pair[0] == pair[1]) {
                 return Some(
@@ -232,7 +234,7 @@ impl Tensors<'_> {
     }
 }
 
-/// All empty ranges are one.
+/// Makes all empty ranges equal.
 fn normal(range: Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range }
 }

@@ -1,15 +1,15 @@
-//! What every module must hold, and what it must hold at its stage.
+//! The contracts of modules: those of every module, and those of each stage.
 //!
 //! Always:
 //! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block sees its operands only;
 //! - element types, shapes and varying axes of results are those that the op infers from its operands;
 //! - no layout uses an axis twice, an axis that the mesh does not have, or one that is manual there; layouts have their value's rank;
-//! - what a loop carries, what branches give, and what enters and leaves a region has one element type and shape on both sides;
-//! - no collective of manual code stands under a condition that varies over its axes.
+//! - the two sides of a carried value, of the results of branches, and of a region's border have one element type and shape;
+//! - no collective of manual code is under a condition that varies over its axes.
 //!
-//! Before `partitioned` nothing speaks of the blocks that devices have. From `propagated` on no dimension is open. From `partitioned` on the operands of every op agree with its factor rule and its results
-//! have the layout that follows; carried values, branches and regions have one layout on both sides; and nothing asks for a layout
-//! without saying how it is made.
+//! Before `partitioned` no statement depends on the blocks of devices. From `propagated` on no dimension is open. From
+//! `partitioned` on the operands of every op agree with its factor rule and its results have the layout that follows; carried
+//! values, branches and regions have one layout on both sides; and no request for a layout is left.
 
 mod blocks;
 mod windows;
@@ -25,16 +25,16 @@ use crate::reshard::step::ReshardStep;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
-/// What a module must hold and does not, and where.
+/// A violation of a contract.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// The place of the statement; the default where no statement is known.
+    /// The source position of the statement; the default if no statement is known.
     pub span: Span,
-    /// The statement and what is wrong with it, in words.
+    /// The statement and the error, in words.
     pub text: String,
 }
 
-/// The layouts that could not be stored: of all that [`verify`] knows the least, in a time that every compilation can afford.
+/// Checks for layouts that could not be stored: the part of [`verify`] that is cheap enough for every compilation.
 pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
     let mut violations = Vec::new();
     let mut defined = |value: Value, place: &dyn Fn() -> String| {
@@ -52,7 +52,7 @@ pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
-/// What is wrong with the layout of a value wherever it stands.
+/// The error in the layout of a value, wherever it is used.
 fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     let axes = ty.distinct_axes();
     let what = if ty.sharding.rank() != ty.rank() {
@@ -67,12 +67,13 @@ fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     Some(format!("{value}: {} has {what}", ty.display(mesh)))
 }
 
-/// Every violation. A module that the compiler has made has none, or the compiler has a defect; one that was read may say anything.
+/// All violations. A violation in a module that the compiler has made is a defect of the compiler; a module that was read may
+/// contain any.
 pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
     violations(module, true)
 }
 
-/// As [`verify`], for a module between its stage and the next one: some passes have brought collectives in, others will.
+/// As [`verify`], for a module between its stage and the next one: some passes have already inserted collectives, others will.
 pub fn verify_between(module: &Module) -> Result<(), Vec<Violation>> {
     violations(module, false)
 }
@@ -118,9 +119,9 @@ struct Verifier<'a> {
     stage: Stage,
     visible: Vec<bool>,
     defined: Vec<bool>,
-    /// For each halo or margin, the statement that fetches it, and which of its results it is.
+    /// For each halo or margin, the statement that fetches it, and the index of the result.
     halos: BTreeMap<Value, (&'a Stmt, usize)>,
-    /// For each value that holds totals of blocks, wherever it lies, the statement that computes them.
+    /// For each value that holds totals of blocks, in any layout, the statement that computes them.
     totals: BTreeMap<Value, &'a Stmt>,
     manual: AxisSet,
     conditions: AxisSet,
@@ -130,7 +131,7 @@ struct Verifier<'a> {
     at_stage: bool,
 }
 
-/// What is being looked at.
+/// The position of the check.
 #[derive(Clone, Copy)]
 enum Location<'a> {
     Function,
@@ -159,7 +160,7 @@ impl<'a> Verifier<'a> {
         format!("{value}: {}", self.func.ty(value).display(self.mesh))
     }
 
-    /// Statements and results; what the block defines is visible in it only.
+    /// Checks statements and results; values defined in the block are visible in it only.
     fn block(&mut self, block: &'a Block) {
         let outer = self.visible.clone();
         block.params.iter().for_each(|&param| self.define(param));
@@ -301,7 +302,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// A value is handed on as another one.
+    /// Checks that a value can be passed on as another one.
     fn flows(&mut self, from: Value, to: Value) {
         if [from, to].iter().any(|value| value.0 as usize >= self.func.values.len()) {
             return self.violation(format!("there is no value {from} or {to}"));
@@ -338,7 +339,7 @@ impl<'a> Verifier<'a> {
             let varies = self.func.ty(inner).varying.is_subset_of(split);
             self.expect(varies, |it| format!("{} varies over an axis along which it is not joined", it.display(inner)));
         }
-        // Nothing from outside is visible in it.
+        // No value from outside is visible in it.
         let visible = std::mem::replace(&mut self.visible, vec![false; self.func.values.len()]);
         self.manual = op.axes;
         self.block(block);
@@ -346,7 +347,7 @@ impl<'a> Verifier<'a> {
         self.visible = visible;
     }
 
-    /// Shapes, and from `partitioned` on layouts, on both sides of a region's border.
+    /// Checks shapes, and from `partitioned` on layouts, on both sides of a region's border.
     fn border(&mut self, outer: Value, inner: Value, split: &Sharding) {
         let (global, local) = (self.func.ty(outer), self.func.ty(inner));
         let shapes = global.dtype() == local.dtype()
@@ -458,14 +459,14 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// How a stack of values lies: each device has what it has of every one.
+/// The layout of a stack of values: each device has its part of every value.
 fn stacked_layout(value: &Sharding) -> Sharding {
     let mut layout = value.clone();
     layout.dims.insert(0, DimSharding::default());
     layout
 }
 
-/// Whether an op has a meaning only where every device has a block of each value.
+/// Whether an op is defined only for values with a block on every device.
 fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
     let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
     let totals = matches!(op, Op::Scan(_)) && operands > 1;

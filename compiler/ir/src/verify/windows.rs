@@ -1,7 +1,7 @@
-//! Whether a window finds all that it reads: in the blocks of its operand, in halos, or in margins.
+//! Checks that a window finds all elements that it reads: in the blocks of its operand, in halos, or in margins.
 //!
-//! What a device lacks is counted here from blocks alone. That halos and margins are the ones which the kernels expect is held, too:
-//! these compute places from the same layouts, so another halo would lead them elsewhere.
+//! Missing elements are counted from blocks alone. It is also checked that halos and margins are those that the kernels expect:
+//! kernels compute indices from the same layouts, so another halo would give wrong elements.
 
 use super::{Verifier, blocks};
 use crate::layout::margin::{Margin, Spread};
@@ -15,7 +15,7 @@ use crate::program::Stmt;
 use std::ops::Range;
 
 impl Verifier<'_> {
-    /// Whatever a window reads is on the device, or in the halo that belongs to the two layouts.
+    /// Every element that a window reads is on the device, or in the halo for the two layouts.
     pub(super) fn window(&mut self, op: &Op, stmt: &Stmt, map: &WindowMap) {
         let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
         let alike = blocks::kept_sums(self.func, op, stmt) == Ok(to.sharding.unreduced);
@@ -49,7 +49,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Whatever a window reads beyond blocks is in the margins of its operand.
+    /// Every element that a window reads beyond blocks is in the margins of its operand.
     fn beyond(&mut self, stmt: &Stmt, window: &Window) {
         let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
         let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
@@ -71,8 +71,8 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether every device has what it computes, without halos: a dimension in which elements move is whole on both sides, any other
-/// has the same blocks there.
+/// Whether every device has the elements that it reads, without halos: a dimension in which elements move is whole on both sides,
+/// any other has the same blocks on both.
 fn is_local(map: &WindowMap, from: &Type, to: &Type, mesh: &Mesh) -> bool {
     map.dims.iter().enumerate().all(|(dim, map)| {
         let (from, to) = (&from.sharding.dims[dim], &to.sharding.dims[dim]);
@@ -99,8 +99,8 @@ fn has_halos(map: &DimMap, (from, to, halo): (&Type, &Type, Option<&Type>), dim:
     })
 }
 
-/// Whether the margins have what each device reads beyond its block: along the dimension of a margin what it lacks on that side, along
-/// earlier ones what it holds, along later ones all.
+/// Whether the margins contain the elements that each device reads beyond its block: along the dimension of a margin the missing
+/// ones on that side, along earlier dimensions the held ones, along later ones all.
 fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
     let dims = &window.map.dims;
     let axes: Vec<u8> = from.used_axes().iter().map(|axis| axis as u8).collect();
@@ -125,7 +125,7 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
             let later = later.into_iter().all(|other| pieces[other].iter().all(|piece| has(margin, other, piece)));
             margin.dim == dim && has(margin, dim, piece) && later && earlier
         };
-        // Where some dimension has nothing in its block, all that is read lies in an earlier margin.
+        // If the block has no element along some dimension, all elements are in an earlier margin.
         let is_reached = |dim: usize| pieces[..dim].iter().all(|pieces| pieces.iter().any(|piece| piece.held));
         reads_nothing
             || (0..dims.len()).filter(|&dim| is_reached(dim)).all(|dim| {
@@ -138,21 +138,21 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
 /// Elements that a device reads along a dimension: all in its block, or all on one side of it.
 #[derive(Debug, PartialEq)]
 struct WindowPiece {
-    /// From the first to the last of their places.
+    /// The range from the first to the last of their indices.
     places: Range<usize>,
     count: usize,
     held: bool,
 }
 
 impl WindowPiece {
-    /// Whether its places lie in a span, counted round the dimension.
+    /// Whether its indices lie in a span, modulo the dimension.
     fn is_in(&self, span: &Range<i64>, size: usize) -> bool {
         let first = (self.places.start as i64 - span.start).rem_euclid(size.max(1) as i64);
         first + self.places.len() as i64 <= span.end - span.start
     }
 }
 
-/// What a device that holds `own` of the operand reads for its block of the result.
+/// The elements that a device that holds `own` of the operand reads for its block of the result.
 fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowPiece> {
     let mut pieces = Vec::new();
     for run in map.runs() {
@@ -164,7 +164,7 @@ fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowP
         let place = |number: usize| (run.origin + number as i64 * map.step) as usize;
         let (first, last) = (place(start).min(place(end - 1)), place(start).max(place(end - 1)));
         let step = map.step.unsigned_abs() as usize;
-        // The first place of the run that is not before a border.
+        // The first index of the run at or after a border.
         let cut = |border: usize| first + border.saturating_sub(first).div_ceil(step) * step;
         let borders =
             [first, cut(own.start).min(last + step), cut(own.end.max(own.start)).min(last + step), last + step];

@@ -1,7 +1,8 @@
 //! The arguments of a call of a shipped function, bound to the parameters of its signature.
 //!
-//! The binder has seen that all are there, and are what the signature says. An op takes them by name, as `args.array(build, "x")?`
-//! or `args.optional_int("k")?`; to ask for a parameter that the signature does not have is a defect of the op.
+//! The binder has checked that all arguments are present, and of the kinds in the signature. An op takes them by name, as
+//! `args.array(build, "x")?` or `args.optional_int("k")?`; asking for a parameter that the signature does not have is a defect of
+//! the op.
 
 use super::signature::Signature;
 use super::term::{ShardingTerm, Term, TypeTerm};
@@ -13,14 +14,14 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 
-/// An argument as a call has it.
+/// An argument of a call.
 #[derive(Clone, Debug)]
 pub struct Arg {
-    /// The parameter's name where the call gives it, as in `axis=0`; None for an argument by position.
+    /// The parameter's name if the call gives it, as in `axis=0`; None for an argument by position.
     pub name: Option<String>,
     /// The argument itself.
     pub term: Term,
-    /// Where the argument stands in the source.
+    /// The source position of the argument.
     pub span: Span,
 }
 
@@ -28,7 +29,7 @@ pub struct Arg {
 pub struct Args<'a> {
     /// The function's name as called.
     pub function: &'a str,
-    /// Where the whole call stands in the source.
+    /// The source position of the whole call.
     pub span: Span,
     signature: &'static Signature,
     /// The arguments of each parameter that have not been taken yet.
@@ -36,7 +37,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// `given` are in the order of the source; `exact`: a dump is being read.
+    /// Binds the arguments, which are `given` in the order of the source; `exact` if a dump is being read.
     pub fn bind(
         function: &'a str,
         signature: &'static Signature,
@@ -48,12 +49,12 @@ impl<'a> Args<'a> {
         Ok(Args { function, span, signature, bound })
     }
 
-    /// No argument at all, for what is called otherwise than by name.
+    /// No arguments, for a function that is not called by name.
     pub fn none(function: &'a str, signature: &'static Signature, span: Span) -> Args<'a> {
         Args { function, span, signature, bound: vec![Vec::new(); signature.params.len()] }
     }
 
-    /// The form of the call: which parameters it has.
+    /// The form of the call, with its parameters.
     pub fn signature(&self) -> &'static Signature {
         self.signature
     }
@@ -63,7 +64,7 @@ impl<'a> Args<'a> {
         self.bound[self.signature.position(name)].pop()
     }
 
-    /// What [`Args::take`] would give.
+    /// The argument that [`Args::take`] would take.
     pub fn peek(&self, name: &str) -> Option<&Arg> {
         self.bound[self.signature.position(name)].last()
     }
@@ -73,7 +74,7 @@ impl<'a> Args<'a> {
         std::mem::take(&mut self.bound[self.signature.position(name)])
     }
 
-    /// For a parameter whose default is no value of its kind, so that another argument may make it needed.
+    /// An argument whose default is not of its kind, so that another argument may make it required.
     pub fn required(&mut self, name: &str) -> Result<Arg, Diagnostic> {
         self.take(name).ok_or_else(|| super::errors::missing(self.function, name, self.span))
     }
@@ -84,7 +85,7 @@ impl<'a> Args<'a> {
         build.materialize(&arg.term, None, arg.span)
     }
 
-    /// As [`Args::array`], where a number takes the type of the other operands.
+    /// As [`Args::array`], except that a number takes the type of the other operands.
     pub fn array_like(&mut self, build: &mut CallBuilder, name: &str, dtype: DType) -> Result<Value, Diagnostic> {
         let arg = self.required(name)?;
         build.materialize(&arg.term, Some(dtype), arg.span)
@@ -141,17 +142,17 @@ impl<'a> Args<'a> {
     }
 }
 
-/// The bool that the argument of parameter `name` is; E0210 for anything else.
+/// The bool of the argument of parameter `name`; E0210 for anything else.
 pub fn as_bool(arg: &Arg, name: &str) -> Result<bool, Diagnostic> {
     if let Term::Bool(value) = arg.term { Ok(value) } else { Err(kind_error(name, "true or false", arg)) }
 }
 
-/// The string that the argument of parameter `name` is; E0210 for anything else.
+/// The string of the argument of parameter `name`; E0210 for anything else.
 pub fn as_string(arg: &Arg, name: &str) -> Result<String, Diagnostic> {
     if let Term::Str(text) = &arg.term { Ok(text.clone()) } else { Err(kind_error(name, "a string", arg)) }
 }
 
-/// The type that the argument of parameter `name` is, E0210 for anything else; for bare sizes the help shows a call of `function`.
+/// The type of the argument of parameter `name`, E0210 for anything else; for bare sizes the help shows a call of `function`.
 pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagnostic> {
     if let Term::Type(ty) = &arg.term {
         return Ok(ty.clone());
@@ -165,7 +166,7 @@ pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagno
     Err(error.help(format!("the element type stands before the sizes: `{function}(f32[{sizes}])`")))
 }
 
-/// The element type that the argument of parameter `name` is; E0210 for anything else, also for types with dimensions.
+/// The element type of the argument of parameter `name`; E0210 for anything else, also for types with dimensions.
 pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
     if let Term::Type(ty) = &arg.term
         && ty.array.rank() == 0
@@ -176,7 +177,7 @@ pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
     Err(Diagnostic::error(Code::E0210, arg.span, message))
 }
 
-/// The mesh axes that the argument of parameter `name` lists, or the single one; E0210 for anything else.
+/// The mesh axes in the argument of parameter `name`, or the single one; E0210 for anything else.
 pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
     let axis = |term: &Term| {
         if let Term::Axis(axis) = term { Ok(*axis) } else { Err(wrong_kind(name, "a mesh axis", term, arg.span)) }
@@ -184,7 +185,7 @@ pub fn as_axes(arg: &Arg, name: &str) -> Result<Vec<u8>, Diagnostic> {
     arg.term.one_or_more().iter().map(axis).collect()
 }
 
-/// The sharding that the argument of parameter `name` is; E0210 for anything else.
+/// The sharding of the argument of parameter `name`; E0210 for anything else.
 pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
     if let Term::Sharding(sharding) = &arg.term {
         return Ok(sharding.clone());
@@ -192,9 +193,9 @@ pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
     Err(kind_error(name, "a sharding such as P(X, _)", arg))
 }
 
-/// The integer that the argument of parameter `name` is: E0208 for a fraction, E0218 beyond 64 bits, E0210 for anything else.
+/// The integer of the argument of parameter `name`: E0208 for a fraction, E0218 beyond 64 bits, E0210 for anything else.
 pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
-    // A quotient such as `N / 2` counts if it is whole.
+    // A quotient such as `N / 2` is an integer if it is whole.
     match (whole_number(&arg.term), &arg.term) {
         (Some(value), _) => i64::try_from(value)
             .map_err(|_| Diagnostic::error(Code::E0218, arg.span, format!("`{name}` does not fit into 64 bits"))),

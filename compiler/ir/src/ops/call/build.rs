@@ -1,6 +1,6 @@
 //! Builds statements; types are inferred, never asserted.
 //!
-//! The checker and the ops' calls use it, and so do passes: give operands, get values with types.
+//! The checker, the ops' calls and passes use it: they give operands and get values with types.
 
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
@@ -24,7 +24,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 
-/// A function while it is built: its values, its open blocks, and the context of the next statement.
+/// A function under construction: its values, its open blocks, and the context of the next statement.
 pub struct CallBuilder {
     /// The mesh of the program.
     pub mesh: Mesh,
@@ -34,18 +34,18 @@ pub struct CallBuilder {
     pub blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
     pub manual: AxisSet,
-    /// The conditions around that may differ between devices, the axes along which they do, and where they stand; no collective can
-    /// span these axes here.
+    /// The enclosing conditions that may differ between devices: the axes along which they do, and their source positions. No
+    /// collective can span these axes here.
     pub conditions: Vec<(AxisSet, Span)>,
-    /// Where statements come from that are emitted now: the expression being checked.
+    /// The source position of new statements: the expression being checked.
     pub span: Span,
-    /// The function whose call is being read, by the name that the program gives it: several names make one op.
+    /// The function whose call is being read, by its name in the program: several names make one op.
     pub called: Option<String>,
-    /// Types are given: a dump is being read.
+    /// Whether types are given, because a dump is being read.
     pub exact: bool,
-    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the ways out.
+    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
-    /// What is known of values as factors of partial sums; nothing of those that are not here.
+    /// Bounds of values as factors of partial sums; a value without an entry has none.
     factors: BTreeMap<Value, FactorBounds>,
 }
 
@@ -71,12 +71,12 @@ impl CallBuilder {
         self.func.ty(value)
     }
 
-    /// The origin of the statements that are emitted now: the current span.
+    /// The origin of new statements: the current span.
     pub fn origin(&self) -> Origin {
         Origin::at(self.span)
     }
 
-    /// Adds a statement to the innermost block and gives its results.
+    /// Adds a statement to the innermost block and returns its results.
     pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         let op = op.into();
         self.check_reached(&op)?;
@@ -108,7 +108,8 @@ impl CallBuilder {
         Ok(results)
     }
 
-    /// A collective is for all devices of its group, and a line is printed for all, so no condition around may differ between them.
+    /// A collective runs on all devices of its group, and a line is printed for all, so no enclosing condition may differ between
+    /// them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let properties = op.rules().properties();
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
@@ -133,7 +134,7 @@ impl CallBuilder {
         Ok(self.emit(op, args)?[0])
     }
 
-    /// The block that statements go to; it is opened if none is open.
+    /// The innermost block; opens one if none is open.
     pub fn innermost(&mut self) -> &mut Block {
         if self.blocks.is_empty() {
             self.blocks.push(Block::default());
@@ -142,14 +143,14 @@ impl CallBuilder {
         &mut self.blocks[last]
     }
 
-    /// An operand error at the place that is being built.
+    /// An operand error at the current source position.
     pub fn mismatch(&self, mismatch: Mismatch) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
         diagnostic.help = mismatch.help;
         diagnostic
     }
 
-    /// Where types come from that do not go together, as far as the message does not stand there itself.
+    /// Adds labels at the origins of conflicting types, unless the message itself is there.
     pub fn with_types<'t>(
         &self,
         mut diagnostic: Diagnostic,
@@ -163,7 +164,7 @@ impl CallBuilder {
         diagnostic
     }
 
-    /// As [`CallBuilder::mismatch`], with the places where the operands come from.
+    /// As [`CallBuilder::mismatch`], with labels at the origins of the operands.
     fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
         let choices = std::mem::take(&mut mismatch.choices);
         let mut diagnostic = self.mismatch(mismatch);
@@ -179,17 +180,17 @@ impl CallBuilder {
         diagnostic
     }
 
-    /// What a value's type says of its layout before anything is known: on explicit axes it is replicated, the rest is open.
+    /// The initial layout of a value's type: replicated on explicit axes, otherwise open.
     pub fn unknown_layout(&self, rank: usize) -> Sharding {
         typing::unknown_layout(rank, &self.mesh)
     }
 
-    /// The type of a value that is made here from nothing.
+    /// The type of a value created here.
     pub fn replicated(&self, array: ArrayType) -> Type {
         Type { sharding: self.unknown_layout(array.rank()), array, varying: AxisSet::EMPTY }
     }
 
-    /// The type of a value, without what annotations say of auto axes: they speak of that value only.
+    /// The type of a value without its annotations on auto axes, which apply to that value only.
     pub fn carried_type(&self, value: Value) -> Type {
         let ty = self.ty(value);
         Type { sharding: typing::explicit_part(&ty.sharding, &self.mesh), ..ty.clone() }
@@ -203,17 +204,17 @@ impl CallBuilder {
         ty
     }
 
-    /// The layout of a value as far as its type decides it.
+    /// The part of a layout that the value's type decides.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
         typing::explicit_part(&ty.sharding, &self.mesh)
     }
 
-    /// A type as messages show it: without what is still open.
+    /// A type as in messages: without open dimensions.
     pub fn display_closed(&self, ty: &Type) -> String {
         Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
     }
 
-    /// As [`CallBuilder::display_closed`], with every dimension's axes written where otherwise none would be: `f32[8@_]`.
+    /// As [`CallBuilder::display_closed`], with the axes of every dimension if otherwise none would be written: `f32[8@_]`.
     pub fn annotated(&self, ty: &Type) -> String {
         let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
         let text = self.display_closed(ty);
@@ -237,7 +238,7 @@ impl CallBuilder {
         self.emit1(PVary { axes }, &[value])
     }
 
-    /// The array that a term stands for; numbers and lists of them become constants, of `dtype` if given.
+    /// The array of a term; numbers and lists of them become constants, of `dtype` if given.
     pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
         if let Term::Array(value) = term {
             return Ok(*value);

@@ -1,4 +1,4 @@
-//! What calls of shipped functions have to say, whoever reads the arguments.
+//! Errors in calls of shipped functions, common to all that read arguments.
 
 use super::term::Term;
 use crate::layout::types::{MAX_ELEMENTS, MAX_RANK};
@@ -61,16 +61,16 @@ pub fn rank_too_large(rank: usize, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0004, span, message).help("`reshape` joins dimensions")
 }
 
-/// The candidate that is nearest to a misspelt name, if one is near enough to be meant.
+/// The candidate nearest to a misspelt name, if it is near enough to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // One letter in three may differ, so of a name of one or two letters only the case.
+    // One letter in three may differ; in a name of one or two letters only the case.
     let limit = name.chars().count() / 3;
     let mut best: Option<(usize, &str)> = None;
-    // Nobody misspells a name as long as this, and to compare takes the product of the lengths.
+    // Longer names are no misspellings, and a comparison takes time in the product of the lengths.
     let is_comparable = |candidate: &&str| name.len() <= 100 && candidate.len() <= 100;
     for candidate in candidates.into_iter().filter(is_comparable) {
         let distance = edit_distance(name, candidate);
-        // A short name is not explained by replacing all of it.
+        // Replacing all letters of a short name is no correction.
         let plausible = distance <= limit && distance < name.chars().count().max(candidate.chars().count());
         if plausible && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
@@ -79,7 +79,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be put in, taken out, replaced or swapped with their neighbour; letter case counts half a step less.
+/// The number of letters to insert, remove, replace or swap with their neighbour (Damerau, "A technique for computer detection and
+/// correction of spelling errors", 1964); a difference in case counts half a step.
 fn edit_distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.to_lowercase().chars().collect();
     let to: Vec<char> = to.to_lowercase().chars().collect();

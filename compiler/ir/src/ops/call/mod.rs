@@ -1,4 +1,4 @@
-//! Calls of shipped functions: their arguments, what these are while checking, and what is wrong with them.
+//! Calls of shipped functions: their arguments, the terms of arguments during checking, and their errors.
 
 pub mod args;
 pub mod build;

@@ -1,7 +1,7 @@
-//! Signatures: the parameters of each shipped function, in order, with what a reader has to know of it.
+//! Signatures: the parameters of each shipped function, in order, with its documentation.
 //!
-//! They stand beside the [`Call`](crate::ops::Call) of the op that the functions belong to. The binder, the messages, `spmdc explain` and
-//! `docs/functions.md` read them.
+//! They are defined beside the [`Call`](crate::ops::Call) of the op that implements the functions. The binder, the messages, `spmdc
+//! explain` and `docs/functions.md` read them.
 
 use super::args::{self, Arg};
 use super::errors;
@@ -18,26 +18,26 @@ pub struct Signature {
     pub name: &'static str,
     /// The parameters, in the order of their positions.
     pub params: &'static [ParamSpec],
-    /// One sentence.
+    /// The documentation: one sentence.
     pub doc: &'static str,
-    /// The element types for which the function exists.
+    /// The element types for which the function is defined.
     pub dtypes: Dtypes,
     /// The parameters and the body of a `main` that calls the function, or a whole `manual` one.
     pub example: &'static str,
-    /// Who may call the function in this form.
+    /// The programs or dumps that may call the function in this form.
     pub status: Status,
 }
 
-/// Who may call a function in this form.
+/// The programs or dumps that may call a function in this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Programs and dumps.
     Shipped,
-    /// A name of the language; its calls are answered by E0901.
+    /// A name of the language whose calls are errors (E0901).
     Later,
-    /// Dumps only. `with` tells the form from that of programs, such as "with `dims=`"; `instead` says what programs write.
+    /// Dumps only. `with` distinguishes the form from that of programs, such as "with `dims=`"; `instead` is what programs write.
     InDumps {
-        /// It completes "`name` ..." in the message to a program; empty where the name has no form for programs.
+        /// The completion of "`name` ..." in the message to a program; empty if the name has no form for programs.
         with: &'static str,
         /// The help of that message, such as "write x[i]".
         instead: &'static str,
@@ -51,26 +51,26 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// The kind of argument that it takes.
     pub kind: ParamKind,
-    /// How an argument reaches it.
+    /// How calls can give the argument.
     pub given: Given,
-    /// The value when no argument is given, as a program writes it; None where an argument is needed.
+    /// The value if no argument is given, as a program writes it; None if an argument is required.
     pub default: Option<&'static str>,
 }
 
-/// How an argument reaches its parameter.
+/// How calls can give an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     /// By position or by name.
     Either,
     /// By name only.
     Named,
-    /// All positions that are left.
+    /// All remaining positions.
     Rest,
-    /// By name, and only in dumps; the text says what programs write.
+    /// By name, and only in dumps; the text is what programs write.
     InDumps(&'static str),
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// An array, or a number or list of numbers that becomes one.
@@ -83,19 +83,19 @@ pub enum ParamKind {
     Bool,
     /// A string; it exists at compile time only.
     String,
-    /// Such as `f32[4, 8]`.
+    /// A type, such as `f32[4, 8]`.
     Type,
-    /// Such as `f32`.
+    /// An element type, such as `f32`.
     ElementType,
-    /// Such as `P(X, _)`.
+    /// A sharding, such as `P(X, _)`.
     Sharding,
     /// The name of a mesh axis, or a tuple of names.
     Axes,
-    /// In these words; the function itself looks at the argument.
+    /// A kind described by this text, which the function itself checks.
     Of(&'static str),
 }
 
-/// The element types for which a function is there: which can stand for the first one that its example names.
+/// The element types for which a function is defined: those that can replace the first one in its example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtypes {
     /// All, keys included.
@@ -115,7 +115,7 @@ pub enum Dtypes {
 }
 
 impl Dtypes {
-    /// Whether the function exists for this element type.
+    /// Whether the function is defined for this element type.
     pub fn contains(self, dtype: DType) -> bool {
         match self {
             Dtypes::Any => true,
@@ -128,7 +128,7 @@ impl Dtypes {
         }
     }
 
-    /// In words; None where nothing is to be said.
+    /// The types in words; None if there is nothing to say.
     pub fn describe(self) -> Option<&'static str> {
         match self {
             Dtypes::Any => Some("all"),
@@ -160,7 +160,7 @@ impl fmt::Display for ParamKind {
 }
 
 impl ParamKind {
-    /// What is wrong with an argument of another kind.
+    /// Checks that an argument is of this kind.
     fn check(self, function: &str, param: &str, arg: &Arg) -> Result<(), Diagnostic> {
         match self {
             ParamKind::Array if arg.term.is_operand() => Ok(()),
@@ -179,7 +179,7 @@ impl ParamKind {
 }
 
 impl ParamSpec {
-    /// Whether programs can name it.
+    /// Whether programs can give it by name.
     fn is_known(&self) -> bool {
         match self.given {
             Given::Either | Given::Named => true,
@@ -196,7 +196,7 @@ impl ParamSpec {
 }
 
 impl Signature {
-    /// Whether programs may name this form, even if its calls are answered by E0901.
+    /// Whether programs may name this form, even if its calls are errors (E0901).
     pub fn is_for_programs(&self) -> bool {
         match self.status {
             Status::Shipped | Status::Later => true,
@@ -204,13 +204,13 @@ impl Signature {
         }
     }
 
-    /// The position of a parameter. To ask for one that is not there is a mistake of the function, not of the call.
+    /// The position of a parameter. Asking for an unknown one is a defect of the function, not of the call.
     pub fn position(&self, name: &str) -> usize {
         let found = self.params.iter().position(|param| param.name == name);
         found.unwrap_or_else(|| panic!("`{}` reads `{name}`, which its signature does not have", self.name))
     }
 
-    /// The argument that only a call in this form has, beside the form of programs.
+    /// The argument that distinguishes this form from the form of programs.
     pub fn mark<'a>(&self, programs: &Signature, given: &'a [Arg]) -> Option<&'a Arg> {
         let names = |signature: &Signature, name: &str| signature.params.iter().any(|param| param.name == name);
         let takes_layout = |signature: &Signature| {
@@ -222,7 +222,7 @@ impl Signature {
         })
     }
 
-    /// The arguments of each parameter. `given` are in the order of the source; `exact`: a dump is being read.
+    /// Binds arguments to parameters. `given` are in the order of the source; `exact` if a dump is being read.
     pub fn bind(&self, function: &str, given: Vec<Arg>, call: Span, exact: bool) -> Result<Vec<Vec<Arg>>, Diagnostic> {
         let mut bound: Vec<Vec<Arg>> = vec![Vec::new(); self.params.len()];
         let mut by_position =
@@ -269,7 +269,7 @@ impl Signature {
         }
         for (param, found) in self.params.iter().zip(&mut bound) {
             found.iter().try_for_each(|arg| param.accepts(function, arg))?;
-            // `axis=None` is the same as no argument, where that is the default.
+            // `axis=None` is the same as no argument if that is the default.
             found.retain(|arg| param.default != Some("None") || !matches!(arg.term, Term::Nothing));
         }
         Ok(bound)
@@ -280,7 +280,7 @@ impl Signature {
         self.known().contains(&name)
     }
 
-    /// The names that programs give arguments.
+    /// The parameter names that programs can use.
     fn known(&self) -> Vec<&'static str> {
         self.params.iter().filter(|param| param.is_known()).map(|param| param.name).collect()
     }
@@ -290,7 +290,7 @@ impl Signature {
         self.doc.trim()
     }
 
-    /// For tables of names that are checked while compiling.
+    /// Compares names at compile time, for tables of names.
     pub const fn is_called(&self, name: &str) -> bool {
         let (a, b) = (self.name.as_bytes(), name.as_bytes());
         let mut at = 0;
@@ -302,7 +302,8 @@ impl Signature {
 }
 
 impl fmt::Display for Signature {
-    /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`, as Python marks what is given by name.
+    /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`; as in Python, parameters after
+    /// `*` are given by name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = |given: Given| self.params.iter().filter(move |param| param.given == given);
         let text = |param: &ParamSpec| {
@@ -326,12 +327,12 @@ impl fmt::Display for Signature {
 ///     /// The sum of the elements.
 ///     sum(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None),
 ///         NumbersAndBools, "(x: f32[4, 6]) { sum(x, axis=1) }";
-///     /// What a collective of dumps does.
+///     /// A collective of dumps.
 ///     shard(x: Array, sharding: Sharding) in_dumps "" "write reshard(x, P(X, _))";
 /// }
 /// ```
 ///
-/// A parameter is marked `[named]` if it has no position, `[rest]` if it takes all positions that are left, and
+/// A parameter is marked `[named]` if it has no position, `[rest]` if it takes all remaining positions, and
 /// `[in_dumps "what programs write"]` if programs do not have it.
 macro_rules! signatures {
     ($(

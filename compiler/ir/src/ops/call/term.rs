@@ -1,4 +1,4 @@
-//! What an expression is while checking: an array of the program, or something that exists at compile time only.
+//! Terms: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, DType};
@@ -10,9 +10,9 @@ use std::rc::Rc;
 pub enum Term {
     /// A value of the IR.
     Array(Value),
-    /// An integer literal or constant that has not met a type yet.
+    /// An integer literal or constant without a type yet.
     Int(i128),
-    /// A float literal or constant that has not met a type yet.
+    /// A float literal or constant without a type yet.
     Float(f64),
     /// A bool known at compile time.
     Bool(bool),
@@ -22,7 +22,7 @@ pub enum Term {
     Tuple(Vec<Term>),
     /// `[a, b]`: several operands, or an array literal.
     List(Vec<Term>),
-    /// In the order of the fields' declaration.
+    /// The fields in the order of their declaration.
     Struct(Vec<(String, Term)>),
     /// `f32[3, 4@X]` as an argument.
     Type(TypeTerm),
@@ -32,11 +32,11 @@ pub enum Term {
     Axis(u8),
     /// `_` or `None`.
     Nothing,
-    /// A function of the program, a lambda, or what a transformation made of one.
+    /// A function of the program, a lambda, or the transformation of one.
     Function(Rc<dyn FunctionTerm>),
     /// An imported module.
     Module(usize),
-    /// Stands for something that has been reported already, so that it is reported once.
+    /// A term whose error has been reported, so that it is reported once.
     Poison,
 }
 
@@ -51,11 +51,11 @@ pub enum StaticScalar {
     Bool(bool),
 }
 
-/// Something that can be called; the checker implements it.
+/// A callable term; the checker implements it.
 pub trait FunctionTerm: std::fmt::Debug {
     /// Its name for messages.
     fn name(&self) -> String;
-    /// For the checker, which knows its own functions.
+    /// For the checker, which downcasts to its own functions.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
@@ -64,21 +64,21 @@ pub trait FunctionTerm: std::fmt::Debug {
 pub struct TypeTerm {
     /// The element type and shape.
     pub array: ArrayType,
-    /// None where the type says nothing of its layout.
+    /// None if the type has no layout.
     pub sharding: Option<Sharding>,
     /// The axes along which the value varies (`{V:X}`).
     pub varying: AxisSet,
 }
 
-/// `P(...)`, before it has met a value: it may have fewer dimensions than that.
+/// `P(...)`, before it is applied to a value: it may have fewer dimensions than the value.
 #[derive(Clone, Debug)]
 pub struct ShardingTerm {
-    /// An entry for each dimension that is written, and the unreduced axes.
+    /// An entry for each written dimension, and the unreduced axes.
     pub sharding: Sharding,
 }
 
 impl Term {
-    /// What a call gives whose op has these results: an array, or a tuple of them.
+    /// The term of a call whose op has these results: an array, or a tuple of them.
     pub fn of_results(values: &[Value]) -> Term {
         match values {
             [value] => Term::Array(*value),
@@ -86,7 +86,7 @@ impl Term {
         }
     }
 
-    /// For messages: "a tuple", "an array".
+    /// The kind of term for messages: "a tuple", "an array".
     pub fn describe(&self) -> &'static str {
         match self {
             Term::Array(_) => "an array",
@@ -107,7 +107,7 @@ impl Term {
         }
     }
 
-    /// Whether something in it has been reported already.
+    /// Whether the error of a part of it has been reported.
     pub fn is_poisoned(&self) -> bool {
         matches!(self, Term::Poison) || self.parts().into_iter().any(Term::is_poisoned)
     }
@@ -155,7 +155,7 @@ impl Term {
         matches!(self, Term::Array(_) | Term::List(_)) || self.static_scalar().is_some()
     }
 
-    /// The element type that a number has when nothing else decides.
+    /// The element type of a number that has no other type.
     pub fn default_dtype(&self) -> Option<DType> {
         self.static_scalar().map(|scalar| match scalar {
             StaticScalar::Int(_) => DType::I32,
@@ -165,7 +165,7 @@ impl Term {
     }
 }
 
-/// A compile-time number where a size or index is needed: an integer, or a quotient such as `N / 2` if it is whole.
+/// A compile-time number used as a size or index: an integer, or a quotient such as `N / 2` if it is whole.
 pub fn whole_number(term: &Term) -> Option<i128> {
     match term.static_scalar()? {
         StaticScalar::Int(number) => Some(number),

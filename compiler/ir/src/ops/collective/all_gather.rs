@@ -27,7 +27,7 @@ pub struct PAllGather {
     pub axes: Vec<u8>,
     /// The dimension along which the values are joined.
     pub dim: usize,
-    /// How many devices take part.
+    /// The number of devices in a group.
     pub members: usize,
 }
 

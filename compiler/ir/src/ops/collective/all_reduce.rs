@@ -1,6 +1,7 @@
 //! `psum`, `pmean`, `pmax`, `pmin`: combines the local values of the devices along the axes, so that all have the result.
 //!
-//! The devices' values are combined in the order of their numbers, so all get the same bits. A mean is a sum divided.
+//! The devices' values are combined in the order of their numbers, so all devices get the same bits. A mean is a sum and a
+//! division.
 
 use super::{GroupCollective, axis_set, factors, group_properties, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};

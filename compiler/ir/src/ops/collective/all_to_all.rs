@@ -104,8 +104,8 @@ impl Exchange for PAllToAll {
 }
 
 impl PAllToAll {
-    /// The group's blocks as one array: the cut dimension becomes (receiver, rest), and a dimension for the sender stands before
-    /// the joined one. Before, a device has one sender; afterwards, one receiver. In memory both are the local blocks.
+    /// The group's blocks as one array: the cut dimension becomes (receiver, rest), and a dimension for the sender comes before the
+    /// joined one. Before the exchange a device has one sender, afterwards one receiver. In memory both are the local blocks.
     fn layout(&self, local: &Layout, along_sender: bool) -> Layout {
         let axes = |here: bool| if here { self.axes.clone() } else { Vec::new() };
         let mut dims = Vec::new();

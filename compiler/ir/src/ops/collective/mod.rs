@@ -1,7 +1,7 @@
 //! The collectives of `manual` functions: operations in which the devices along some manual axes exchange local values.
 //!
-//! Each says what it does to a group of local values (`eval_group`) and how its result varies; lowering describes the group's local blocks
-//! as the blocks of one array.
+//! Each defines its effect on a group of local values (`eval_group`) and the varying axes of its result; lowering describes the
+//! group's local blocks as the blocks of one array.
 
 pub mod all_gather;
 pub mod all_reduce;
@@ -22,7 +22,7 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
-/// What an op over a group of devices says of itself, besides its rules.
+/// The properties of an op over a group of devices, besides its rules.
 pub trait GroupCollective {
     /// The manual axes of the group, major to minor.
     fn axes(&self) -> &[u8];
@@ -32,15 +32,15 @@ pub trait GroupCollective {
         true
     }
 
-    /// Along which manual axes the results vary, given where some operand does.
+    /// The manual axes along which the results vary, given those of the operands.
     fn varying(&self, operands: AxisSet) -> AxisSet;
 
-    /// The results of all members, in the order of their position along the axes. `members` holds each one's operands.
+    /// The results of all members, in the order of their position along the axes. `members` holds the operands of each.
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array>;
 }
 
-/// The properties that the ops over a group of devices have in common: each combines the values of its group itself, and no pass may
-/// move partial values or alignments through it.
+/// The common properties of ops over a group of devices: each combines the values of its group itself, and no pass may move partial
+/// values or alignments through it.
 pub(super) fn group_properties(op: &dyn GroupCollective) -> Properties<'_> {
     Properties {
         effect: Effect::None,
@@ -57,13 +57,13 @@ pub(super) fn axis_set(axes: &[u8]) -> AxisSet {
     axes.iter().map(|&axis| axis as usize).collect()
 }
 
-/// Operand and result as they lie on the devices of one coordinate along the manual axes.
+/// The layouts of operand and result on the devices of one coordinate along the manual axes.
 pub(super) fn sides(lowering: &Lowering<'_>, stmt: &Stmt) -> (Side, Side) {
     let side = |value: Value| Side { value, layout: layout_of(lowering.ty(value)) };
     (side(stmt.args[0]), side(stmt.results[0]))
 }
 
-/// The factor rule of a collective: dimensions it cuts or joins are needed whole along the other axes, all others pass.
+/// The factor rule of a collective: dimensions that it cuts or joins are needed whole along the other axes, all others pass.
 pub(super) fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors {
     let mut rule = Factors::new();
     let (mut operand, mut result) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ pub(super) fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors 
     rule
 }
 
-/// Keys are no numbers: nothing can be made of several.
+/// E0215 for keys, which cannot be combined.
 pub(super) fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), Diagnostic> {
     if build.ty(value).dtype() == DType::Key {
         return Err(Diagnostic::error(Code::E0215, build.span, format!("`{name}` is not defined for key")));

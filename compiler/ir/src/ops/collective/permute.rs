@@ -1,6 +1,6 @@
 //! `ppermute(x, X, ((0, 1), (1, 2)))` and the cyclic `pshift(x, X, 1)`: whole local values from device to device.
 //!
-//! A pair says from which position along the axes to which. Positions that nobody sends to get zeros.
+//! A pair gives a source and a target position along the axes. Positions that receive nothing get zeros.
 
 use super::{GroupCollective, axis_set, factors, group_properties, manual_axes};
 use crate::array::{Array, Trap};
@@ -22,12 +22,13 @@ use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
-/// `ppermute(x, X, [(0, 1)])`: each local value goes from a position of the group to another; zeros where none arrives.
+/// `ppermute(x, X, [(0, 1)])`: sends each local value from one position of the group to another; positions that receive nothing get
+/// zeros.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PPermute {
     /// The mesh axes of the group, major to minor.
     pub axes: Vec<u8>,
-    /// For each position along the axes, from which it receives.
+    /// For each position along the axes, the position from which it receives.
     pub source: Vec<Option<u32>>,
 }
 
@@ -112,7 +113,7 @@ impl GroupCollective for PPermute {
     }
 }
 
-/// The sources that pairs (from, to) describe, or what is wrong with the pairs.
+/// The sources given by pairs (from, to); an error if the pairs are invalid.
 fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> {
     let malformed = |message: String| Diagnostic::error(Code::E0505, pairs.span, message);
     let Some(list) = pairs.term.sequence() else {

@@ -1,8 +1,8 @@
-//! From the notation of `einsum` to statements, and the other products in its terms.
+//! From the notation of `einsum` to statements; the other products are expressed by it.
 //!
-//! Each operand is brought into shape first: dimensions of size 1 that meet larger ones vanish, repeated letters take the
-//! diagonal, letters that nobody else has are summed. Then two operands at a time are multiplied, the cheapest pair first.
-//! A product in which nothing is summed is an elementwise one, and fuses.
+//! Each operand is simplified first: dimensions of size 1 that meet larger ones vanish, repeated letters take the diagonal, letters
+//! that occur nowhere else are summed. Then two operands at a time are multiplied, the cheapest pair first. A product without a sum
+//! is elementwise, and fuses.
 
 use super::diagonal::{Diagonal, take};
 use super::{Einsum, spec};
@@ -28,7 +28,7 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::BinaryOp;
 use std::collections::BTreeMap;
 
-/// An operand on its way: its dimensions by their letters.
+/// An intermediate operand: its dimensions by their letters.
 #[derive(Clone, Debug)]
 struct LabelledOperand {
     value: Value,
@@ -47,7 +47,7 @@ impl Out {
         }
     }
 
-    /// What the operation itself must know: the explicit axes; dimensions are open as long as there are auto ones.
+    /// The part of `out=` that the op itself must know: the explicit axes; dimensions are open as long as there are auto ones.
     fn explicit(&self, build: &CallBuilder) -> Option<Sharding> {
         let given = self.0.as_ref()?;
         let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
@@ -104,7 +104,7 @@ pub fn contract(
             parts[at] = LabelledOperand { value, labels };
         }
     }
-    // What the last product already knows of the result's layout.
+    // The layout given to the last product.
     let mut told = None;
     while parts.len() > 1 {
         let (i, j) = cheapest(&parts, &sizes);
@@ -139,7 +139,7 @@ pub fn contract(
     }
 }
 
-/// An operand with every letter once, at its full size. Where it is a diagonal, letters that nobody else has are summed with it.
+/// An operand with every letter once, at its full size. If it is a diagonal, letters that occur nowhere else are summed with it.
 fn distinct(
     build: &mut CallBuilder,
     mut part: LabelledOperand,
@@ -161,7 +161,7 @@ fn distinct(
     Ok(part)
 }
 
-/// The pair whose product takes the fewest multiplications; the earliest of several.
+/// The pair whose product takes the fewest multiplications; the first of equal ones.
 fn cheapest(parts: &[LabelledOperand], sizes: &BTreeMap<char, usize>) -> (usize, usize) {
     let cost = |i: usize, j: usize| {
         let more = parts[j].labels.iter().filter(|label| !parts[i].labels.contains(label));
@@ -192,7 +192,7 @@ fn summed(
     Ok(LabelledOperand { value, labels: result })
 }
 
-/// A product in which nothing is summed: both operands with dimensions of size 1 where they have none, multiplied element by element.
+/// A product without a sum: both operands get dimensions of size 1 for missing letters, and are multiplied element by element.
 fn elementwise(
     build: &mut CallBuilder,
     lhs: LabelledOperand,
@@ -209,7 +209,7 @@ fn elementwise(
             .iter()
             .map(|label| if part.labels.contains(label) { sizes.next().expect("each label is a dimension") } else { 1 })
             .collect();
-        // Leading dimensions of size 1 are there by broadcasting.
+        // Leading dimensions of size 1 follow from broadcasting.
         let leading = result.iter().take_while(|label| !part.labels.contains(label)).count();
         factors.push(reshape(build, value, &stretched[leading..])?);
     }
@@ -217,7 +217,7 @@ fn elementwise(
     Ok(LabelledOperand { value, labels: result })
 }
 
-/// Letters for dimensions that have no name in the source.
+/// Letters for dimensions without a name in the source.
 fn letters(skipping: &'static str) -> impl Iterator<Item = char> {
     ('a'..='z').chain('A'..='Z').filter(move |&letter| !skipping.contains(letter))
 }
@@ -260,7 +260,7 @@ fn matmul_values(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_
     contract(build, vec![(a, la), (b, lb)], &output, &out)
 }
 
-/// The last dimension of `a` with the last but one of `b` (or its only one); every other dimension is the result's.
+/// Contracts the last dimension of `a` with the last but one of `b` (or its only one); the result has all other dimensions.
 fn dot(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
     let (ra, rb) = (build.ty(a).rank(), build.ty(b).rank());
     if ra == 0 || rb == 0 {
@@ -269,7 +269,7 @@ fn dot(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_>) -> Resu
     tensordot(build, a, b, &[ra - 1], &[rb.saturating_sub(2)], args)
 }
 
-/// Sums over pairs of dimensions; the result has what is left of `a`, then what is left of `b`.
+/// Sums over pairs of dimensions; the result has the remaining dimensions of `a`, then those of `b`.
 fn tensordot(
     build: &mut CallBuilder,
     a: Value,
@@ -367,7 +367,7 @@ impl Call for Products {
     }
 }
 
-/// `axes=` of `tensordot`: how many, or a list for each operand.
+/// The `axes=` of `tensordot`: a number, or a list for each operand.
 fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
     let given = args.take("axes");
     let span = given.as_ref().map_or(args.span, |arg| arg.span);

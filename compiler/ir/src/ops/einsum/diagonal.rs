@@ -1,8 +1,8 @@
 //! Diagonals: `einsum("ii->i", x)`, `diag`, `trace`.
 //!
-//! Of the dimensions that are walked together the first one passes: the diagonal lies as it does. Where another one is split, each
-//! device has the part of the diagonal that lies in its block, and what adds nothing elsewhere, so that a sum over devices completes it. If
-//! the diagonal is summed itself, as in `trace`, each device sums what it has. All other dimensions pass through.
+//! Of the dimensions on the diagonal the first one passes: the diagonal is split like it. If another one is split, each device has
+//! the part of the diagonal in its block, and zeros elsewhere, so that a sum over devices completes it. If the diagonal itself is
+//! summed, as in `trace`, each device sums its part. All other dimensions pass through.
 
 use crate::array::{Array, Trap};
 use crate::layout::blocks::table;
@@ -35,17 +35,17 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
-/// Takes the elements where dimensions of one number have equal indices, and sums some of the dimensions that are left.
+/// Takes the elements whose indices agree in dimensions of the same number, and sums some of the remaining dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagonal {
     /// For each operand dimension, the dimension of the diagonal it runs along; numbered by first occurrence.
     pub dims: Vec<usize>,
-    /// Which of these are summed, in order; the others are the result's.
+    /// The summed dimensions, in order; the others are the result's.
     pub summed: Vec<usize>,
 }
 
 impl Diagonal {
-    /// From labels, some of which occur more than once; those that are `summed` vanish.
+    /// From labels, some of which occur more than once; the `summed` ones vanish.
     pub fn of_labels(labels: &[char], summed: impl Fn(&char) -> bool) -> (Diagonal, Vec<char>) {
         let mut distinct: Vec<char> = Vec::new();
         let dims = labels.iter().map(|label| match distinct.iter().position(|known| known == label) {
@@ -72,12 +72,12 @@ impl Diagonal {
         (0..self.dims.len()).filter(move |&own| self.dims[own] == dim)
     }
 
-    /// Whether an operand dimension lies as the result does.
+    /// Whether an operand dimension has the split of a result dimension.
     fn leads(&self, own: usize) -> bool {
         !self.summed.contains(&self.dims[own]) && self.along(self.dims[own]).next() == Some(own)
     }
 
-    /// The diagonal before anything is summed.
+    /// The diagonal without the sum.
     fn whole(&self) -> Diagonal {
         Diagonal { dims: self.dims.clone(), summed: Vec::new() }
     }
@@ -86,8 +86,8 @@ impl Diagonal {
         Reduce::new(ReduceOp::Sum, &self.summed, false)
     }
 
-    /// The element at places of the result's block and of the summed dimensions; `part` has, for each operand dimension that is
-    /// summed over, the place in this device's block.
+    /// The element at indices of the result's block and of the summed dimensions; `part` has, for each summed operand dimension,
+    /// the index in this device's block.
     fn element(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine], part: &[Option<Affine>]) -> Elem {
         let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
         let kept = self.kept();
@@ -113,7 +113,7 @@ impl Diagonal {
     }
 }
 
-/// What a device has of a diagonal: how long it is, and where it begins in the device's block along each of these dimensions.
+/// A device's part of a diagonal: its length, and its start in the device's block along each of these dimensions.
 fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scalar>) {
     let axes: Vec<u8> = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).copied().collect();
     let parts = (0..mesh.size_of(&axes)).map(|position| {
@@ -135,7 +135,7 @@ fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scala
     (table(&axes, parts.iter().map(|(len, _)| *len).collect()), max, begins.collect())
 }
 
-/// Takes a diagonal. Of the dimensions that it runs along the first one that is known to be split leads.
+/// Takes a diagonal. The first of its dimensions that is known to be split leads.
 pub fn take(build: &mut CallBuilder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
     let layout = build.ty(value).sharding.clone();
     let mut order: Vec<usize> = (0..diagonal.dims.len()).collect();
@@ -263,7 +263,7 @@ impl Point for Diagonal {
 }
 
 impl NestLowering for Diagonal {
-    /// The result's dimensions outside; inside what this device has of those that are summed.
+    /// The result's dimensions are outer loops, this device's part of the summed ones inner loops.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let mut kernel = lowering.kernel();
         let (ty, result) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
@@ -288,7 +288,8 @@ impl NestLowering for Diagonal {
     }
 }
 
-/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`; `diag(x)` takes that of a matrix, or makes a matrix of a vector.
+/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`; `diag(x)` takes the diagonal of a matrix,
+/// or makes a matrix from a vector.
 pub struct DiagonalCalls;
 
 impl Call for DiagonalCalls {
@@ -333,7 +334,7 @@ impl Call for DiagonalCalls {
     }
 }
 
-/// The diagonal along the first two dimensions, `offset` columns to the right, or the sum of it.
+/// The diagonal along the first two dimensions, `offset` columns to the right, or its sum.
 fn diagonal(build: &mut CallBuilder, value: Value, offset: i64, summed: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let (down, right) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);

@@ -1,12 +1,12 @@
 //! Sums of products over shared dimensions: `einsum`, and `@`, `matmul`, `dot`, `outer`, `tensordot` in its terms.
 //!
-//! The operation has two operands and a letter for each dimension, as `einsum("ik,kj->ij", a, b)`. A letter is a factor: those of
-//! the result pass through, the others are of kind *reduce*, so a split contracted dimension leaves partial sums. Calls bring
-//! the general notation into this form (`contract`): diagonals, sums over a single operand's letters, and a product at a time.
+//! The operation has two operands and a letter for each dimension, as `einsum("ik,kj->ij", a, b)`. A letter is a factor: letters of
+//! the result pass through, the others are of kind *reduce*, so a split contracted dimension leaves partial sums. Calls reduce the
+//! general notation to this form (`contract`): diagonals, sums over a single operand's letters, and one product at a time.
 //!
-//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products
-//! with a vector, run as loop nests. A large operand that would have to be gathered is taken block by block from the devices that
-//! hold it (`ring`). Types under 32 bits are converted by the calls: f16 and bf16 accumulate in f32.
+//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products with a
+//! vector, run as loop nests. A large operand that would have to be gathered is read block by block from the devices that hold it
+//! (`ring`). The calls convert types under 32 bits: f16 and bf16 accumulate in f32.
 
 pub mod contract;
 pub mod diagonal;
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 const SIZES: &str = "typing refuses operands that disagree on a size";
 const LABEL: &str = "every letter is one of an operand's";
 
-/// Each operand has each of its letters once; letters that are not in the result are in both operands.
+/// A product of two operands. Each operand has each of its letters once; letters that are not in the result are in both operands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Einsum {
     /// The letters of the first operand's dimensions, in order.
@@ -46,11 +46,11 @@ pub struct Einsum {
     pub rhs: String,
     /// The letters of the result's dimensions, in order.
     pub result: String,
-    /// What the user's `out=` says of explicit axes, where the operands alone may leave a choice.
+    /// The user's `out=` on explicit axes, if the operands alone may leave a choice.
     pub out: Option<Sharding>,
 }
 
-/// The letters by their part in a product.
+/// The letters by their role in a product.
 struct LetterParts {
     /// In both operands and the result.
     batch: Vec<char>,
@@ -58,7 +58,7 @@ struct LetterParts {
     rows: Vec<char>,
     /// In the second operand and the result.
     columns: Vec<char>,
-    /// In both operands only.
+    /// In both operands, but not in the result.
     contracted: Vec<char>,
 }
 
@@ -73,7 +73,7 @@ impl Einsum {
         }
     }
 
-    /// The size of every letter, or which one has two.
+    /// The size of every letter; an error for a letter with two sizes.
     fn sizes(&self, args: &[&ArrayType]) -> Result<BTreeMap<char, usize>, Mismatch> {
         let mut sizes = BTreeMap::new();
         for (labels, ty) in [(&self.lhs, args[0]), (&self.rhs, args[1])] {
@@ -91,7 +91,7 @@ impl Einsum {
         Ok(sizes)
     }
 
-    /// Whether the library computes it: a matrix product whose result is more than a vector.
+    /// Whether the library computes it: a matrix product whose result has more than one dimension.
     fn is_library_product(&self, args: &[&ArrayType]) -> bool {
         let sizes = self.sizes(args).expect(SIZES);
         let total = |labels: &[char]| labels.iter().map(|label| sizes[label]).product::<usize>();
@@ -128,7 +128,7 @@ impl Semantics for Einsum {
         let summed: Vec<usize> = contracted.iter().map(|label| sizes[label]).collect();
         let shape: Vec<usize> = self.result.chars().map(|label| sizes[&label]).collect();
         let results: Vec<char> = self.result.chars().collect();
-        // For each of these letters, how many elements an operand's neighbours along it are apart; 0 without it.
+        // The stride of an operand along each of these letters, in elements; 0 for letters that it lacks.
         let steps = |labels: &str, along: &[char]| -> Vec<usize> {
             let stride = |&label: &char| match position(labels, label) {
                 Some(at) => labels.chars().skip(at + 1).map(|inner| sizes[&inner]).product(),
@@ -248,7 +248,8 @@ impl Library for Einsum {
     }
 }
 
-/// A dimension of a product, while neighbours are merged: how many elements the largest block has, and the product's own terms.
+/// A dimension of a product while neighbours are merged: the number of elements of the largest block, and the dimension of the
+/// product.
 #[derive(Clone, Debug)]
 struct Dim {
     max: usize,
@@ -256,7 +257,7 @@ struct Dim {
 }
 
 impl Dim {
-    /// Two dimensions as one, where the outer one continues the inner one in every array that has them.
+    /// Merges two dimensions if the outer one continues the inner one in every array that has them.
     fn merged(outer: &Dim, inner: &Dim) -> Option<Dim> {
         let Scalar::Const(len) = inner.dim.extent else { return None };
         let continues = |outer: i64, inner: i64| outer == inner * len;
@@ -271,8 +272,8 @@ impl Dim {
     }
 }
 
-/// Dimensions from outer to inner by the stride that `stride` names, neighbours merged where they can be; then the largest, and the
-/// others.
+/// Sorts dimensions from outer to inner by the stride that `stride` returns and merges neighbours where possible; returns the
+/// largest, and the others.
 fn largest(mut dims: Vec<Dim>, stride: impl Fn(&ProductDim) -> i64) -> (ProductDim, Vec<ProductDim>) {
     dims.sort_by_key(|dim| -stride(&dim.dim));
     let mut merged: Vec<Dim> = Vec::new();
@@ -295,7 +296,7 @@ impl Einsum {
     fn product(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> Product {
         let context = lowering.kernel().context;
         let mut operands = [stmt.args[0], stmt.args[1]];
-        // Of an operand that is taken from where its blocks lie, these blocks.
+        // The blocks of an operand that is read in place.
         let gathered = (0..2).find_map(|at| {
             let (gather, stmt) = lowering.inlined[operands[at].0 as usize]?;
             Some((at, gather, stmt.args[0]))
@@ -309,7 +310,7 @@ impl Einsum {
         let labels = [&self.lhs, &self.rhs, &self.result];
         let stride = |array: usize, label: char| position(labels[array], label).map_or(0, |dim| strides[array][dim]);
         let dim = |label: char| {
-            // A contracted letter is split alike in both operands, and a kept one in the result, too.
+            // A contracted letter is split by the same axes in both operands, and a kept one in the result, too.
             let first = gathered.map_or(0, |(at, ..)| at);
             let place = |array: usize| Some((array, position(labels[array], label)?));
             let (array, at) = place(first).or_else(|| place(1 - first)).expect(LABEL);
@@ -350,7 +351,7 @@ impl Einsum {
         Product { dtype: types[0].dtype(), a, b, c, m, n, k, loops, contracted, ring }
     }
 
-    /// One loop nest: the result's dimensions outside, the contracted ones inside.
+    /// One loop nest: the result's dimensions are outer loops, the contracted ones inner loops.
     fn loops(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         let mut kernel = lowering.kernel();
         let mut index: BTreeMap<char, Affine> = BTreeMap::new();

@@ -4,9 +4,9 @@
 //! x: f32[512, 4096], w: f32[4096@X, 4096]     x @ w = x[:, 0..1024] @ w0 + x[:, 1024..2048] @ w1 + ..
 //! ```
 //!
-//! Each device multiplies with one block after the other, straight from where it lies. It begins with its own, unless the products
-//! are added up: their order must be the same on all devices. So nothing waits for the whole operand, no device copies it or has
-//! room for it, and the bytes that a device takes from others are those of the all_gather, while it computes.
+//! Each device multiplies with one block after the other, reading each in place. It begins with its own block, unless the products
+//! are summed: their order must be the same on all devices. So no device waits for the whole operand, copies it or needs memory for
+//! it; it receives the bytes of the all_gather while it computes.
 //!
 //! The method is that of Wang et al., "Overlap communication with dependent computation via decomposition in large deep learning
 //! models" (ASPLOS 2023), for memory that all devices can read.
@@ -16,7 +16,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::Type;
 use crate::program::{Func, Stmt};
 
-/// The one dimension that is gathered completely, if nothing else changes.
+/// The only dimension that is gathered completely, if nothing else changes.
 pub fn gathered(from: &Type, to: &Type) -> Option<usize> {
     let (from, to) = (&from.sharding, &to.sharding);
     let mut changed = (0..from.rank()).filter(|&dim| from.dims[dim] != to.dims[dim]);
@@ -25,7 +25,7 @@ pub fn gathered(from: &Type, to: &Type) -> Option<usize> {
     (whole && from.unreduced == to.unreduced).then_some(dim)
 }
 
-/// Whether the product is made of the blocks of this operand, which `gather` would put together.
+/// Whether the product reads the blocks of this operand, which `gather` would join.
 pub fn streams(op: &Einsum, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
     let args = [0, 1].map(|at| &func.ty(stmt.args[at]).array);
     let (from, to) = (func.ty(gather.args[0]), func.ty(stmt.args[operand]));

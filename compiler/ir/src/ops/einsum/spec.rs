@@ -1,12 +1,12 @@
 //! The notation of `einsum`: a letter for each dimension of each operand, and for those of the result.
 //!
-//! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions behind `...`
-//! get letters that the text does not use, counted from the last, so that operands of different rank broadcast.
+//! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions of `...` get
+//! letters that the text does not use, counted from the last, so that operands of different rank broadcast.
 
 use crate::ops::Mismatch;
 use spmdc_grammar::codes::Code;
 
-/// The notation as read for operands of known rank: every dimension has a letter, and `...` is replaced.
+/// The notation for operands of known rank: every dimension has a letter, and `...` is replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EinsumSpec {
     /// For each operand the letters of its dimensions.
@@ -86,7 +86,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
             expand(&labels, most)
         }
         None => {
-            // Without `->`: what stands behind `...`, then the letters that occur once, in the order of the alphabet.
+            // Without `->`: the dimensions of `...`, then the letters that occur once, in alphabetical order.
             let mut once: Vec<char> = inputs.iter().flatten().flatten().copied().collect();
             once.sort_unstable();
             let repeated = |letter: &char| once.iter().filter(|other| *other == letter).count() > 1;
