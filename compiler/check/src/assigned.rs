@@ -1,9 +1,9 @@
-//! Which outer variables blocks assign to: a loop carries these.
+//! Finds the outer variables that blocks assign to: a loop carries these.
 
 use super::names;
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, StmtNode, StmtNodeKind};
 
-/// Which variables of outer scopes some code assigns to, in order of their first assignment.
+/// The variables of outer scopes that some code assigns to, in order of their first assignment.
 pub(super) struct Assigned {
     pub(super) scopes: Vec<Vec<String>>,
     pub(super) names: Vec<String>,
@@ -52,7 +52,7 @@ impl Assigned {
         }
     }
 
-    /// Blocks inside expressions may assign, too. A lambda cannot assign to what is outside of it.
+    /// Visits the blocks inside expressions, which may assign, too. A lambda cannot assign to outer variables.
     pub(super) fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Int(_)

@@ -1,4 +1,4 @@
-//! `if`: both branches are expanded, each in a block of its own, and what they make of values and variables is joined leaf by leaf.
+//! `if`: both branches are expanded, each in a block of its own, and their values and assigned variables are joined leaf by leaf.
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
@@ -32,10 +32,10 @@ struct Expanded {
 }
 
 impl Checker<'_> {
-    /// `if`, for its value and for what its branches assign.
+    /// An `if`, with its value and the assignments of its branches.
     pub(super) fn branch(&mut self, cond: &Expr, then: &BlockNode, otherwise: Option<&Expr>, span: Span) -> Term {
         let term = self.expr(cond);
-        // A condition that is known now chooses now; the other branch is not part of this program.
+        // A condition known at compile time selects the branch; the other branch is not part of this program.
         if let Term::Bool(chosen) = term {
             return match (chosen, otherwise) {
                 (true, Some(_)) => self.block(then),
@@ -53,7 +53,7 @@ impl Checker<'_> {
         let others: Vec<&Expr> = otherwise.into_iter().collect();
         let variables = self.carried_variables(&[then], &others);
         let Some(flag) = self.condition(&term, cond.span) else {
-            // The branches are looked at all the same.
+            // Expand the branches all the same, to report their errors.
             self.expand_branch(&variables, AxisSet::EMPTY, cond.span, |checker| checker.block(then));
             if let Some(otherwise) = otherwise {
                 self.expand_branch(&variables, AxisSet::EMPTY, cond.span, |checker| checker.expr(otherwise));
@@ -98,7 +98,7 @@ impl Checker<'_> {
         Expanded { block, value, finals }
     }
 
-    /// The `if` statement, and what it makes of its value and of the variables.
+    /// The `if` statement; joins its value and its variables.
     fn join(
         &mut self,
         flag: Value,
@@ -214,7 +214,7 @@ impl Checker<'_> {
         JoinedLeaf::Result(types.len() - 1)
     }
 
-    /// The ways out where the branches differ in their layouts alone: one branch brings its value to the layout of the other.
+    /// The possible edits if the branches differ in their layouts alone: one branch reshards its value to the layout of the other.
     fn with_common_layouts(
         &self,
         diagnostic: Diagnostic,
@@ -235,9 +235,9 @@ impl Checker<'_> {
         choose(diagnostic, ways.into_iter().flatten().collect())
     }
 
-    /// The value, marked inside a finished block as varying.
+    /// The value, marked as varying inside a finished block.
     fn varying_in(&mut self, block: &mut IrBlock, value: Value, axes: AxisSet) -> Option<Value> {
-        // A dump has the marks that it needs.
+        // A dump has all necessary marks.
         if self.exact.is_some() {
             return Some(value);
         }
@@ -247,7 +247,7 @@ impl Checker<'_> {
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
-    /// The type that literals take in a branch: that of the other branch.
+    /// The type of literals in a branch: that of the other branch.
     fn common_dtype(&self, left: &Term, right: &Term) -> Option<DType> {
         let dtype =
             |term: &Term| if let Term::Array(value) = term { Some(self.build.ty(*value).dtype()) } else { None };
@@ -283,7 +283,7 @@ impl Checker<'_> {
     }
 }
 
-/// A term whose changing leaves are results of an `if` that is not there yet.
+/// A term whose changing leaves are results of an `if` that has not been emitted yet.
 enum Joined {
     Same(Term),
     Tree(Term, Vec<JoinedLeaf>),

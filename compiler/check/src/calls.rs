@@ -1,4 +1,4 @@
-//! Calls: what is called, which argument is which parameter's, and the expansion of the called function.
+//! Calls: the called function, the binding of arguments to parameters, and the expansion of the function.
 
 use super::Checker;
 use super::errors::{self, calls as errors_of_calls, items};
@@ -19,19 +19,19 @@ use spmdc_ir::ops::prelude::Helper;
 use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::rc::Rc;
 
-/// Functions within functions within functions.
+/// Maximum nesting of function expansions.
 const MAX_CALLS: usize = 200;
 
-/// What a function term is.
+/// The function that a term stands for.
 #[derive(Clone, Debug)]
 pub enum Callable {
     Item(ItemId),
     Lambda(Rc<Lambda>),
-    /// An op's name, or a function that the checker knows.
+    /// The name of an op, or of a function that the checker implements.
     Builtin(String),
 }
 
-/// A lambda's text.
+/// The source of a lambda.
 #[derive(Debug)]
 pub struct LambdaSource {
     pub file: FileId,
@@ -40,7 +40,7 @@ pub struct LambdaSource {
     pub span: Span,
 }
 
-/// A lambda and the variables that it saw where it was written.
+/// A lambda and its captured variables.
 #[derive(Debug)]
 pub struct Lambda {
     pub source: Rc<LambdaSource>,
@@ -76,7 +76,7 @@ impl Checker<'_> {
             .or_insert_with(|| Rc::new(LambdaSource { file, params: params.to_vec(), body: body.clone(), span }));
         let source = Rc::clone(source);
         let scopes = self.expansions.last().map(|expansion| expansion.scopes.as_slice()).unwrap_or_default();
-        // What is hidden by a later binding of the same name is never seen.
+        // Variables hidden by a later binding of the same name are not captured.
         let captures = scopes
             .iter()
             .flat_map(Scope::iter)
@@ -103,7 +103,7 @@ impl Checker<'_> {
         let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");
         for arg in args {
             let mut term = self.expr(&arg.value);
-            // The one function whose result has another element type for `N / 2` as a size than for its quotient.
+            // This is the only function whose result has another element type for `N / 2` as a size than for its quotient.
             if counts
                 && matches!(term, Term::Float(_))
                 && let Some(Term::Int(size)) = self.static_expr(&arg.value)
@@ -116,7 +116,7 @@ impl Checker<'_> {
         self.call_term(&function, given, span, callee.span)
     }
 
-    /// Where an argument stands; in the prelude one that is handed on stands where the program gave it.
+    /// The source position of an argument; in the prelude, an argument that is passed on has its position in the program.
     fn place_of(&self, value: &Expr) -> Span {
         if let (ExprKind::Name(name), true) = (&value.kind, self.in_prelude())
             && let Some(binding) = self.local(name)
@@ -159,7 +159,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A call of a shipped function that the checker itself makes.
+    /// A call of a shipped function by the checker itself.
     pub(super) fn call_builtin(&mut self, name: &str, args: Vec<(Option<&str>, Term, Span)>, span: Span) -> Term {
         let args = args.into_iter().map(|(name, term, span)| Arg { name: name.map(str::to_string), term, span });
         self.call_shipped(name, args.collect(), span)
@@ -198,7 +198,7 @@ impl Checker<'_> {
         self.report(items::not_yet(span, format_args!("`{name}`")))
     }
 
-    /// `zeros(f32[8@X, 4])`: the type says how the new array lies.
+    /// `zeros(f32[8@X, 4])`: the type determines the layout of the new array.
     fn laid_out_as_asked(&mut self, name: &str, term: Term, given: &[(Term, Span)], span: Span) -> Term {
         let asked = match given {
             [(Term::Type(ty), _), ..] if matches!(name, "zeros" | "ones" | "full" | "iota") => ty.sharding.clone(),
@@ -231,13 +231,13 @@ impl Checker<'_> {
             return Term::Poison;
         }
         match dtype == DType::Key {
-            // A key is made of a seed, not converted.
+            // A key is created from a seed, not converted.
             true => self.call_builtin("key", vec![(None, value, span)], span),
             false => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
         }
     }
 
-    /// Applies a function to the leaves of trees of one form.
+    /// Applies a function to the leaves of trees of the same form.
     fn tree_map(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
         if args.len() < 2 || args.iter().any(|arg| arg.name.is_some()) {
             return self.report(missing("tree_map", "tree", span));
@@ -323,7 +323,7 @@ impl Checker<'_> {
         result
     }
 
-    /// A parameter's value where a call gives none: of constants only, so that it is the same everywhere.
+    /// The default value of a parameter: of constants only, so that it is the same everywhere.
     fn default_value(&mut self, file: FileId, default: &Expr) -> Term {
         self.expansions.push(Expansion {
             file,
@@ -397,7 +397,7 @@ impl Checker<'_> {
         Some(terms.into_iter().flatten().collect())
     }
 
-    /// The body of a function whose expansion has been pushed.
+    /// Expands the body of a function whose expansion has been pushed.
     fn expand(&mut self, function: &FnItem, terms: Vec<(Term, Span)>, call: Span) -> Term {
         let params = size_params(function);
         self.bind_element_types(function, &terms);
@@ -426,8 +426,8 @@ impl Checker<'_> {
         function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve(ty, params))).collect()
     }
 
-    /// The function's parameters that stand for element types, from those of its arguments; they become visible as types. An array decides
-    /// before a number does, which takes its type.
+    /// Binds the function's element type parameters from its arguments; they become visible as types. Arrays take precedence over
+    /// numbers, which take their type.
     pub(super) fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
         let mut found: Vec<(&Ident, Option<DType>, Option<DType>)> =
             function.size_params.iter().map(|param| (param, None, None)).collect();
@@ -482,7 +482,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The function's size parameters, from the shapes of its arguments; they become visible as numbers.
+    /// Binds the function's size parameters from the shapes of its arguments; they become visible as numbers.
     pub(super) fn infer_sizes(
         &mut self,
         function: &FnItem,
@@ -512,7 +512,7 @@ impl Checker<'_> {
         Some(bindings)
     }
 
-    /// From here on, what is found in the function is found for this call.
+    /// Marks the expansion as a template, so that diagnostics name this call.
     pub(super) fn note_template(&mut self, function: &FnItem) {
         let is_template = !function.size_params.is_empty() || function.params.iter().any(|param| param.ty.is_none());
         if let Some(expansion) = self.expansions.last_mut() {
@@ -520,7 +520,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Expands functions that nothing calls, where their types say all that is needed, so that their mistakes are found.
+    /// Expands functions that nothing calls, if their types are complete, so that their errors are found.
     pub(super) fn expand_uncalled(&mut self) {
         let set = self.set;
         for (file, source) in set.files.iter().enumerate().filter(|(_, source)| !source.is_shipped) {
@@ -537,7 +537,7 @@ impl Checker<'_> {
     }
 }
 
-/// The element type of a number or a list of numbers that nothing else decides.
+/// The element type of a number or a list of numbers without another type.
 fn number_dtype(term: &Term) -> Option<DType> {
     let Term::List(items) = term else { return term.default_dtype() };
     items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float())
@@ -567,7 +567,7 @@ pub fn parameter_place(function: &FnItem, param: &ParamNode) -> String {
     }
 }
 
-/// The place of a function's result: its last expression.
+/// The source position of a function's result: its last expression.
 pub fn value_span(function: &FnItem) -> Span {
     let mut block = &function.body;
     loop {

@@ -12,12 +12,13 @@ use spmdc_ir::ops::call::term::{StaticScalar, Term};
 
 #[derive(Clone, Debug)]
 pub enum ConstValue {
-    /// Being computed: meeting it again is a cycle.
+    /// Being computed: a use now is a cycle.
     Open,
     Known(Term),
 }
 
-/// Whether it is known here, and can become an array of the program. Other arrays belong to the function in which they are computed.
+/// Whether it is known at compile time, and can become an array of the program. Other arrays belong to the function in which they
+/// are computed.
 fn is_literal(term: &Term) -> bool {
     if let Term::List(items) = term { items.iter().all(is_literal) } else { term.static_scalar().is_some() }
 }
@@ -56,7 +57,7 @@ impl Checker<'_> {
     fn constant_expr(&mut self, value: &Expr) -> Term {
         match self.static_expr(value) {
             Some(term) if term.static_scalar().is_some() || matches!(term, Term::Poison) => term,
-            // An array for whoever uses it; what is none is reported here.
+            // Converted to an array, to report errors of the list here; each user makes an array of its own.
             Some(list @ Term::List(_)) if is_literal(&list) => {
                 let before = self.diagnostics.len();
                 self.in_new_function("a constant", |checker| {
@@ -72,7 +73,7 @@ impl Checker<'_> {
         }
     }
 
-    /// As an expression, but a quotient of integers is an integer where it is whole, as constants are mostly sizes.
+    /// As an expression, except that a whole quotient of integers is an integer, as constants are mostly sizes.
     pub(super) fn static_expr(&mut self, value: &Expr) -> Option<Term> {
         if let ExprKind::Binary { op, lhs: left, rhs: right, .. } = &value.kind {
             let (lhs, rhs) = (self.static_expr(left)?, self.static_expr(right)?);
@@ -90,7 +91,7 @@ impl Checker<'_> {
         Some(self.expr(value)).filter(|term| !matches!(term, Term::Array(_)))
     }
 
-    /// The value that `--set` gives, in the kind of the default.
+    /// The value given by `--set`, of the kind of the default.
     fn given_constant(&mut self, name: &str, text: &str, default: &Term, span: Span) -> Term {
         let text = text.trim();
         let digits = text.replace('_', "");
@@ -107,7 +108,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Every `--set` names a constant of the program, and each of them one of its own.
+    /// Checks that every `--set` names a constant of the program, each constant at most once.
     pub(super) fn check_sets(&mut self, given: &[(String, String)]) {
         for (i, (name, _)) in given.iter().enumerate() {
             if given[..i].iter().any(|(earlier, _)| earlier == name) {
@@ -156,7 +157,7 @@ impl Checker<'_> {
         None
     }
 
-    /// All constants are looked at, used or not.
+    /// Computes all constants, used or not.
     pub(super) fn all_constants(&mut self) {
         for (file, source) in self.set.files.iter().enumerate() {
             for (index, item) in source.program.items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Control flow: what `if` and loops have in common. The variables that their blocks assign to become carried values and results.
+//! The common part of `if` and loops: the variables that their blocks assign to become carried values and results.
 
 use super::assigned::Assigned;
 use super::errors::control as errors;
@@ -13,14 +13,14 @@ use spmdc_ir::program::Value;
 /// A variable that a block assigns to.
 pub(super) struct Carried {
     pub name: String,
-    /// Before the block.
+    /// Its term before the block.
     pub term: Term,
-    /// In a dump: the type that a loop carries it in.
+    /// In a dump: the declared type of the carried value.
     pub declared: Option<Type>,
 }
 
 impl Checker<'_> {
-    /// The mutable variables around that blocks and expressions assign to.
+    /// The mutable outer variables that these blocks and expressions assign to.
     pub(super) fn carried_variables(&self, blocks: &[&BlockNode], exprs: &[&Expr]) -> Vec<Carried> {
         let mut assigned = Assigned { scopes: Vec::new(), names: Vec::new() };
         blocks.iter().for_each(|block| assigned.block(block));
@@ -38,7 +38,7 @@ impl Checker<'_> {
         }
     }
 
-    /// After a mistake: what the variables are is unknown.
+    /// After an error: the terms of the variables are unknown.
     pub(super) fn poison(&mut self, carried: &[Carried]) {
         carried.iter().for_each(|variable| self.set_variable(&variable.name, Term::Poison));
     }
@@ -64,7 +64,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether two leaves are the same thing without any computation.
+/// Whether two leaves are equal without any computation.
 pub(super) fn same_static(left: &Term, right: &Term) -> bool {
     match (left, right) {
         (Term::Array(left), Term::Array(right)) => left == right,

@@ -1,4 +1,4 @@
-//! The entry function: its parameters are the program's arguments, its result the program's results, both leaf by leaf.
+//! The entry function: its parameters are the program's arguments, its result is the program's results, both leaf by leaf.
 
 use super::calls::{function_expansion, size_params, value_span};
 use super::errors::{self, items};
@@ -15,7 +15,7 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 
 impl<'a> Checker<'a> {
-    /// Expands the entry function, and then looks at what it did not reach.
+    /// Expands the entry function, and then the functions that it did not reach.
     pub(super) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
         self.all_constants();
         let name = entry.unwrap_or_else(|| self.default_entry());
@@ -33,7 +33,7 @@ impl<'a> Checker<'a> {
         module
     }
 
-    /// `main`. A dump of another entry has that one last, behind the manual functions that it calls.
+    /// `main`. In a dump of another entry, the last function, after the manual functions that it calls.
     fn default_entry(&self) -> &'a str {
         let set: &'a SourceSet = self.set;
         let mut functions = set.file(SourceSet::ROOT).program.items.iter().filter_map(|item| match &item.kind {
@@ -46,7 +46,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `chosen`: the command line names it.
+    /// Finds the entry function; `chosen` if the command line names it.
     fn find_entry(&mut self, name: &str, chosen: bool) -> Option<(ItemId, &'a FnItem)> {
         let set: &'a SourceSet = self.set;
         let items = &set.file(SourceSet::ROOT).program.items;
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
                 functions.push(function.name.name.as_str());
             }
         }
-        // Where the file has syntax errors, its functions may be what could not be read.
+        // If the file has syntax errors, the entry may be among the unreadable functions.
         let end = items.last().map_or(0, |item| item.span.end as usize);
         let span = Span::new(SourceSet::ROOT, end, end);
         let error = items::no_entry(name, span, &functions);
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// Arguments come from outside, so every type must be written.
+    /// Checks that every parameter has a type, as arguments come from outside.
     fn is_entry(&mut self, function: &FnItem) -> bool {
         let name = &function.name.name;
         if let Some(first) = function.size_params.first() {
@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
         untyped.is_empty()
     }
 
-    /// Runs `body` on a function of its own; what it builds is dropped.
+    /// Runs `body` on a new function, which is discarded.
     pub(super) fn in_new_function(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
         let fresh = CallBuilder::new(self.build.mesh.clone(), Func::new(name));
         let outer = std::mem::replace(&mut self.build, fresh);
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         self.build = outer;
     }
 
-    /// Expands a function whose arguments come from outside; all its types are written.
+    /// Expands a function whose arguments come from outside; all its types are declared.
     pub(super) fn entry_body(&mut self, id: ItemId, function: &FnItem) {
         self.expanded.insert(id);
         self.expansions.push(function_expansion(id, function, None));
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         self.expansions.pop();
     }
 
-    /// A parameter of the program for each leaf.
+    /// Adds a parameter of the program for each leaf.
     fn entry_parameter(&mut self, name: &str, ty: &Ty, is_manual: bool, span: Span) -> Term {
         let mut leaves = Vec::new();
         if self.parameters(ty, &Bindings::new(), name, &mut leaves).is_none() {
@@ -183,7 +183,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The name of a parameter as an argument of the program; one that is a pattern goes by its position, as `arg0`.
+/// The name of a parameter as an argument of the program; a pattern is named by its position, as `arg0`.
 fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::ParamNode, position: usize) -> String {
     if let PatternKind::Name(name) = &param.pattern.kind {
         return name.clone();

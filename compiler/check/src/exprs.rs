@@ -1,4 +1,4 @@
-//! Expressions to terms.
+//! Translates expressions to terms.
 
 use super::calls::Callable;
 use super::errors::items;
@@ -72,7 +72,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A tree that later steps can take apart: they walk it, name its leaves by their paths, and copy it.
+    /// Checks the size of a tree: later steps walk it, name its leaves by their paths, and copy it.
     fn limited(&mut self, tree: Term, span: Span) -> Term {
         match trees::is_within_limits(&tree) {
             true => tree,
@@ -80,7 +80,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A chain such as `a + b + c` leans to the left and may be long; it is walked, not recursed into.
+    /// A chain such as `a + b + c` is left-recursive and may be long, so it is walked by a loop.
     fn binary(&mut self, op: InfixOp, lhs: &Expr, rhs: &Expr, span: Span) -> Term {
         let mut chain = vec![(op, rhs, span)];
         let mut first = lhs;
@@ -96,7 +96,7 @@ impl Checker<'_> {
         result.0
     }
 
-    /// An array of the program; numbers and lists become constants.
+    /// The array of a term; numbers and lists become constants.
     pub(super) fn value(&mut self, term: &Term, span: Span) -> Option<Value> {
         if matches!(term, Term::Poison) {
             return None;
@@ -127,7 +127,7 @@ impl Checker<'_> {
         Term::Struct(terms)
     }
 
-    /// The module that an expression names.
+    /// The module named by an expression.
     pub(super) fn module(&mut self, base: &Expr) -> Option<FileId> {
         let ExprKind::Name(name) = &base.kind else { return None };
         if self.local(name).is_some() {
@@ -174,7 +174,7 @@ impl Checker<'_> {
         array.map_or(Term::Poison, |array| self.array_field(array, name, span))
     }
 
-    /// What an array knows of itself: `x.T`, `x.shape`, `x.ndim`, `x.size`, `x.dtype`.
+    /// The attributes of an array: `x.T`, `x.shape`, `x.ndim`, `x.size`, `x.dtype`.
     fn array_field(&mut self, value: Value, name: &Ident, span: Span) -> Term {
         let array = self.build.ty(value).array.clone();
         match name.name.as_str() {

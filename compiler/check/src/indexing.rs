@@ -1,6 +1,6 @@
 //! Indexing: `x[1:-1, i, None]` and `u[0, :] = v`.
 //!
-//! Here the entries become terms; `ops/index.rs` and `ops/update.rs` make statements of them.
+//! The entries become terms here; `ops/index.rs` and `ops/update.rs` emit the statements.
 
 use super::Checker;
 use super::errors::{indices as errors, types as errors_of_types};
@@ -48,7 +48,7 @@ impl Checker<'_> {
         self.or_report(result)
     }
 
-    /// `x.dtype[3, N]`: an element type with sizes behind it is the type of an array.
+    /// `x.dtype[3, N]`: an element type followed by sizes is an array type.
     fn array_of(&mut self, dtype: DType, sizes: &[IndexNode], span: Span) -> Term {
         let mut shape = Vec::new();
         for size in sizes {
@@ -68,7 +68,7 @@ impl Checker<'_> {
         Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
     }
 
-    /// A list of numbers with a dynamic index is an array.
+    /// A list of numbers with a dynamic index becomes an array.
     fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
         let Some(value) = self.value(list, base) else { return Term::Poison };
         self.build.span = span;
@@ -186,7 +186,7 @@ impl Checker<'_> {
         None
     }
 
-    /// A bound of a slice; None where it is a mistake.
+    /// A bound of a slice; None if it is an error.
     fn slice_bound(&mut self, bound: Option<&Expr>) -> Option<SliceBound> {
         let Some(expr) = bound else { return Some(SliceBound::Absent) };
         let term = self.expr(expr);

@@ -1,6 +1,6 @@
-//! Layouts that have to agree on explicit axes where ways through a program meet: the branches of an `if`, the trips of a loop.
+//! Layouts that must agree on explicit axes where control flow joins: the branches of an `if`, the trips of a loop.
 //!
-//! Which of the layouts it shall be is the program's choice. Each [`Way`] out is a change of its text, with what it costs.
+//! The program must choose one of the layouts. Each [`Way`] is an edit of its text, with its cost.
 
 use super::Checker;
 use super::assigned::Assigned;
@@ -11,19 +11,19 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 
-/// A change of the program that leaves nothing to choose.
+/// An edit of the program that resolves the choice.
 pub(super) struct Way {
     pub place: Span,
     pub replacement: String,
-    /// Where it goes, in words, unless it replaces something.
+    /// The position of an insertion, in words; empty for a replacement.
     pub at: &'static str,
-    /// What it costs, in words.
+    /// The cost, in words.
     pub note: String,
     /// Maximum bytes received by any device.
     pub cost: f64,
 }
 
-/// Adds the ways out to a message, cheapest first.
+/// Adds the edits to a message, cheapest first.
 pub(super) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnostic {
     if ways.is_empty() {
         return diagnostic;
@@ -41,17 +41,17 @@ pub(super) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnost
     diagnostic
 }
 
-/// An array that several ways through the program give: a part of a block's value, or of a variable.
+/// An array that control flow joins: a part of a block's value, or of a variable.
 #[derive(Clone, Copy)]
 pub(super) struct FlowPart<'n> {
     /// None for the value of the block.
     pub variable: Option<&'n str>,
-    /// `.w.0`; empty for the whole.
+    /// `.w.0`; empty for the whole value.
     pub path: &'n str,
 }
 
 impl FlowPart<'_> {
-    /// For messages.
+    /// The part, for messages.
     pub fn describe(&self) -> String {
         match self.variable {
             Some(name) => format!("`{name}{}`", self.path),
@@ -59,7 +59,7 @@ impl FlowPart<'_> {
         }
     }
 
-    /// As the program writes a part of a variable.
+    /// A part of a variable in the syntax of the program.
     fn text(&self) -> Option<String> {
         self.variable.map(|name| format!("{name}{}", self.path))
     }
@@ -71,7 +71,7 @@ impl FlowPart<'_> {
 }
 
 impl Checker<'_> {
-    /// The way out by an edit that brings a value of this type into another layout; where it stands in a loop, as often as there are trips.
+    /// The edit that reshards a value of this type; inside a loop its cost counts once per trip.
     pub(super) fn way(
         &self,
         edit: Option<(Span, String)>,
@@ -90,12 +90,12 @@ impl Checker<'_> {
         Some(Way { place, replacement, at, note, cost: cost * trips.unwrap_or(1.0) })
     }
 
-    /// A sharding as the program writes it.
+    /// A sharding in the syntax of the program.
     pub(super) fn written(&self, to: &Sharding) -> String {
         spaced(&to.close(), &self.build.mesh)
     }
 
-    /// The edit that gives a part another layout where the condition of an `if` fails.
+    /// The edit that gives a part another layout if the condition of an `if` fails.
     pub(super) fn at_end_of_else(
         &self,
         then: &BlockNode,
@@ -135,7 +135,7 @@ impl Checker<'_> {
         if at_value {
             return None;
         }
-        // Statements that assign to other fields leave this part as it is.
+        // Statements that assign to other fields do not change this part.
         let text = part.text()?;
         let is_other = |stmt: &StmtNode| match &stmt.kind {
             StmtNodeKind::Assign { target, .. } => {
@@ -157,14 +157,14 @@ impl Checker<'_> {
         Some((Span { start: end, end, ..block.span }, format!("{} ", part.assignment(to)?)))
     }
 
-    /// The edit that gives a part of a variable another layout in front of the statement that is being checked.
+    /// The edit that gives a part of a variable another layout before the statement being checked.
     pub(super) fn in_front(&self, part: FlowPart<'_>, to: &str) -> Option<(Span, String)> {
         let place = Span { end: self.statement.start, ..self.statement };
         Some((place, format!("{} ", part.assignment(to)?)))
     }
 }
 
-/// The expression of a part of a tuple or struct that is written out, and the field that has to be named in front of it if it is not.
+/// The expression of a part of a tuple or struct literal; also the field name to write before it, if that is omitted.
 fn literal_part(expr: &Expr, path: &str) -> Option<(Span, String)> {
     let mut expr = expr;
     let mut fields = path.split('.').skip(1).peekable();

@@ -1,11 +1,11 @@
 //! From the syntax tree to the typed IR.
 //!
 //! The program's entry function is expanded: every call is replaced by the called function's body, with the arguments' types for
-//! its parameters. What is left is one function of statements over arrays. While this goes on, an expression is a [`term::Term`]: an array
-//! of the program, or something that exists at compile time only, such as a number, a struct or a function.
+//! its parameters. The result is one function of statements over arrays. During expansion, an expression is a [`term::Term`]: an
+//! array of the program, or an object that exists at compile time only, such as a number, a struct or a function.
 //!
-//! A mistake is reported and its term becomes [`term::Term::Poison`], which every operation takes in silence. So several
-//! mistakes are reported in one run, each once.
+//! An error is reported and its term becomes [`term::Term::Poison`], which every operation accepts silently. So several errors are
+//! reported in one run, each once.
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -50,26 +50,26 @@ use spmdc_ir::program::{Func, Module, Stage};
 use spmdc_kernel::machine::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the command line says about checking.
+/// The options of the command line that concern checking.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
-    /// `--entry`; `main` when not given.
+    /// `--entry`; None for `main`.
     pub entry: Option<String>,
-    /// `--mesh`; the program's mesh when not given.
+    /// `--mesh`; None for the program's mesh.
     pub mesh: Option<MeshOverride>,
     /// `--set NAME=VALUE`
     pub sets: Vec<(String, String)>,
-    /// What the devices of the mesh are like.
+    /// The sizes at which the compiler changes its choices.
     pub machine: Machine,
 }
 
-/// Expressions within expressions, through all functions that are being expanded.
+/// Maximum nesting of expressions, through all functions that are being expanded.
 const MAX_DEPTH: usize = 3000;
 
-/// Enough stack for that depth.
+/// Stack bytes that suffice for that nesting.
 const STACK_BYTES: usize = 256 << 20;
 
-/// The typed program and warnings, or everything that is wrong with it.
+/// The typed program and warnings, or all errors.
 pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
@@ -126,7 +126,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
     checker.finish(module)
 }
 
-/// The state of one check: what is known of the program, the function that is being built, and what has been found.
+/// The state of one check: facts about the program, the function under construction, and the findings.
 struct Checker<'a> {
     set: &'a SourceSet,
     names: Names,
@@ -138,25 +138,25 @@ struct Checker<'a> {
     sets: BTreeMap<String, String>,
     /// Functions that have been expanded at least once.
     expanded: BTreeSet<ItemId>,
-    /// The lambdas of the program, each copied out of the tree once.
+    /// The lambdas of the program, each copied from the tree once.
     lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
-    /// Where the parts of lists stand, for edits of one of them.
+    /// The source positions of the parts of lists, for edits of one of them.
     lists: BTreeMap<Span, Vec<Span>>,
-    /// The program is a dump of this stage: its types are given.
+    /// The stage of the dump that is being read, whose types are given; None for a program.
     exact: Option<Stage>,
-    /// The statement that is being looked at.
+    /// The source position of the statement being checked.
     statement: Span,
-    /// Whether the value of the block that ended last was computed by something that prints or may stop the program.
+    /// Whether the value of the last finished block was computed by code that prints or may stop the program.
     value_acts: bool,
-    /// What is wrong with the call of a function of the prelude that is being expanded.
+    /// The error in the call of a function of the prelude that is being expanded.
     refused: Option<prelude::Refusal>,
     types: types::TypeWork,
-    /// How many expressions are around the one that is being looked at.
+    /// The number of expressions around the present one.
     depth: usize,
 }
 
 impl Checker<'_> {
-    /// Notes a finding and stands for its term.
+    /// Records a finding and returns the term that replaces the expression.
     fn report(&mut self, diagnostic: Diagnostic) -> Term {
         if self.in_prelude() {
             let conflict = self.build.conflict.take();
@@ -180,10 +180,10 @@ impl Checker<'_> {
     }
 
     fn finish(mut self, module: Option<Module>) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
-        // A function that is expanded twice tells its mistakes twice.
+        // Errors in a function that is expanded twice are reported once.
         let mut seen = BTreeSet::new();
         self.diagnostics.retain(|diagnostic| {
-            // What has no place differs by its words, and what is wrong with several variables of a loop or an `if`.
+            // Findings without a position, and those about several variables of a loop or an `if`, are distinguished by their text.
             let by_words = diagnostic.span == Span::default() || matches!(diagnostic.code, Code::E0212 | Code::E0213);
             let words = if by_words { diagnostic.message.clone() } else { String::new() };
             seen.insert((diagnostic.code, diagnostic.span, diagnostic.severity == Severity::Error, words))

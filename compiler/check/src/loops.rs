@@ -1,8 +1,8 @@
 //! `for` and `while`: the body becomes a block, and the variables that it assigns to are carried from trip to trip.
 //!
 //! The body is expanded once its carried types are known. They are the types before the loop, except that a literal
-//! (`let mut total = 0.0`) takes the type that a trip gives it, and that inside `manual` a value varies if any trip makes it vary. So the
-//! body is tried, and tried again with better types, until a trip keeps them.
+//! (`let mut total = 0.0`) takes the type that a trip gives it, and that inside `manual` a value varies if any trip makes it vary.
+//! So the body is tried repeatedly with refined types until a trip keeps them.
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
@@ -20,7 +20,7 @@ use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
-/// A loop on its way into the IR.
+/// A loop under construction.
 struct Loop<'e> {
     kind: CarriedKind<'e>,
     body: &'e BlockNode,
@@ -30,7 +30,7 @@ struct Loop<'e> {
     leaves: Vec<CarriedLeaf>,
     /// The axes along which its condition is known to vary.
     varies: AxisSet,
-    /// The leaves that a trip leaves in another layout.
+    /// The leaves that have another layout after a trip.
     differing: Vec<Differing>,
 }
 
@@ -39,45 +39,45 @@ enum CarriedKind<'e> {
     While { cond: &'e Expr },
 }
 
-/// What the loop's variable is in trip `i`.
+/// The value of the loop's variable in trip `i`.
 enum Stride {
     /// `i`
     One,
-    /// `start + i * step`, as the loop counts its trips from 0.
+    /// `start + i * step`, because the loop counts its trips from 0.
     By { start: Term, step: i64 },
 }
 
 /// One leaf of a carried variable.
 struct CarriedLeaf {
-    /// The variable, and where in it.
+    /// The variable, and the path within it.
     variable: String,
     path: String,
     initial: Term,
     /// The element type that a literal has taken so far.
     dtype: Option<DType>,
     varying: AxisSet,
-    /// The layout in which the loop is to carry it, if not in that which it has before.
+    /// The layout in which the loop carries it, if it differs from the layout before the loop.
     layout: Option<Sharding>,
-    /// A function, a string or the like: it passes through loops that do not change it.
+    /// Whether it is a function, a string or the like, which passes through loops that do not change it.
     is_static: bool,
 }
 
-/// A leaf that lies otherwise after a trip than before it, on explicit axes.
+/// A leaf with different layouts before and after a trip, on explicit axes.
 struct Differing {
     leaf: usize,
     before: (Type, Span),
     after: (Type, Span),
 }
 
-/// Why a trial of a loop's body gave no loop.
+/// The reason why a trial of a loop's body failed.
 enum Stop {
     /// A leaf's type has changed: try again.
     Again,
-    /// A mistake, which has been reported.
+    /// An error, which has been reported.
     Failed,
 }
 
-/// Where the function under construction was before a trial.
+/// The state of the function under construction before a trial.
 struct Mark {
     values: usize,
     blocks: usize,
@@ -86,18 +86,18 @@ struct Mark {
     conditions: usize,
 }
 
-/// What a trip makes of the carried variables.
+/// The carried variables after a trip.
 struct Trip {
-    /// What goes into the next one, for each leaf that is an array.
+    /// The next value of each leaf that is an array.
     next: Vec<Value>,
-    /// Variables with a mistake in them.
+    /// Variables with an error in them.
     failed: Vec<String>,
 }
 
-/// What becomes of a leaf at the end of a trip.
+/// A leaf at the end of a trip.
 enum Next {
     Value(Value),
-    /// In another layout than before.
+    /// A value in another layout than before.
     Differs(Value),
     Again,
     Failed,
@@ -164,7 +164,7 @@ impl Checker<'_> {
         self.carried_loop(kind, body, span)
     }
 
-    /// A constant that is not zero.
+    /// The step: a constant that is not zero.
     fn loop_step(&mut self, step: &Expr) -> Option<i64> {
         let term = self.expr(step);
         match whole_number(&term).and_then(|step| i32::try_from(step).ok()) {
@@ -248,7 +248,7 @@ impl Checker<'_> {
         let differing = std::mem::take(&mut state.differing);
         let errors: Vec<Diagnostic> =
             differing.iter().map(|leaf| self.layout_error(&mut state, &mark, leaf, &differing)).collect();
-        // The trials of other layouts are over: what is wrong besides is said of the loop as it is.
+        // The trials of other layouts are over: further errors are those of the original loop.
         let term = self.settled(&mut state, &mark).unwrap_or(Term::Poison);
         errors.into_iter().for_each(|error| {
             self.report(error);
@@ -256,9 +256,9 @@ impl Checker<'_> {
         term
     }
 
-    /// The loop, once a trip keeps the types of what it carries.
+    /// Expands the loop until a trip keeps the types of its carried values.
     fn settled(&mut self, state: &mut Loop, mark: &Mark) -> Option<Term> {
-        // Every round gives at least one leaf another element type or more varying axes.
+        // Every round gives at least one leaf another element type or more varying axes, which bounds their number.
         let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
         for _ in 0..rounds {
             self.roll_back(mark, &state.carried);
@@ -276,8 +276,8 @@ impl Checker<'_> {
         None
     }
 
-    /// A carried variable that a trip leaves in another layout, and the ways out: bring it back in each trip, or, if the trips keep it
-    /// so, bring it there in front of the loop.
+    /// The error for a carried variable with another layout after a trip, and the possible edits: reshard it in each trip, or, if
+    /// the trips keep that layout, reshard it before the loop.
     fn layout_error(&mut self, state: &mut Loop, mark: &Mark, differing: &Differing, all: &[Differing]) -> Diagnostic {
         let (before, after) = (&differing.before.0, &differing.after.0);
         let layouts = [before, after].map(|ty| self.build.explicit_part(ty));
@@ -406,7 +406,7 @@ impl Checker<'_> {
         Ok(term)
     }
 
-    /// The loop's variable in a trip.
+    /// The value of the loop's variable in a trip.
     fn counter(&mut self, trip: Value, stride: &Stride, span: Span) -> Term {
         let trip = Term::Array(trip);
         match stride {
@@ -418,7 +418,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The condition's own block. Devices leave the loop when it fails, so it stands under itself.
+    /// The block of the condition. Devices leave the loop when it fails, so the block itself is under the condition.
     fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), Stop> {
         let params = self.open_block(types, state.span);
         self.set_leaves(state, &params);
@@ -427,7 +427,7 @@ impl Checker<'_> {
         Ok((self.close_block(params, vec![flag]), flag))
     }
 
-    /// Compares what the body has made of the carried variables with what they were.
+    /// Compares the carried variables after the body with those before it.
     fn trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<Trip, Stop> {
         let span = state.span;
         let mut trip = Trip { next: Vec::new(), failed: Vec::new() };
@@ -559,7 +559,7 @@ impl Checker<'_> {
         Ok(values)
     }
 
-    /// What goes into the next trip for one leaf.
+    /// The next value of one leaf.
     fn next_value(&mut self, leaf: &mut CarriedLeaf, next: &Term, wanted: &Type, span: Span) -> Next {
         if matches!(next, Term::Poison) {
             return Next::Failed;

@@ -1,9 +1,9 @@
 //! Manual functions: code per device.
 //!
-//! A call of `manual(X) fn f(x: f32[N@X]) -> f32` becomes a `manual` statement. Its operands are brought into the layout that the signature
-//! gives them; its block sees one device's part of each; its results are joined as the result type says. Inside, types say along
-//! which of these axes a value varies: what the operands vary along, operands' axes together, and conditions' axes for what is computed under
-//! them. A result that is declared the same on all devices must not vary, and a collective needs all its devices to reach it.
+//! A call of `manual(X) fn f(x: f32[N@X]) -> f32` becomes a `manual` statement. Its operands are resharded to the layouts of the
+//! signature; its block sees one device's part of each; its results are joined as the result type says. Inside, types have the set
+//! of these axes along which a value varies: the union of those of its operands, and of the enclosing conditions. A result that is
+//! declared equal on all devices must not vary, and all devices of a collective's group must reach it.
 
 use super::calls::{function_expansion, parameter_place, size_params, value_span};
 use super::errors::{self, manual as errors_of_manual};
@@ -31,7 +31,7 @@ struct BorderLeaf<'t> {
     ty: Option<&'t ArrayTy>,
 }
 
-/// The block of a region while it is being filled, and what goes in.
+/// The block of a region under construction, and its operands.
 struct Region {
     axes: AxisSet,
     operands: Vec<Value>,
@@ -111,7 +111,7 @@ impl Checker<'_> {
         Some(trees::rebuild(&result, &mut results.into_iter().map(Term::Array)))
     }
 
-    /// Brings a leaf of an argument to the region; gives the term that the body sees.
+    /// Passes a leaf of an argument into the region; returns the term that the body sees.
     fn enter(
         &mut self,
         region: &mut Region,
@@ -121,7 +121,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Option<Term> {
         if !trees::is_number(&leaf.term) {
-            // Functions and strings are no data: the body sees them as they are.
+            // Functions and strings are no data: the body sees them unchanged.
             return Some(leaf.term);
         }
         if !matches!(leaf.term, Term::Array(_)) && leaf.ty.is_none() {
@@ -199,7 +199,7 @@ impl Checker<'_> {
         Some(Term::Array(inner))
     }
 
-    /// On axes that stay explicit inside, the argument is as declared, as for any function.
+    /// Checks that the argument has the declared layout on axes that stay explicit inside, as for any function.
     fn check_explicit(
         &mut self,
         value: Value,
@@ -245,7 +245,7 @@ impl Checker<'_> {
         ArrayType::new(array.dtype, &shape)
     }
 
-    /// The region's results: local values, the types of what they join to, and how.
+    /// The region's results: local values, the types of the joined values, and their layouts.
     #[allow(clippy::type_complexity)]
     fn leave(
         &mut self,
@@ -348,7 +348,7 @@ impl Checker<'_> {
             return None;
         }
         value = self.vary_as(value, named, span).map_err(|diagnostic| self.report(diagnostic)).ok()?;
-        // What the result type says of the other axes holds for the local value.
+        // The other axes of the result type apply to the local value.
         if layout.is_some() {
             let inner = without(&outer, manual);
             let what = format!("the result of `{}`", function.name.name);
@@ -368,7 +368,7 @@ impl Checker<'_> {
         Some((value, ty, output))
     }
 
-    /// What the body uses from outside (a lambda may bring it) becomes an operand that is the same on all devices.
+    /// A value that the body uses from outside (for example through a lambda) becomes an operand that is equal on all devices.
     fn take_captures(&mut self, region: &mut Region, span: Span) -> Option<()> {
         for outer in walk::free_values(&region.block) {
             let ty = self.build.ty(outer).clone();
@@ -390,7 +390,7 @@ impl Checker<'_> {
         Some(())
     }
 
-    /// The value, marked as varying along more axes.
+    /// The value, marked as varying along further axes.
     pub(super) fn vary_as(&mut self, value: Value, axes: AxisSet, span: Span) -> Result<Value, Diagnostic> {
         self.build.span = span;
         self.build.vary(value, axes)
@@ -401,13 +401,13 @@ fn only(axes: &[u8], set: AxisSet) -> Vec<u8> {
     axes.iter().copied().filter(|&axis| set.contains(usize::from(axis))).collect()
 }
 
-/// The part of a layout that speaks of these axes.
+/// The part of a layout on these axes.
 fn within(sharding: &Sharding, set: AxisSet) -> Sharding {
     let dims = sharding.dims.iter().map(|dim| only(&dim.axes, set)).collect();
     Sharding::closed(dims).with_unreduced(sharding.unreduced.intersect(set), sharding.combine)
 }
 
-/// The part that speaks of all others.
+/// The part of a layout on all other axes.
 fn without(sharding: &Sharding, set: AxisSet) -> Sharding {
     let mut rest = sharding.clone();
     for dim in &mut rest.dims {
@@ -417,12 +417,12 @@ fn without(sharding: &Sharding, set: AxisSet) -> Sharding {
     rest
 }
 
-/// A device's part of a dimension is one block only if the manual axes are the major ones.
+/// Whether the manual axes are the major ones: only then is a device's part of a dimension one block.
 fn manual_axes_come_first(axes: &[u8], manual: AxisSet) -> bool {
     axes.iter().skip_while(|&&axis| manual.contains(usize::from(axis))).all(|&axis| !manual.contains(usize::from(axis)))
 }
 
-/// The type without what it says of layouts.
+/// The type without layouts.
 fn bare(ty: &Ty) -> Ty {
     match ty {
         Ty::Array(array) => Ty::Array(ArrayTy {
@@ -456,7 +456,7 @@ fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<BorderLeaf<'t>>) {
     }
 }
 
-/// Whether a term has the form that a type describes.
+/// Whether a term has the form of a type.
 fn fits(term: &Term, ty: &Ty) -> bool {
     match (term, ty) {
         (Term::Poison, _) | (_, Ty::Poison) => true,

@@ -9,10 +9,10 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::MAX_AXES;
 use spmdc_ir::layout::mesh::{Axis, Mesh};
 
-/// Devices are threads of one process; more than this is a slip of the pen.
+/// Maximum number of devices, which are threads of one process: more are a mistake.
 const MAX_DEVICES: usize = 4096;
 
-/// What `--mesh` says: `2x4`, or `data=4,model=2`.
+/// The value of `--mesh`: `2x4`, or `data=4,model=2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeshOverride {
     /// `2x4`: a size for each axis, in the order of the axes.
@@ -51,7 +51,7 @@ impl MeshOverride {
     }
 }
 
-/// The program's mesh item; several, or a sub-mesh, are for later.
+/// The program's mesh item; several meshes, and sub-meshes, are not supported yet.
 pub fn declared<'a>(set: &'a SourceSet, diagnostics: &mut Vec<Diagnostic>) -> Option<(&'a MeshItem, Span)> {
     let mut found: Option<(&MeshItem, Span)> = None;
     for item in set.files.iter().flat_map(|file| &file.program.items) {
@@ -68,7 +68,7 @@ pub fn declared<'a>(set: &'a SourceSet, diagnostics: &mut Vec<Diagnostic>) -> Op
     found
 }
 
-/// The mesh that the program runs on. `size` gives the value of a size expression, having reported it if it has none.
+/// The mesh of the program. `size` computes a size expression; it has reported the error if it returns None.
 pub fn build(
     declared: Option<(&MeshItem, Span)>,
     given: Option<&MeshOverride>,
@@ -112,13 +112,13 @@ pub fn build(
     let known = diagnostics.len();
     check_sizes(&mut mesh, span, diagnostics);
     if given.is_some() {
-        // The sizes are those of the command line.
+        // The sizes come from the command line.
         diagnostics[known..].iter_mut().for_each(|diagnostic| diagnostic.of_command = true);
     }
     mesh
 }
 
-/// `--mesh` names or counts axes that the program's mesh does not have.
+/// `--mesh` names or counts axes differently from the program's mesh.
 fn misfit(mesh: &Mesh, span: Span, message: String) -> Diagnostic {
     let sizes: Vec<String> = mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
     error(span, message)

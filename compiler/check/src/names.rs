@@ -1,6 +1,6 @@
-//! What the names of each file stand for, and which names occur that stand for nothing.
+//! Resolves the names of each file, and reports unknown ones.
 //!
-//! This looks at every function of the program, called or not, before any is expanded. So mistakes in two functions are both reported.
+//! Every function of the program is visited, called or not, before any is expanded. So errors in two functions are both reported.
 
 use crate::errors;
 use crate::sources::SourceSet;
@@ -18,7 +18,7 @@ pub struct ItemId {
     pub index: usize,
 }
 
-/// What a name of a file stands for.
+/// The entity that a name of a file stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
     Item(ItemId),
@@ -26,7 +26,7 @@ pub enum Entity {
     Module(FileId),
 }
 
-/// The names that each file may use, without those of its functions' insides.
+/// The names that each file may use, without local names of its functions.
 pub struct Names {
     files: Vec<BTreeMap<String, Entity>>,
 }
@@ -48,7 +48,7 @@ impl Names {
         Names { files }
     }
 
-    /// None in the file of the prelude, which sees no names of the program.
+    /// Finds a name; None in the file of the prelude, which sees no names of the program.
     pub fn find(&self, file: FileId, name: &str) -> Option<Entity> {
         self.files.get(file.0 as usize)?.get(name).copied()
     }
@@ -82,7 +82,7 @@ fn own_names(set: &SourceSet, file: FileId, diagnostics: &mut Vec<Diagnostic>) -
     names
 }
 
-/// Reports every name of every function that stands for nothing. `axes` are the mesh's.
+/// Reports every unknown name in every function. `axes` are the mesh's.
 pub fn resolve(set: &SourceSet, names: &Names, axes: &[String], diagnostics: &mut Vec<Diagnostic>) {
     let fields = field_names(set);
     for (position, file) in set.files.iter().enumerate() {
@@ -103,7 +103,7 @@ pub fn resolve(set: &SourceSet, names: &Names, axes: &[String], diagnostics: &mu
     }
 }
 
-/// Every name that is a struct's field somewhere, so that `p.f(x)` may call a function in a field.
+/// All field names of structs, because `p.f(x)` may call a function in a field.
 fn field_names(set: &SourceSet) -> BTreeSet<String> {
     fn of_type(ty: &TypeExpr, fields: &mut BTreeSet<String>) {
         match &ty.kind {
@@ -143,9 +143,9 @@ struct Resolver<'a> {
     axes: &'a [String],
     fields: &'a BTreeSet<String>,
     file: FileId,
-    /// Names of the function's insides, innermost last.
+    /// The local names of the function, innermost scope last.
     scopes: Vec<Vec<String>>,
-    /// How often each of them is there.
+    /// The number of scopes with each of them.
     locals: HashMap<String, usize>,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -160,7 +160,7 @@ impl Resolver<'_> {
                 self.pop();
             }
             ItemKind::Fn(function) => self.function(function),
-            // The mesh is read before names are resolved, and reports its own.
+            // The mesh is read before names are resolved, and reports its own errors.
             ItemKind::Mesh(_) | ItemKind::Import { .. } => {}
         }
     }
@@ -170,7 +170,7 @@ impl Resolver<'_> {
         for axis in function.manual.iter().flatten() {
             self.axis(axis);
         }
-        // A default value is the same for all calls, so it knows no parameters.
+        // A default value is the same for all calls, so it sees no parameters.
         function.params.iter().filter_map(|param| param.default.as_ref()).for_each(|default| self.expr(default));
         self.push(scope.clone());
         for param in &function.params {
@@ -208,7 +208,7 @@ impl Resolver<'_> {
             }
             TypeExprKind::Tuple(parts) => parts.iter().for_each(|part| self.ty(part)),
             TypeExprKind::Struct(parts) => parts.iter().for_each(|(_, part)| self.ty(part)),
-            // The element type of a function's parameter, alone.
+            // An element type parameter of the function.
             TypeExprKind::Named { module: None, name, args } if args.is_empty() && self.is_local(&name.name) => {}
             TypeExprKind::Named { module, name, args } => {
                 self.type_name(module.as_ref(), name);
@@ -397,7 +397,7 @@ impl Resolver<'_> {
         }
         let before = self.diagnostics.len();
         self.expr(base);
-        // `x.at[0].set(v)`: of `at` the checker says more, and of an unknown prefix its name says enough.
+        // `x.at[0].set(v)`: the checker has a better message for `at`, and an unknown prefix is reported by its name.
         let is_at = matches!(&base.kind, ExprKind::Index { base, .. }
             if matches!(&base.kind, ExprKind::Field { name, .. } if name.name == "at"));
         if is_at || self.diagnostics.len() > before && matches!(base.kind, ExprKind::Name(_)) {
@@ -443,7 +443,7 @@ impl Resolver<'_> {
         let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(String::as_str).collect();
         candidates.extend(self.names.of_file(self.file));
         candidates.extend(self.axes.iter().map(String::as_str));
-        // Not `extend`: it would make all names live as long as these.
+        // `extend` would require all names to live as long as these.
         ops::builtin_names().filter(|name| ops::instead_of(name).is_none()).for_each(|name| candidates.push(name));
         candidates.extend(["true", "false", "None"]);
         let unknown = errors::names::unknown(name, span, &candidates);
@@ -467,7 +467,7 @@ pub fn pattern_names(pattern: &PatternNode, names: &mut Vec<String>) {
     }
 }
 
-/// Adds the names of a parameter to `scope`; gives one that is there already.
+/// Adds the names of a parameter to `scope`; returns one that it already has.
 fn repeated_name(pattern: &PatternNode, scope: &mut Vec<String>) -> Option<Ident> {
     let mut names = Vec::new();
     pattern_names(pattern, &mut names);

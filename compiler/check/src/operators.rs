@@ -12,13 +12,13 @@ use spmdc_ir::ops::{self, promote};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{ChoiceEdit, cost_of_move, spaced};
 
-/// What a layout is ambiguous of, as the program writes it.
+/// The expression with an ambiguous layout, in the syntax of the program.
 pub(super) enum WrittenOperator<'a> {
-    /// An operator, and the function that does the same, if that takes `out=`.
+    /// An operator, and the equivalent function if that takes `out=`.
     Operator(Option<&'a str>),
     Call(&'a str),
     Index,
-    /// A statement that begins with this value's name.
+    /// An assignment that begins with this value's name.
     Assignment(Value),
 }
 
@@ -47,7 +47,7 @@ impl Checker<'_> {
             if op == InfixOp::BitXor && diagnostic.code == Code::E0215 {
                 return diagnostic.help("`^` is for bits; a power is `x ** n`");
             }
-            // `c += b;`, and `c[0] += b;`, of which only the other side can be moved in place.
+            // `c += b;`, and `c[0] += b;`, where only the other operand can be resharded in place.
             let written = if let (Term::Array(target), true) = (&lhs.0, lhs.1 == span) {
                 WrittenOperator::Assignment(*target)
             } else {
@@ -60,7 +60,7 @@ impl Checker<'_> {
         self.or_report(result)
     }
 
-    /// Where a layout is ambiguous, the ways out as changes of the source.
+    /// Adds to an error about an ambiguous layout the possible edits of the source.
     pub(super) fn with_choices(
         &mut self,
         diagnostic: Diagnostic,
@@ -68,7 +68,7 @@ impl Checker<'_> {
         written: &WrittenOperator<'_>,
         given: &[(Term, Span)],
     ) -> Diagnostic {
-        // The call of a function of the prelude looks for ways out itself.
+        // The caller of a function of the prelude adds the edits itself.
         if self.in_prelude() {
             return diagnostic;
         }
@@ -78,7 +78,7 @@ impl Checker<'_> {
         let place = |operand: usize| {
             let value = operands.get(operand)?;
             let in_place = arrays.get(operand).filter(|_| arrays.len() == operands.len() || is_index);
-            // One value may be given twice; and the call may have converted or cut what was given.
+            // One value may be given twice, and the call may have converted or cut its arguments.
             let itself = in_place.filter(|(array, _)| array == value);
             let elsewhere = || arrays.iter().find(|(array, _)| array == value);
             itself.or_else(elsewhere).or(in_place).copied()
@@ -128,14 +128,14 @@ impl Checker<'_> {
                 }
             };
             let Some((place, replacement)) = edit else { continue };
-            // `ravel()` has nothing in front of a comma.
+            // `ravel()` has no argument before the comma.
             let replacement = replacement.replace("(, out=", "(out=");
             ways.push(Way { place, replacement, at: "", note: choice.note, cost: choice.cost });
         }
         choose(diagnostic, ways)
     }
 
-    /// The text of a call with some of its operands moved.
+    /// The text of a call with some of its operands resharded.
     fn moved(
         &self,
         span: Span,
@@ -160,7 +160,7 @@ impl Checker<'_> {
         Some((span, text))
     }
 
-    /// The arrays among what was given, also those in lists, each with its place.
+    /// The arrays among the arguments, including those in lists, each with its source position.
     fn arrays_in(&self, given: &[(Term, Span)]) -> Vec<(Value, Span)> {
         let mut arrays = Vec::new();
         for (term, span) in given {
@@ -176,7 +176,8 @@ impl Checker<'_> {
         arrays
     }
 
-    /// The sharding of an operand as one of the array that the user gave: that may lack dimensions of one element, or be larger.
+    /// The sharding of an operand translated to the array that the user gave, which may lack dimensions of one element, or be
+    /// larger.
     fn of_given(&self, operand: Value, to: &Sharding, given: Value) -> Option<Sharding> {
         let (from, wanted) = (self.build.ty(operand).shape(), self.build.ty(given).shape());
         if from == wanted {
@@ -197,7 +198,7 @@ impl Checker<'_> {
         (sizes == wanted).then(|| Sharding { dims, ..to.clone() })
     }
 
-    /// The text of a place.
+    /// The source text of a span.
     pub(super) fn source(&self, span: Span) -> &str {
         let text = &self.set.file(span.file).text;
         text.get(span.start as usize..span.end as usize).unwrap_or_default()

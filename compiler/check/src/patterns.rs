@@ -65,8 +65,8 @@ impl Checker<'_> {
         vec![Term::Poison; count]
     }
 
-    /// The variables of a dump: a name is given to what has just been defined, those values from `first` on, and what a loop carries
-    /// has the type that its variable says.
+    /// Binds the variables of a dump: a name is given to the values defined by the statement, those from `first` on, and a carried
+    /// value has the type declared for its variable.
     pub(super) fn bind_declared(&mut self, pattern: &PatternNode, term: Term, mutable: bool, ty: Ty, first: usize) {
         match (&pattern.kind, term) {
             (PatternKind::Name(name), Term::Array(value)) => {
@@ -86,7 +86,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports name a value by the first variable of the user's that it was given to; leaves of a struct by path.
+    /// Reports name a value by the first of the user's variables that it was assigned to; leaves of a struct by path.
     pub(super) fn name_values(&mut self, name: &str, place: Span, term: &Term) {
         let is_own = !self.in_prelude() && !self.set.file(self.file()).is_shipped;
         if !is_own || self.exact.is_some() && is_number_name(name) {

@@ -1,5 +1,5 @@
-//! Calls of functions of the prelude: they are expanded like functions of the program, but every place in them is that of the call, and
-//! what is wrong in them is wrong with the call.
+//! Calls of functions of the prelude: they are expanded like functions of the program, but every source position in them is that of
+//! the call, and their errors are errors of the call.
 
 use super::Checker;
 use super::scopes::{Expansion, NamedTerm, Scope};
@@ -13,7 +13,7 @@ use spmdc_ir::ops::prelude::{FILE, Written};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::Choice;
 
-/// What is wrong with a call of the prelude: the first finding, and the choices that its layout leaves.
+/// The error in a call of the prelude: the first finding, and the choices if a layout is ambiguous.
 pub(super) type Refusal = (Diagnostic, Option<(Vec<Value>, Vec<Choice>)>);
 
 impl Checker<'_> {

@@ -12,14 +12,14 @@ use spmdc_ir::ops::is_builtin;
 use spmdc_ir::ops::prelude::Helper;
 use std::collections::HashMap;
 
-/// A name and what it stands for.
+/// A name and its term.
 #[derive(Clone, Debug)]
 pub struct NamedTerm {
     pub name: String,
     pub term: Term,
     pub mutable: bool,
     pub span: Span,
-    /// In a dump: the type of the value that a loop carries in this variable.
+    /// In a dump: the declared type of the value that a loop carries in this variable.
     pub declared: Option<Type>,
 }
 
@@ -30,15 +30,15 @@ pub struct Expansion {
     pub name: String,
     /// None for a lambda.
     pub item: Option<ItemId>,
-    /// The call that it is expanded for; None for the entry.
+    /// The call that is expanded; None for the entry.
     pub call: Option<Span>,
-    /// Its types follow from the call: parameters without types, or size parameters.
+    /// Whether its types follow from the call, because it has parameters without types, or size parameters.
     pub is_template: bool,
-    /// Innermost last.
+    /// The scopes, innermost last.
     pub scopes: Vec<Scope>,
 }
 
-/// The names of one block, in the order of their bindings; a later one hides an earlier one of its name.
+/// The names of one block, in the order of their bindings; a later one hides an earlier one of the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     bindings: Vec<NamedTerm>,
@@ -105,7 +105,7 @@ impl Checker<'_> {
         scopes.iter_mut().rev().find_map(|scope| scope.find_mut(name))
     }
 
-    /// What a name stands for; Poison for one that stands for nothing, which has been reported when names were resolved.
+    /// The term of a name; Poison for an unknown name, which has been reported when names were resolved.
     pub(super) fn name(&mut self, name: &str, span: Span) -> Term {
         if let Some(binding) = self.local(name) {
             return binding.term.clone();
@@ -122,8 +122,8 @@ impl Checker<'_> {
         Term::Poison
     }
 
-    /// As [`Checker::name`], where a function is wanted: a variable `sum` does not hide the function.
-    /// Functions of the prelude know nothing of the program; the statements of a dump call shipped functions, whatever its own functions are called.
+    /// As [`Checker::name`] for a called name: a variable `sum` does not hide the function. Functions of the prelude see no names
+    /// of the program; the statements of a dump call shipped functions even if the dump has functions of the same names.
     pub(super) fn function_name(&mut self, name: &str, span: Span) -> Term {
         if self.in_prelude() && (is_builtin(name) || Helper::named(name).is_some()) {
             return Callable::Builtin(name.to_string()).into_term();
@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Says for which call a function was being expanded when something was found in it.
+    /// Adds the call for which the function with the finding was being expanded.
     pub(super) fn with_call_site(&self, diagnostic: Diagnostic) -> Diagnostic {
         let Some(expansion) = self.expansions.iter().rev().find(|expansion| expansion.item.is_some()) else {
             return diagnostic;

@@ -1,6 +1,6 @@
 //! Sizes: numbers, size parameters, and arithmetic over them.
 //!
-//! A type that mentions size parameters is met by values of known shape: `f32[N, 2 * M]` and `f32[8, 6]` give `N = 8`, `M = 3`.
+//! A type with size parameters is matched against values of known shape: `f32[N, 2 * M]` and `f32[8, 6]` give `N = 8`, `M = 3`.
 
 use spmdc_grammar::ast::InfixOp;
 use std::collections::BTreeMap;
@@ -15,30 +15,30 @@ pub enum Size {
     Param(String),
     /// An operator of sizes (`+ - * / // %`) with its operands.
     Binary(InfixOp, Box<Size>, Box<Size>),
-    /// Reported already.
+    /// An error that has been reported.
     Poison,
 }
 
-/// The size parameters of a function, as far as they are known.
+/// The known size parameters of a function.
 pub type Bindings = BTreeMap<String, i128>;
 
-/// Why a size has no value.
+/// The reason why a size has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
-    /// These do not divide.
+    /// A quotient of these that is not whole.
     Inexact(i128, i128),
-    /// A divisor is 0.
+    /// The divisor is 0.
     DivisionByZero,
-    /// The value does not fit in 128 bits, or the operator is none of sizes.
+    /// The value does not fit in 128 bits, or the operator is not one of sizes.
     Overflow,
     /// This parameter is not known yet.
     Unbound(String),
-    /// A part of the size is wrong, and reported already.
+    /// A part of the size is an error that has been reported.
     Poison,
 }
 
 impl Size {
-    /// Its value, where all its parameters are bound.
+    /// The value, if all parameters are bound.
     pub fn value(&self, bindings: &Bindings) -> Result<i128, SizeError> {
         match self {
             Size::Number(number) => Ok(*number),
@@ -48,7 +48,7 @@ impl Size {
         }
     }
 
-    /// Binds what can be learnt from this size being `actual`. False where it is not: a value differs, or nothing can be learnt yet.
+    /// Binds parameters such that this size is `actual`. False if it differs, or if nothing can be bound yet.
     pub fn learn(&self, actual: i128, bindings: &mut Bindings) -> bool {
         match self {
             Size::Number(number) => *number == actual,
@@ -91,7 +91,7 @@ impl Size {
         }
     }
 
-    /// A parameter that stands alone is learnt from before anything is computed from it.
+    /// Whether this is a single parameter or number: these are matched before arithmetic.
     pub fn is_plain(&self) -> bool {
         matches!(self, Size::Number(_) | Size::Param(_) | Size::Poison)
     }

@@ -1,6 +1,6 @@
-//! The files of a program: the one that was asked for, and what it imports, each read and parsed once.
+//! The files of a program: the main file and its imports, each read and parsed once.
 //!
-//! The compiler does no IO: whoever calls it gives it a [`Sources`]. Files whose path begins with `std/` are part of the compiler.
+//! The compiler does no IO: its caller supplies a [`Sources`]. Files whose path begins with `std/` are part of the compiler.
 
 use crate::errors;
 use spmdc_grammar::ast::{ItemKind, ProgramNode};
@@ -8,16 +8,16 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::FileId;
 use std::collections::BTreeMap;
 
-/// Where imported files come from.
+/// The supplier of imported files.
 pub trait Sources {
     /// The file that the file named `from` imports as `path`; an error is a sentence for the user.
     fn read(&self, path: &str, from: &str) -> Result<Source, String>;
 }
 
-/// A file's text and a name that says which file it is, so that one imported twice is read as one.
+/// A file's text and a name that identifies the file, so that a file imported twice is read once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name that says which file it is.
+    /// The name that identifies the file.
     pub name: String,
     /// The text of the file.
     pub text: String,
@@ -38,15 +38,15 @@ const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../prelude/nn.s
 /// A file of the program, parsed.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// The name that says which file it is, as in [`Source::name`].
+    /// The name that identifies the file, as in [`Source::name`].
     pub name: String,
     /// The text that spans in this file refer to.
     pub text: String,
-    /// The syntax tree; without the items that could not be read.
+    /// The syntax tree, without unreadable items.
     pub program: ProgramNode,
-    /// The file that each `import` item stands for, by the item's position; without an entry if it could not be read.
+    /// The file of each `import` item, by the item's position; no entry if it could not be read.
     pub imports: BTreeMap<usize, FileId>,
-    /// Part of the compiler.
+    /// Whether it is part of the compiler.
     pub is_shipped: bool,
 }
 
@@ -61,12 +61,12 @@ impl SourceSet {
     /// The program's main file.
     pub const ROOT: FileId = FileId(0);
 
-    /// Reads the program's main file and everything that it imports. All syntax errors of all files are given.
+    /// Reads the program's main file and all its imports. Returns all syntax errors of all files.
     pub fn load(name: &str, text: &str, sources: &dyn Sources) -> (SourceSet, Vec<Diagnostic>) {
         let mut set = SourceSet { files: Vec::new() };
         let mut diagnostics = Vec::new();
         set.add(name.to_string(), text.to_string(), false, &mut diagnostics);
-        // Files are appended while this goes through them.
+        // Files are appended during the iteration.
         let mut at = 0;
         while at < set.files.len() {
             set.follow_imports(FileId(at as u16), sources, &mut diagnostics);
@@ -125,7 +125,7 @@ impl SourceSet {
 }
 
 impl SourceSet {
-    /// A file that imports itself, perhaps through others, is an error at the import that closes the circle.
+    /// Reports a file that imports itself, directly or through others, at the import that closes the cycle.
     fn refuse_cycles(&self, diagnostics: &mut Vec<Diagnostic>) {
         let mut state = vec![Visit::New; self.files.len()];
         self.visit(Self::ROOT, &mut state, diagnostics);

@@ -1,7 +1,7 @@
 //! Reading dumps: a program whose first line is `stage partitioned;` or the like.
 //!
-//! It goes through the same checker, but its types are given, not inferred: a `let` says exactly how its value lies, no statement is
-//! added, and nothing is judged ambiguous. So reading what `print.rs` has written gives the same module.
+//! A dump is read by the same checker, but its types are given, not inferred: a `let` has the exact layout of its value, no
+//! statement is added, and no layout is ambiguous. So reading the output of `print.rs` gives the same module.
 
 use super::Checker;
 use super::errors::{self, types as errors_of_types};
@@ -38,14 +38,14 @@ pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {
 }
 
 impl Checker<'_> {
-    /// How a value of this type lies at the stage that is read; None in a program that is no dump.
+    /// The layout of a value of this type at the stage of the dump; None in a program.
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
         let layout = ty.layout().unwrap_or_else(|| self.build.unknown_layout(ty.dims.len()));
         Some(if stage > Stage::Typed { layout.close() } else { layout })
     }
 
-    /// Gives values that a `let` has just defined, those from `first` on, the types that it says.
+    /// Gives the values that a `let` has just defined, those from `first` on, their declared types.
     pub(super) fn declare(&mut self, term: &Term, ty: &Ty, first: usize, span: Span) {
         match (term, ty) {
             (Term::Array(value), Ty::Array(array)) => {
@@ -74,7 +74,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type that a dump says.
+    /// The declared type in a dump.
     pub(super) fn exact_type(&mut self, ty: &ArrayTy) -> Option<Type> {
         self.exact?;
         let array = self.array_type(ty, &Bindings::new())?;
@@ -82,7 +82,7 @@ impl Checker<'_> {
         Some(Type { array, sharding, varying: ty.varying })
     }
 
-    /// A step that leaves some values partial says of them what its operand does.
+    /// Sets the combining operation of a step that leaves some values partial to that of its operand.
     fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
         let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
         let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
@@ -100,7 +100,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How partial values combine is not written: it follows from the op, or from the partial values that it takes.
+    /// The operation that combines partial values is not written: it follows from the op, or from partial operands.
     fn combine_of(&self, value: Value) -> ReduceOp {
         let blocks = self.build.blocks.last();
         let stmt = blocks.and_then(|block: &Block| block.stmts.iter().rev().find(|stmt| stmt.results.contains(&value)));
@@ -125,7 +125,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A dump was made for one mesh; its blocks fit no other.
+    /// Refuses `--mesh` for a dump: its blocks fit its own mesh only.
     pub(super) fn refuse_other_mesh(&mut self, own: &Mesh, given: &Mesh) {
         if own != given {
             let message = "--mesh: a dump has the mesh that it was made for";

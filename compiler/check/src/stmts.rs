@@ -10,14 +10,14 @@ use spmdc_ir::ops::call::term::{StaticScalar, Term};
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::Stmt;
 
-/// One step from a variable to the part of it that is assigned to.
+/// One step from a variable to the assigned part of it.
 enum PathStep<'e> {
     Field(&'e Ident),
     TupleField(usize, Span),
     Index(&'e [IndexNode], Span),
 }
 
-/// Prints, or stops the program under a condition of the user's.
+/// Whether a statement prints, or stops the program under a condition of the user's.
 fn acts(stmt: &Stmt) -> bool {
     let effect = stmt.op().map(|op| op.rules().properties().effect);
     matches!(effect, Some(Effect::Text | Effect::Layout)) || stmt.blocks().any(|block| block.stmts.iter().any(acts))
@@ -51,14 +51,14 @@ impl Checker<'_> {
         value
     }
 
-    /// The expression's term, and whether computing it does something that is seen even if nothing uses the term.
+    /// The expression's term, and whether computing it has a visible effect even if the term is unused.
     fn watched(&mut self, expr: &Expr) -> (Term, bool) {
         let before = self.build.innermost().stmts.len();
         let term = self.expr(expr);
         (term, self.build.innermost().stmts.iter().skip(before).any(acts))
     }
 
-    /// `is_last`: nothing follows in its block.
+    /// Checks a statement; `is_last` if no statement follows in its block.
     fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
             StmtNodeKind::Let { mutable, pattern, ty, value } => {
@@ -147,7 +147,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The parts of a tuple, each to its target.
+    /// Assigns the parts of a tuple to their targets.
     fn assign_each(
         &mut self,
         target: &Expr,
@@ -171,7 +171,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `old` with another value at a place inside it.
+    /// `old` with another value at a path inside it.
     fn stored(
         &mut self,
         old: Term,

@@ -1,4 +1,4 @@
-//! Small programs and what the checker makes of them.
+//! Small programs and their typed form.
 
 #![allow(clippy::unwrap_used)]
 
@@ -280,7 +280,7 @@ fn a_loop_whose_condition_varies_makes_its_variables_vary() {
     assert!(printed.contains("let mut n: i32{V:X} = "), "{printed}");
 }
 
-/// What is printed reads back as the same module.
+/// Checks that printing and reading gives the same module.
 #[track_caller]
 fn assert_round_trip(text: &str) {
     let printed = typed(text);
@@ -536,14 +536,14 @@ fn dumps_of_other_entries_read_back() {
     let entry = CheckOptions { entry: Some("sum".to_string()), ..options() };
     let dump = print::module(&check(&load(text), &entry).unwrap().0);
     assert!(dump.contains("fn sum(arg0_: (f32[4@X], f32), arg0: f32[4@X])"), "{dump}");
-    // Neither `main` nor `max` of the program: a dump begins with its last function.
+    // The names `main` and `max` are taken: a dump begins with its last function.
     assert!(dump.contains("fn main_2(") && dump.contains("fn max_2("), "{dump}");
     assert_eq!(print::module(&check(&load(&dump), &options()).unwrap().0), dump);
 }
 
 #[test]
 fn habits_from_elsewhere_are_answered() {
-    // What stands in a function, and a part of what is answered.
+    // The text of a function, and a part of the message.
     let habits = [
         ("np.sum(x)", "no prefix"),
         ("jnp.exp(x)", "no prefix"),
@@ -605,7 +605,7 @@ fn habits_from_elsewhere_are_answered() {
         let help: Vec<&str> = diagnostics.iter().filter_map(|d| d.help.as_deref()).collect();
         assert!(help.first().is_some_and(|help| help.contains(answer)), "{body}: {diagnostics:#?}");
     }
-    // Nothing is suggested that only shares a letter or two.
+    // A name that only shares one or two letters is not suggested.
     for name in ["lne", "add2", "q", "pass2", "jump"] {
         let text = format!("fn main(x: f32[4]) {{ {name}(x) }}");
         let diagnostics = check(&SourceSet::load("test.spmd", &text, &NoSources).0, &options()).err().unwrap();

@@ -1,4 +1,4 @@
-//! Structs, tuples and lists as trees of leaves: what enters the IR are the leaves.
+//! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
 use spmdc_ir::ops::call::term::Term;
 
@@ -7,7 +7,7 @@ pub fn part_of(place: &str, field: &str) -> String {
     format!("field `{field}` of {place}")
 }
 
-/// Whether a place has been named by [`part_of`].
+/// Whether a description was made by [`part_of`].
 pub fn is_part(place: &str) -> bool {
     place.starts_with("field ")
 }
@@ -58,26 +58,26 @@ pub fn is_number(term: &Term) -> bool {
     if let Term::List(items) = term { items.iter().all(is_number) } else { term.is_operand() }
 }
 
-/// Whether anything could use it; what has been reported is nothing.
+/// Whether a term has a use; reported errors have none.
 pub fn is_something(term: &Term) -> bool {
     let mut found = Vec::new();
     leaves(term, "", &mut found);
     found.iter().any(|(_, leaf)| !matches!(leaf, Term::Poison))
 }
 
-/// How many leaves a tuple, struct or list may have in all, and how deep it may be.
+/// Maximum number of leaves of a tuple, struct or list, and its maximum depth.
 pub const MAX_LEAVES: usize = 1 << 16;
 pub const MAX_NESTING: usize = 200;
-/// How many numbers a list may have, which becomes an array.
+/// Maximum number of numbers in a list, which becomes an array.
 pub const MAX_NUMBERS: usize = 1 << 20;
 
-/// Whether a tree keeps to these limits.
+/// Whether a tree is within these limits.
 pub fn is_within_limits(term: &Term) -> bool {
     fn count(term: &Term, depth: usize, left: &mut usize) -> bool {
         let parts = term.parts();
         let is_tree = matches!(term, Term::Tuple(_) | Term::List(_) | Term::Struct(_));
         if !is_tree && term.static_scalar().is_none() {
-            // What is no number has a type, a name and a path.
+            // Terms other than numbers have types, names and paths.
             *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
         }
         if *left == 0 || depth > MAX_NESTING {

@@ -1,6 +1,6 @@
-//! Types as written: resolved against constants and size parameters, then met by values.
+//! Declared types: resolved against constants and size parameters, then matched against values.
 //!
-//! An annotation checks element type and shape, binds size parameters, and speaks of the layout: on explicit axes it is checked, on
+//! An annotation checks element type and shape, binds size parameters, and may have a layout: on explicit axes it is checked, on
 //! auto axes it becomes a `pin` statement.
 
 use super::errors::{self, shardings, types as errors_of_types};
@@ -33,7 +33,7 @@ pub enum Ty {
     Array(ArrayTy),
     Tuple(Vec<Ty>),
     Struct(Vec<(String, Ty)>),
-    /// Reported already.
+    /// An error that has been reported.
     Poison,
 }
 
@@ -50,12 +50,12 @@ pub struct ArrayTy {
 pub struct DimTy {
     pub size: Size,
     pub span: Span,
-    /// None where the type says nothing of this dimension.
+    /// None if the type has no layout for this dimension.
     pub axes: Option<DimSharding>,
 }
 
 impl ArrayTy {
-    /// What it says of the layout; None if nothing. Where some dimension is annotated, bare ones are replicated.
+    /// The layout of the type; None if it has none. If some dimension is annotated, bare ones are replicated.
     pub fn layout(&self) -> Option<Sharding> {
         let is_annotated = self.dims.iter().any(|dim| dim.axes.is_some());
         if !is_annotated && self.unreduced.is_empty() {
@@ -67,7 +67,7 @@ impl ArrayTy {
     }
 }
 
-/// How far the type that is being resolved has got.
+/// The progress of resolving a type, for its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypeWork {
     pub depth: usize,
@@ -81,7 +81,7 @@ pub fn dtype(name: DTypeName) -> DType {
     DType::named(name.name()).expect("the grammar's names are those of the element types")
 }
 
-/// Resolving.
+/// Resolves types.
 impl Checker<'_> {
     pub(super) fn resolve(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         if self.types.depth == 0 {
@@ -90,7 +90,7 @@ impl Checker<'_> {
         self.types.parts += 1;
         let is_first = self.types.parts == MAX_LEAVES + 1 || self.types.depth == MAX_NESTING;
         if self.types.parts > MAX_LEAVES || self.types.depth >= MAX_NESTING {
-            // The rest of it is not looked at: names can double it over and over.
+            // The rest is not resolved: names can double the type over and over.
             self.types.parts = self.types.parts.max(MAX_LEAVES + 1);
             if is_first {
                 self.report(errors_of_types::type_too_large(ty.span));
@@ -168,7 +168,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The element type that a parameter of the function stands for.
+    /// The element type bound to a parameter of the function.
     fn element_type(&mut self, name: &Ident) -> Option<DType> {
         match self.local(&name.name).map(|binding| binding.term.clone()) {
             Some(Term::Type(ty)) => Some(ty.array.dtype),
@@ -177,7 +177,7 @@ impl Checker<'_> {
                 self.report(errors_of_types::wrong_kind("an element type", other.describe(), name.span));
                 None
             }
-            // Reported when names were resolved, or when the call's arguments did not say it.
+            // Reported when names were resolved, or when the call's arguments did not determine it.
             None => None,
         }
     }
@@ -221,7 +221,7 @@ impl Checker<'_> {
         resolved
     }
 
-    /// A size as written in a type.
+    /// A size in a type.
     pub(super) fn size(&mut self, size: &Expr, params: &SizeParams) -> Size {
         if let ExprKind::Int(number) = size.kind {
             return Size::Number(i128::from(number));
@@ -257,7 +257,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A number, where no parameter is involved.
+    /// The number of a size without parameters.
     fn folded(&mut self, size: Size, span: Span) -> Size {
         match size.value(&Bindings::new()) {
             Ok(number) => Size::Number(number),
@@ -271,7 +271,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A size as a length; reports what is none.
+    /// A size as a length; reports an invalid one.
     pub(super) fn length(&mut self, size: &Size, bindings: &Bindings, span: Span) -> Option<usize> {
         match size.value(bindings) {
             Ok(number) => match usize::try_from(number) {
@@ -290,14 +290,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Axes that the mesh does not have were reported when names were resolved.
+    /// The axes of a dimension. Axes that the mesh does not have were reported when names were resolved.
     fn dim_axes(&mut self, axes: &DimAxes) -> Option<DimSharding> {
         let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
         if axes.alignment.is_some() && self.exact.is_none() {
             self.report(shardings::alignment(axes.span));
             return None;
         }
-        // More than any dimension has; so the places of blocks are numbers, too.
+        // Larger than any dimension, yet small enough to compute positions of blocks.
         const MOST: u64 = 1 << 40;
         let number = |number: u64| number.min(MOST) as usize;
         let alignment = axes.alignment.map(|ast::AlignmentNode { size, start, step }| sharding::Alignment {
@@ -329,7 +329,7 @@ impl Checker<'_> {
         Term::Sharding(ShardingTerm { sharding })
     }
 
-    /// A type where a value may stand: `zeros(f32[3, 4])`.
+    /// A type in the position of a value: `zeros(f32[3, 4])`.
     pub(super) fn type_literal(&mut self, ty: &TypeExpr) -> Term {
         let Ty::Array(array) = self.resolve(ty, &SizeParams::new()) else { return Term::Poison };
         match self.array_type(&array, &Bindings::new()) {
@@ -338,7 +338,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Element type and shape, all sizes being known.
+    /// Element type and shape, with all sizes known.
     pub(super) fn array_type(&mut self, ty: &ArrayTy, bindings: &Bindings) -> Option<ArrayType> {
         let shape: Option<Vec<usize>> = ty.dims.iter().map(|dim| self.length(&dim.size, bindings, dim.span)).collect();
         let array = ArrayType::new(ty.dtype, &shape?);
@@ -354,17 +354,17 @@ impl Checker<'_> {
     }
 }
 
-/// Meeting values.
+/// Matches values.
 impl Checker<'_> {
-    /// Checks a value against a declared type, binding size parameters; gives the value, converted if it is a number, pinned if
-    /// the type says so.
+    /// Checks a value against a declared type, binding size parameters; returns the value, converted if it is a number, pinned if
+    /// the type has a layout.
     pub(super) fn annotate(&mut self, term: Term, ty: &Ty, bindings: &mut Bindings, span: Span, place: &str) -> Term {
         self.learn(&term, ty, bindings, true);
         self.learn(&term, ty, bindings, false);
         self.conform(term, ty, bindings, span, place)
     }
 
-    /// Binds size parameters: those that stand alone (`plain`), or those inside arithmetic.
+    /// Binds size parameters: single ones (`plain`), or those inside arithmetic.
     pub(super) fn learn(&self, term: &Term, ty: &Ty, bindings: &mut Bindings, plain: bool) {
         match (ty, term) {
             (Ty::Array(array), term) => {
@@ -467,7 +467,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The layout that an annotation speaks of: checked on explicit axes, pinned on auto ones.
+    /// Applies the layout of an annotation: checked on explicit axes, pinned on auto ones.
     pub(super) fn lay_out(&mut self, value: Value, layout: Sharding, span: Span, place: &str) -> Term {
         let manual = self.build.manual;
         let over_manual = layout.used_axes().union(layout.unreduced).intersect(manual);
@@ -506,7 +506,7 @@ impl Checker<'_> {
         }
         let mut to = layout;
         for (wanted, found) in to.dims.iter_mut().zip(&found.sharding.dims) {
-            // An open dimension keeps the explicit axes that the value has.
+            // An open dimension keeps the explicit axes of the value.
             if wanted.open && only(&wanted.axes) != only(&found.axes) {
                 wanted.axes.retain(|&axis| !explicit.contains(axis as usize));
                 wanted.axes.splice(0..0, only(&found.axes));
@@ -520,7 +520,7 @@ impl Checker<'_> {
         self.or_report(pinned)
     }
 
-    /// A new parameter of the function that is being built, for each leaf of a type.
+    /// Adds a parameter of the function under construction for each leaf of a type.
     pub(super) fn parameters(
         &mut self,
         ty: &Ty,
@@ -551,7 +551,7 @@ impl Checker<'_> {
     }
 }
 
-/// Types in messages.
+/// Formats types for messages.
 impl Checker<'_> {
     pub(super) fn display_ty(&self, ty: &Ty, bindings: &Bindings) -> String {
         match ty {

@@ -1,7 +1,7 @@
-//! `x[k : k + 4]`: slices whose bounds are dynamic and whose length is not.
+//! `x[k : k + 4]`: slices with dynamic bounds and static length.
 //!
-//! Both bounds are traced through the statements that make them, as sums of multiples of other values; the length is known where only a
-//! number is left of their difference. So `x[i * B : (i + 1) * B]` has B places, also if its bounds have names.
+//! Both bounds are traced through the statements that compute them, as sums of multiples of other values; the length is known if
+//! their difference is a number. So `x[i * B : (i + 1) * B]` has B elements, even if its bounds have names.
 
 use super::Checker;
 use spmdc_ir::ops::Op;
@@ -10,8 +10,8 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_kernel::number::to_int;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
-/// Statements that are looked through for the one that makes a value, and steps from a bound to where it comes from: a bound is
-/// computed near the slice, and programs are large.
+/// Maximum number of statements searched for the definition of a value, and of steps in tracing a bound: a bound is computed near
+/// the slice, and programs are large.
 const NEAR: usize = 500;
 const MOST_STEPS: usize = 200;
 
@@ -24,7 +24,7 @@ pub(super) enum SliceBound {
     Dynamic(Value),
 }
 
-/// Multiples of values that are not traced further, and a number.
+/// A number plus multiples of values that are not traced further.
 #[derive(Default)]
 struct LinearIndex {
     parts: Vec<(Value, i128)>,
@@ -42,7 +42,7 @@ impl LinearIndex {
 }
 
 impl Checker<'_> {
-    /// `stop - start`, if that is a number.
+    /// `stop - start`, if it is a number.
     pub(super) fn slice_length(&self, start: SliceBound, stop: SliceBound) -> Option<i128> {
         let search = RowSearch(self);
         let mut difference = LinearIndex::default();
@@ -61,13 +61,13 @@ impl Checker<'_> {
 struct RowSearch<'a>(&'a Checker<'a>);
 
 impl RowSearch<'_> {
-    /// The statement that makes a value, if it is near.
+    /// The statement that defines a value, if it is near.
     fn made_by(&self, value: Value) -> Option<&Stmt> {
         let near = self.0.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
         near.into_iter().find(|stmt| stmt.results.contains(&value))
     }
 
-    /// Adds a multiple of a value. Integers wrap, but a slice whose bounds do so lies in no array.
+    /// Adds a multiple of a value. Integers wrap, but a slice with wrapped bounds lies in no array.
     fn trace(&self, value: Value, factor: i128, sum: &mut LinearIndex, steps: &mut usize) -> Option<()> {
         *steps += 1;
         let made_by = self.made_by(value).filter(|_| *steps < MOST_STEPS);
@@ -102,7 +102,7 @@ impl RowSearch<'_> {
         self.0.build.ty(value).dtype().is_integer()
     }
 
-    /// The number that a value always is.
+    /// The constant value of a scalar.
     fn number(&self, value: Value) -> Option<i128> {
         let stmt = self.made_by(value)?;
         let op = stmt.op()?;
@@ -115,7 +115,7 @@ impl RowSearch<'_> {
         if is_same { self.number(stmt.args[0]) } else { None }
     }
 
-    /// Whether two values are made alike.
+    /// Whether two values are computed in the same way.
     fn are_equal(&self, one: Value, other: Value, depth: usize) -> bool {
         if one == other {
             return true;

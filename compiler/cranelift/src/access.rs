@@ -1,4 +1,4 @@
-//! Loads and stores: addresses, the patterns of neighbouring lanes in memory, and loads under conditions.
+//! Loads and stores: addresses, memory patterns of neighbouring lanes, and guarded loads.
 
 use super::arithmetic::memory_type;
 use super::kernel::{Emitter, arguments};
@@ -9,21 +9,21 @@ use spmdc_abi::DType;
 use spmdc_kernel::loops::{Access, Affine, Store};
 use spmdc_kernel::nest::{Cut, Nest, SIDE};
 
-/// How the elements of the lanes lie in memory.
+/// The positions of the lanes' elements in memory.
 #[derive(PartialEq)]
 enum LanePattern {
-    /// One after the other.
+    /// Consecutive elements.
     Forward,
     Backward,
-    /// Four rows of four neighbours, so far apart.
+    /// Four rows of four neighbours, at this distance.
     Rows(i64),
-    /// Four columns of four neighbours.
+    /// Four columns of four neighbours, at this distance.
     Columns(i64),
     Scattered,
 }
 
 impl LanePattern {
-    /// From each lane's distance to the first, in elements.
+    /// The pattern of each lane's distance to the first, in elements.
     fn of(steps: &[i64]) -> LanePattern {
         let all = |f: &dyn Fn(i64) -> i64| steps.iter().enumerate().all(|(i, &step)| step == f(i as i64));
         if all(&|i| i) {
@@ -46,7 +46,7 @@ impl LanePattern {
 }
 
 impl Emitter<'_, '_> {
-    /// How far an affine value is from the first lane's in each lane.
+    /// The difference of an affine value in each lane from its value in the first lane.
     pub fn lane_offsets(&self, affine: &Affine, lanes: u32) -> Vec<i64> {
         let lanes = 0..i64::from(lanes);
         match &self.nest.cut {
@@ -68,7 +68,7 @@ impl Emitter<'_, '_> {
     fn address(&mut self, access: &Access, dtype: DType) -> (Value, i32) {
         let size = dtype.size() as i64;
         let constant = access.address.constant * size;
-        // Vectors reach up to 256 bytes further.
+        // Vectors extend up to 256 bytes further.
         let (offset, rest) = match i32::try_from(constant) {
             Ok(offset) if offset.unsigned_abs() < 1 << 30 => (offset, 0),
             _ => (0, access.address.constant),
@@ -92,7 +92,7 @@ impl Emitter<'_, '_> {
         (pointer, offset)
     }
 
-    /// A load; under a guard (which varies along the lanes or not) from scratch memory where the value does not matter.
+    /// Loads elements; under a guard (which varies along the lanes or not) from scratch memory if the value is not needed.
     pub fn load(&mut self, access: &Access, dtype: DType, lanes: u32, guard: Option<(bool, Bundle)>) -> Bundle {
         let (pointer, offset) = self.address(access, dtype);
         let steps = self.lane_offsets(&access.address, lanes);
@@ -102,7 +102,7 @@ impl Emitter<'_, '_> {
                 let pointer = self.guarded(condition.single(), pointer, offset);
                 self.load_lanes(pointer, 0, &steps, dtype)
             }
-            // Scratch memory holds one bundle of neighbours.
+            // Scratch memory has room for one bundle of neighbours.
             Some((false, condition)) => {
                 let condition = condition.single();
                 self.load_each(pointer, offset, &steps, dtype, |_, _| condition)
@@ -112,7 +112,7 @@ impl Emitter<'_, '_> {
         self.vector(lanes).decode_memory(dtype, raw)
     }
 
-    /// The elements as they lie in memory, each so many steps from the first.
+    /// Loads elements from memory, each at its distance from the first.
     fn load_lanes(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType) -> Bundle {
         let (ty, size) = (memory_type(dtype), dtype.size() as i64);
         let lanes = steps.len() as u32;
@@ -145,7 +145,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Four times four neighbours.
+    /// Loads four times four neighbours.
     fn load_fours(&mut self, pointer: Value, offset: i32, stride: i64, ty: Type) -> [Bundle; 4] {
         std::array::from_fn(|i| {
             let (pointer, offset) = self.lane_address(pointer, offset, i as i64 * stride);
@@ -160,14 +160,14 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The address, or scratch memory where the condition does not hold.
+    /// The address, or that of scratch memory if the condition does not hold.
     fn guarded(&mut self, condition: Value, pointer: Value, offset: i32) -> Value {
         let scratch = self.scratch();
         let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
         self.builder.ins().select(condition, pointer, scratch)
     }
 
-    /// Room for one bundle of the widest elements.
+    /// Memory for one bundle of the widest elements.
     fn scratch(&mut self) -> Value {
         let slot = match self.scratch {
             Some(slot) => slot,
@@ -179,7 +179,7 @@ impl Emitter<'_, '_> {
         self.builder.ins().stack_addr(I64, slot, 0)
     }
 
-    /// A bundle of which only the lanes under the mask may be touched: all, none, or each by itself.
+    /// Loads only the lanes under the mask: all, none, or each by itself.
     fn load_masked(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType, mask: Bundle) -> Bundle {
         let (ty, lanes) = (memory_type(dtype), steps.len() as u32);
         let mask = self.vector(lanes).mask_as(mask, ty);
@@ -214,7 +214,7 @@ impl Emitter<'_, '_> {
         Bundle::new(ty, &results)
     }
 
-    /// Lane by lane, those from scratch memory whose condition does not hold.
+    /// Loads lane by lane; lanes whose condition does not hold are loaded from scratch memory.
     fn load_each(
         &mut self,
         pointer: Value,

@@ -1,6 +1,7 @@
-//! The operations of the language on bundles: elementwise functions, comparisons, casts, and the way to and from memory.
+//! The operations of the language on bundles: elementwise functions, comparisons, casts, and conversions for memory.
 //!
-//! Results are those of `spmdc_kernel::number`, bit for bit but for NaNs. What has no vector instruction is done lane by lane.
+//! Results are those of `spmdc_kernel::number`, bit for bit except for NaNs. Operations without vector instructions run lane by
+//! lane.
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
@@ -11,7 +12,7 @@ use spmdc_abi::{DType, Kind, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use spmdc_math::MathFn2;
 
-/// The type of one element in registers: halves are numbers of single precision there. A bool is a mask, whose width varies.
+/// The type of one element in registers: f16 and bf16 are held as f32. A bool is a mask, whose width varies.
 pub fn register_type(dtype: DType) -> Type {
     match dtype.kind() {
         Kind::Float if dtype == DType::F64 => F64,
@@ -33,7 +34,7 @@ fn int_of_size(dtype: DType) -> Type {
 }
 
 impl Vector<'_, '_> {
-    /// Elements as they lie in memory, as values.
+    /// Converts elements in memory to values.
     pub fn decode_memory(&mut self, dtype: DType, raw: Bundle) -> Bundle {
         match dtype.stored() {
             Stored::Same => raw,
@@ -49,7 +50,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Values as they lie in memory.
+    /// Converts values to elements in memory.
     pub fn encode_memory(&mut self, dtype: DType, value: Bundle) -> Bundle {
         match dtype.stored() {
             Stored::Same => value,
@@ -70,7 +71,7 @@ impl Vector<'_, '_> {
         self.select(cond, then, otherwise)
     }
 
-    /// An operation that is defined for the type, by `spmdc_kernel::number`.
+    /// An operation that is defined for the type, with the semantics of `spmdc_kernel::number`.
     pub fn unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle, math: MathStyle) -> Bundle {
         if dtype == DType::Bool {
             return if op == UnaryOp::Not { self.not_mask(x) } else { x };
@@ -148,7 +149,8 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// An operation that is defined for the type, by `spmdc_kernel::number`. A divisor of zero gives any result.
+    /// An operation that is defined for the type, with the semantics of `spmdc_kernel::number`. For a divisor of zero the result is
+    /// arbitrary.
     pub fn binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
         if dtype == DType::Bool {
             return self.bool_binary(op, x, y);
@@ -221,7 +223,7 @@ impl Vector<'_, '_> {
         self.select(less, a, b)
     }
 
-    /// NaN wins, and -0 is less than 0.
+    /// The minimum; NaN if an operand is NaN, and -0 is less than 0.
     pub fn float_minimum(&mut self, x: Bundle, y: Bundle) -> Bundle {
         if let (constant, other, Some(_)) | (other, constant, None) = (x, y, self.float_constant(x))
             && let Some(limit) = self.float_constant(constant)
@@ -235,7 +237,7 @@ impl Vector<'_, '_> {
         self.combine_bits(a, b, Vector::or)
     }
 
-    /// NaN wins, and 0 is greater than -0.
+    /// The maximum; NaN if an operand is NaN, and 0 is greater than -0.
     pub fn float_maximum(&mut self, x: Bundle, y: Bundle) -> Bundle {
         if let (constant, other, Some(_)) | (other, constant, None) = (x, y, self.float_constant(x))
             && let Some(limit) = self.float_constant(constant)
@@ -270,7 +272,7 @@ impl Vector<'_, '_> {
         Some(if x.lane == F32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) })
     }
 
-    /// Half away from zero, as C rounds.
+    /// Rounds half away from zero, as C does.
     fn round_away(&mut self, x: Bundle) -> Bundle {
         let whole = self.map(x, |v, x| v.builder.ins().trunc(x));
         let rest = self.sub(x, whole);
@@ -283,7 +285,7 @@ impl Vector<'_, '_> {
         self.select(away, next, whole)
     }
 
-    /// C's `fmod`, and where it must be moved by `y` to have the sign of `y`.
+    /// C's `fmod`, and a mask of the lanes to which `y` must be added to have the sign of `y`.
     fn float_rest(&mut self, x: Bundle, y: Bundle, math: MathStyle) -> (Bundle, Bundle) {
         let rest = self.float_remainder(x, y, math);
         let zero = self.float(x.lane, 0.0);
@@ -297,8 +299,8 @@ impl Vector<'_, '_> {
 
     /// `x - trunc(x / y) * y`, exactly.
     ///
-    /// While the quotient is small the fused residue of its rounded truncation is exact and at most one `y` off. Other operands
-    /// are rare and go to the C library.
+    /// If the quotient is small, the fused remainder of its rounded truncation is exact and off by at most one `y`. Other operands
+    /// are rare and are passed to the C library.
     fn float_remainder(&mut self, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
         let (a, b) = (self.magnitude(x), self.magnitude(y));
         let quotient = self.divide(a, b);
@@ -351,7 +353,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Rounds down; the remainder has the sign of the divisor.
+    /// A quotient rounded down, or a remainder with the sign of the divisor.
     fn int_division(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
         let (signed, lane) = (dtype.is_signed_integer(), x.lane);
         if lane == I32 && signed && !self.is_scalar() {
@@ -366,7 +368,7 @@ impl Vector<'_, '_> {
         self.per_lane2(lane, x, y, |v, x, y| v.scalar_division(op, signed, lane, x, y))
     }
 
-    /// The quotient of 32-bit integers in double precision, rounded down, is exact.
+    /// The quotient of 32-bit integers in double precision, rounded down, which is exact.
     fn int_division_by_floats(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
         let (a, b) = (self.int_to_float(x, F64, true), self.int_to_float(y, F64, true));
         let quotient = self.divide(a, b);
@@ -416,7 +418,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Repeated squaring, in as many steps as the largest exponent asks for.
+    /// Repeated squaring, with as many steps as the largest exponent requires.
     fn int_power(&mut self, signed: bool, x: Bundle, y: Bundle) -> Bundle {
         if x.lane == I8 && !self.is_scalar() {
             let (wide_x, wide_y) = (self.widen(x, signed), self.widen(y, signed));
@@ -463,7 +465,7 @@ impl Vector<'_, '_> {
         self.select(negative, inverse, power)
     }
 
-    /// Amounts outside the width shift everything out.
+    /// Shifts; an amount outside the width shifts everything out.
     fn shift(&mut self, op: BinaryOp, signed: bool, x: Bundle, y: Bundle) -> Bundle {
         let (lane, width) = (x.lane, x.lane.bits());
         let keeps_sign = op == BinaryOp::Shr && signed;
@@ -522,7 +524,7 @@ impl Vector<'_, '_> {
         self.compare_ints(cc, x, y)
     }
 
-    /// False is less than true.
+    /// Compares bools: false is less than true.
     fn compare_bools(&mut self, op: CompareOp, x: Bundle, y: Bundle) -> Bundle {
         let (x, y) = self.align_masks(x, y);
         match op {
@@ -550,7 +552,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Integers wrap, floats saturate with NaN as 0, and to bool is "not zero". Halves are rounded from single precision.
+    /// Integers wrap, floats saturate with NaN as 0, and to bool is "not zero". f16 and bf16 are rounded from f32.
     pub fn cast(&mut self, from: DType, to: DType, x: Bundle) -> Bundle {
         if from == to {
             return x;

@@ -1,7 +1,7 @@
-//! Half precision numbers in single precision lanes.
+//! Half-precision numbers in single-precision lanes.
 //!
-//! In registers an `f16` or `bf16` is an `f32` that happens to be representable; only memory has 16 bits. Conversions are integer
-//! arithmetic, the same for scalars and vectors, rounding to nearest even with subnormals, infinities and NaN kept.
+//! In registers an `f16` or `bf16` is an `f32` with a representable value; only memory has 16 bits. Conversions are integer
+//! arithmetic, the same for scalars and vectors; they round to nearest even and keep subnormals, infinities and NaN.
 
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -11,13 +11,13 @@ use spmdc_abi::DType;
 const F32_INFINITY: i64 = 0x7f80_0000;
 /// 2^-14, the smallest `f16` that is not subnormal.
 const F16_SMALLEST_NORMAL: i64 = (127 - 14) << 23;
-/// 2^16: from here on every `f32` is beyond the range of `f16`.
+/// 2^16: from here on every `f32` exceeds the range of `f16`.
 const F16_LIMIT: i64 = (127 + 16) << 23;
-/// 0.5, whose last place is the smallest subnormal `f16`.
+/// 0.5, whose unit in the last place is the smallest subnormal `f16`.
 const F16_SUBNORMAL_MAGIC: i64 = (127 - 1) << 23;
 
 impl Vector<'_, '_> {
-    /// 16 bits from memory, in the low half of `I32` lanes, as numbers.
+    /// Numbers from 16 bits of memory, in the low half of `I32` lanes.
     pub fn decode_half(&mut self, dtype: DType, bits: Bundle) -> Bundle {
         if dtype == DType::Bf16 {
             let high = self.shift_left(bits, 16);
@@ -27,7 +27,7 @@ impl Vector<'_, '_> {
         let sign = self.shift_left(sign, 16);
         let magnitude = self.and_int(bits, 0x7fff);
         let shifted = self.shift_left(magnitude, 13);
-        // The exponent's bias is too small by 112: a product puts it right, subnormals too, as they are exact in f32.
+        // The exponent's bias is too small by 112: a product corrects it, also for subnormals, which are exact in f32.
         let small = self.bitcast(F32, shifted);
         let scale = self.float(F32, 2.0_f64.powi(112));
         let scaled = self.mul(small, scale);
@@ -74,8 +74,8 @@ impl Vector<'_, '_> {
     pub fn round_to_half(&mut self, dtype: DType, value: Bundle) -> Bundle {
         let bits = self.bitcast(I32, value);
         let dropped = if dtype == DType::Bf16 { 16 } else { 13 };
-        // Adding just under half of the last kept place, and the parity of that place, carries exactly when rounding up is due;
-        // a carry out of the fraction is the next exponent, or infinity.
+        // Adding just under half of the last kept place, and the parity of that place, carries exactly if rounding up is required;
+        // a carry out of the fraction gives the next exponent, or infinity.
         let parity = self.shift_right(bits, dropped);
         let parity = self.and_int(parity, 1);
         let under_half = self.int(I32, (1 << (dropped - 1)) - 1);
@@ -84,14 +84,14 @@ impl Vector<'_, '_> {
         let rounded = self.and_int(raised, -(1 << dropped));
         let rounded = if dtype == DType::Bf16 { rounded } else { self.fit_f16(bits, rounded) };
         let rounded = self.bitcast(F32, rounded);
-        // A NaN could carry into the sign or lose its fraction: give the quiet one.
+        // A NaN could carry into the sign or lose its fraction: use the quiet NaN.
         let quiet = self.int(I32, 0x7fc0_0000);
         let quiet = self.bitcast(F32, quiet);
         let is_nan = self.compare_floats(FloatCC::Unordered, value, value);
         self.select(is_nan, quiet, rounded)
     }
 
-    /// What rounding the fraction alone gets wrong for `f16`: subnormals, and numbers beyond the range.
+    /// Corrects `f16` values for which rounding the fraction alone is wrong: subnormals, and numbers beyond the range.
     fn fit_f16(&mut self, bits: Bundle, rounded: Bundle) -> Bundle {
         let sign = self.and_int(bits, 0x8000_0000);
         let magnitude = self.and_int(bits, 0x7fff_ffff);

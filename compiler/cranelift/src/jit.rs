@@ -1,4 +1,4 @@
-//! Kernels as functions in this process.
+//! Compiles kernels to functions in this process.
 
 use super::machine::{self, Code, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
@@ -62,7 +62,7 @@ pub fn compile(cpu: Cpu, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, Codeg
     Ok(jit)
 }
 
-/// What code for processors without such instructions calls: not every process has C's functions at hand.
+/// Functions that code calls instead of missing instructions: not every process has C's functions available.
 fn missing_instructions() -> [(&'static str, *const u8); 10] {
     macro_rules! functions {
         ($($name:ident: $of:ident($($x:ident),*) $float:ident,)*) => {
@@ -88,8 +88,8 @@ fn missing_instructions() -> [(&'static str, *const u8); 10] {
     }
 }
 
-/// Shuffles of bytes where there is no instruction for them. The code generator passes vectors as C does, and so do functions of its
-/// convention. Executables bring their own.
+/// Byte shuffles for processors without the instruction. The code generator passes vectors in the C convention, and so do these
+/// functions. Executables have their own.
 #[cfg(target_arch = "x86_64")]
 fn missing_shuffle() -> [(&'static str, *const u8); 1] {
     use std::arch::x86_64::__m128i;
@@ -106,7 +106,7 @@ fn missing_shuffle() -> [(&'static str, *const u8); 1] {
     [("__cranelift_x86_pshufb", shuffle as *const u8)]
 }
 
-/// Every such processor has them.
+/// All these processors have the instruction.
 #[cfg(not(target_arch = "x86_64"))]
 fn missing_shuffle() -> [(&'static str, *const u8); 0] {
     []
@@ -115,7 +115,7 @@ fn missing_shuffle() -> [(&'static str, *const u8); 0] {
 impl LoadedCode for Jit {
     fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
         let pointers: Vec<*mut u8> = buffers.iter_mut().map(|buffer| buffer.as_mut_ptr()).collect();
-        // SAFETY: whoever runs a kernel gives it buffers with room for all of its accesses.
+        // SAFETY: the caller supplies buffers with room for all accesses of the kernel.
         unsafe { self.functions[kernel](pointers.as_ptr(), scalars.as_ptr(), begin, end) }
     }
 
@@ -125,8 +125,8 @@ impl LoadedCode for Jit {
 
     fn into_kernels(mut self: Box<Self>) -> Result<Kernels, CodegenError> {
         std::mem::forget(self.module.take());
-        // SAFETY: the code is never freed. Kernels and program come from one compilation, which orders what touches the same
-        // memory and gives each kernel the buffers that it was made for.
+        // SAFETY: the code is never freed. Kernels and program come from one compilation, which orders accesses to the same memory
+        // and gives each kernel the buffers that it was made for.
         Ok(unsafe { Kernels::new(std::mem::take(&mut self.functions)) })
     }
 }
@@ -144,7 +144,7 @@ fn internal(error: ModuleError) -> CodegenError {
     CodegenError::Internal(error.to_string())
 }
 
-/// Puts a function into a module; `known` are the math functions that the module has.
+/// Adds a function to a module; `known` are the math functions that the module has.
 pub(super) fn define(
     module: &mut impl Module,
     id: FuncId,

@@ -34,18 +34,18 @@ use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
 
-/// What a kernel's code depends on besides the kernel.
+/// The parameters of a kernel's code besides the kernel.
 #[derive(Clone, Copy)]
 pub struct EmitOptions {
     pub frontend: TargetFrontendConfig,
-    /// Math functions lie in the same object.
+    /// Whether math functions are in the same object.
     pub near: bool,
 }
 
 /// Larger than every code, as an unsigned number.
 const NOT_FAILED: i64 = -1;
 
-/// Points that are too few for inlining math functions.
+/// Maximum number of points for which inlining math functions does not pay.
 const FEW_POINTS: u64 = 64;
 
 /// The signature of every kernel.
@@ -56,7 +56,7 @@ pub fn signature(convention: CallConv) -> Signature {
     signature
 }
 
-/// The function of a kernel that runs as the nest says, not yet compiled.
+/// The function of a kernel with this nest, not yet compiled.
 pub fn emit(kernel: &Kernel, nest: &Nest, options: EmitOptions, context: &mut FunctionBuilderContext) -> Function {
     let mut function =
         Function::with_name_signature(UserFuncName::default(), signature(options.frontend.default_call_conv));
@@ -72,20 +72,20 @@ pub(super) struct Emitter<'n, 'f> {
     pub scalars: Vec<Value>,
     begin: Value,
     end: Value,
-    /// The current index of each loop; that of the first lane in the vectorised one.
+    /// The current index of each loop; in the vectorised one that of the first lane.
     pub indices: Vec<Value>,
-    /// Lanes of values that vary: those of the current bundle, or 1.
+    /// The number of lanes of varying values: that of the current bundle, or 1.
     pub lanes: u32,
     pub values: Vec<Option<Bundle>>,
-    /// Whether these are the elements left over of a reduced dimension that is cut.
+    /// Whether these are the remaining elements of a reduced dimension that is cut.
     pub left_over: bool,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
-    /// Of each division the place in the source.
+    /// The source position of each division.
     sites: Sites,
-    /// The least code of those that have failed, where there are divisions.
+    /// The least code of the failed divisions, if the kernel has divisions.
     failed: Option<StackSlot>,
-    /// Memory for loads whose values do not matter.
+    /// Memory for loads whose values are not needed.
     pub scratch: Option<StackSlot>,
 }
 
@@ -133,8 +133,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             self.builder.ins().stack_store(I64, not_failed, slot, 0);
             self.failed = Some(slot);
         }
-        // An empty part of the range, also where there is no loop over it. Without points nothing may be loaded in front of the loops:
-        // the range of a result that has no elements says nothing about the operands.
+        // Test for an empty part of the range, even without a loop over it. Without points nothing may be loaded before the loops:
+        // an empty range of the result says nothing about the operands.
         let work = self.builder.create_block();
         let mut any = self.builder.ins().icmp(IntCC::SignedLessThan, self.begin, self.end);
         for dim in (0..self.nest.first_reduced()).filter(|&dim| self.nest.may_be_empty(dim)) {
@@ -165,7 +165,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         Vector { builder: &mut self.builder, lanes }
     }
 
-    /// The instructions that belong inside `depth` loops and no deeper.
+    /// Emits the instructions that belong inside `depth` loops and no deeper.
     pub fn instructions(&mut self, depth: usize) {
         for at in 0..self.nest.order.len() {
             let elem = self.nest.order[at];
@@ -175,7 +175,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// What belongs inside `depth` loops, with all that is deeper.
+    /// Emits the code inside `depth` loops, including deeper loops.
     pub fn level(&mut self, depth: usize) {
         self.instructions(depth);
         for at in 0..self.nest.stores.len() {
@@ -212,7 +212,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// Where a loop begins and ends, and how many iterations it has if that is known.
+    /// The bounds of a loop, and its number of iterations if that is known.
     pub fn bounds(&mut self, dim: usize) -> (Value, Value, Option<u64>) {
         if let Some(range) = self.nest.range.as_ref().filter(|range| range.dim == dim) {
             let from = self.builder.ins().imul_imm_s(self.begin, range.scale);
@@ -237,7 +237,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// The loop over a dimension in bundles, each size of bundle going as far as it can.
+    /// The loop over a dimension in bundles; each size of bundle runs as far as it can.
     fn bundles(&mut self, cut: &Cut) {
         let (mut from, to, mut left) = self.bounds(cut.dim);
         let reduced = self.nest.dims[cut.dim].reduced;
@@ -370,7 +370,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     // Instructions.
 
-    /// An operand in as many lanes as its user has.
+    /// An operand in the number of lanes of its user.
     pub fn operand(&mut self, elem: Elem, lanes: u32) -> Bundle {
         let at = elem.0 as usize;
         let value = self.values[at].expect("operands come before their users");
@@ -451,7 +451,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     fn in_range(&mut self, affine: &Affine, low: &Affine, high: &Affine, lanes: u32) -> Bundle {
         let mut conditions = Vec::new();
-        // `affine - low >= 0` and `high - affine - 1 >= 0`, but for what the bounds already say.
+        // `affine - low >= 0` and `high - affine - 1 >= 0`, unless the bounds imply them.
         for difference in [affine.plus(&low.times(-1)), high.plus(&affine.times(-1)).offset(-1)] {
             if self.nest.bounds(&difference).is_some_and(|(least, _)| least >= 0) {
                 continue;
@@ -475,8 +475,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// Notes the least code of all divisions by zero and goes on: the first statement that fails is known when all is computed. In front
-    /// of the loops inside `depth` others a divisor matters if there is a point in them.
+    /// Records the least code of all divisions by zero and continues: the first failing statement is known when all points are
+    /// computed. Before the loops inside `depth` others, a divisor counts if there is a point in them.
     fn check_divisor(&mut self, (divisor, code): (Bundle, i64), guard: Option<Bundle>, lanes: u32, depth: usize) {
         let mut v = self.vector(lanes);
         let zero = v.int(divisor.lane, 0);
@@ -505,7 +505,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         self.builder.switch_to_block(safe);
     }
 
-    /// The width at which a truth value comes out of its instruction, in lanes.
+    /// The width of a bool that an instruction computes, in lanes.
     pub fn mask_lane(&self, elem: Elem) -> Type {
         match &self.nest.insts[elem.0 as usize] {
             _ if self.lanes == 1 => I8,

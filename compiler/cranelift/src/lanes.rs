@@ -1,7 +1,8 @@
 //! Math functions as machine code: [`spmdc_math::Lanes`] recorded into Cranelift's IR.
 //!
-//! One register at a time: four lanes of `f32` (their `f64` then are two registers), two of `f64`, or one lane as scalars. A
-//! bundle of several registers runs the function on each of them, which keeps long polynomials within the machine's registers.
+//! Functions run on one register at a time: four lanes of `f32` (whose `f64` values take two registers), two of `f64`, or one lane
+//! as scalars. For a bundle of several registers the function runs on each of them, which keeps long polynomials within the
+//! machine's registers.
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector};
@@ -42,7 +43,7 @@ impl<'f> Vector<'_, 'f> {
         })
     }
 
-    /// The function on scalars, inlined; the C library's own have no body here.
+    /// The function on scalars, inlined; functions of the C library have no body here.
     pub fn math_body(&mut self, call: MathCall, args: &[Bundle], style: MathStyle) -> Bundle {
         let inline = MathStyle { call_scalars: false, ..style };
         let (lane, x) = (args[0].lane, args[0].single());
@@ -60,7 +61,7 @@ impl<'f> Vector<'_, 'f> {
     }
 
     fn register_lanes(&mut self, lane: Type, style: MathStyle) -> Registers<'_, 'f> {
-        // Two lanes of f64 fill a register; where f32 leads, its four lanes need two registers of f64.
+        // Two lanes of f64 fill a register; for four lanes of f32, f64 values need two registers.
         let (lanes, doubles) = match (self.is_scalar(), lane == F64) {
             (true, _) => (1, 1),
             (false, true) => (2, 1),
@@ -73,12 +74,12 @@ impl<'f> Vector<'_, 'f> {
 /// The operations of math functions on one register of `f32` with up to two of `f64`, or on one of `f64` alone.
 struct Registers<'a, 'f> {
     vector: Vector<'a, 'f>,
-    /// Registers that an `f64` value takes.
+    /// The number of registers of an `f64` value.
     doubles: usize,
     style: MathStyle,
 }
 
-/// A value of 64-bit lanes: two registers, or the same one twice.
+/// A value of 64-bit lanes: two registers, or the same register twice.
 type Pair = [Value; 2];
 
 impl<'f> Registers<'_, 'f> {
@@ -105,7 +106,7 @@ impl<'f> Registers<'_, 'f> {
         self.vector.constant(lane, bits).single()
     }
 
-    /// `mask ? rare(x) : common`, jumping around the call when no lane needs it.
+    /// `mask ? rare(x) : common`, jumping around the call if no lane needs it.
     fn jump_around(&mut self, lane: Type, rare: Rare, mask: Bundle, common: Bundle, x: Bundle) -> Bundle {
         let either = mask.parts()[1..].iter().fold(mask.single(), |any, &part| self.ins().bor(any, part));
         let any = if self.vector.is_scalar() { either } else { self.ins().vany_true(either) };

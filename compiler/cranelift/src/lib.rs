@@ -1,8 +1,8 @@
 //! From loop nests to machine code.
 //!
-//! `kernel` emits the loops of a nest (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` what is
-//! combined over the loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`.
-//! `machine` compiles; `jit` and `object` say where the code goes. All of it is behind the door of [`Backend`].
+//! `kernel` emits the loops of a nest (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` the
+//! combination over loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
+//! compiles; `jit` and `object` are the destinations of the code. All of it implements [`Backend`].
 #![warn(missing_docs)]
 
 mod access;
@@ -27,10 +27,10 @@ use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, Load
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
 
-/// Machine code by Cranelift.
+/// The Cranelift back end.
 #[derive(Clone, Copy, Debug)]
 pub struct Cranelift {
-    /// The processors that code in memory may use the features of.
+    /// The processors whose features code in memory may use.
     pub cpu: Cpu,
 }
 

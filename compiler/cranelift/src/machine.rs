@@ -1,12 +1,12 @@
-//! Machine code of kernels: the processor it is for, and compiling many kernels at once.
+//! Machine code of kernels: the target processor, and the compilation of many kernels at once.
 //!
-//! `run` uses what the machine at hand has, which must be at least the level `x86-64-v3` (AVX2 and FMA) or `armv8-a`. Objects are
-//! for a level, [`Cpu`], and name the features that they need, so that the runtime can refuse to start on a lesser machine.
+//! `run` uses the features of the host, which must be at least the level `x86-64-v3` (AVX2 and FMA) or `armv8-a`. Objects are for a
+//! level, [`Cpu`], and list the features that they need, so that the runtime can refuse to start on a machine without them.
 //!
-//! The bits of results do not depend on the choice. Arithmetic of the program is never contracted: `a * x + b` is a rounded
-//! product and a rounded sum everywhere. Math functions ask for fused multiply-add, which is exact by definition: an instruction
-//! where there is one, else a call of the C library's `fma`, which is slow but rounds alike. Vectors are as wide on every level,
-//! so that sums have the same partial sums.
+//! The bits of results do not depend on the choice. Arithmetic of the program is never contracted: `a * x + b` is a rounded product
+//! and a rounded sum everywhere. Math functions request fused multiply-add, which is exact by definition: an instruction if there
+//! is one, otherwise a call of the C library's `fma`, which is slow but rounds in the same way. Vectors have the same width on
+//! every level, so that sums have the same partial sums.
 
 use super::kernel::{self, EmitOptions};
 use super::math_calls::{MathStyle, MathSymbol};
@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The features of x86-64-v3 that Cranelift knows.
+/// The features of x86-64-v3 known to Cranelift.
 const X86_64_V3: [&str; 11] = [
     "has_sse3",
     "has_ssse3",
@@ -41,7 +41,7 @@ const X86_64_V3: [&str; 11] = [
     "has_lzcnt",
 ];
 
-/// Cranelift's description of the machine.
+/// Cranelift's description of the target machine.
 pub fn isa(destination: Destination) -> Result<OwnedTargetIsa, CodegenError> {
     match destination {
         Destination::Memory => isa_of(Cpu::Native, false),
@@ -83,7 +83,7 @@ pub fn needed_features(isa: &dyn TargetIsa) -> Result<u64, CodegenError> {
     Ok(bits)
 }
 
-/// Whether code for these processors can be made here, and, if it is for this one, whether it reaches the level of `run`.
+/// Checks that code for these processors can be generated here, and, for the host, that it reaches the level of `run`.
 fn check_host(cpu: Cpu) -> Result<(), CodegenError> {
     #[cfg(target_arch = "x86_64")]
     if cpu == Cpu::Native && !(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")) {
@@ -109,7 +109,7 @@ pub struct Code {
     pub listing: Option<String>,
 }
 
-/// A place in the code that holds an address.
+/// A position in the code that holds an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Relocation {
     pub offset: CodeOffset,
@@ -128,9 +128,9 @@ pub enum Symbol {
 
 /// The functions of some kernels.
 pub struct Compiled {
-    /// Distinct ones.
+    /// The distinct functions.
     pub functions: Vec<Code>,
-    /// For each kernel its function.
+    /// For each kernel the index of its function.
     pub of_kernel: Vec<usize>,
     /// The bulk math functions that they call.
     pub bulk: Vec<(MathSymbol, Code)>,
@@ -156,7 +156,7 @@ fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<Ma
     symbols
 }
 
-/// Compiles kernels to run as `nest` says; equal ones once, on several threads where there are many.
+/// Compiles kernels to run as `nest` says; equal ones once, many ones on several threads.
 pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result<Compiled, CodegenError> {
     let mut distinct: Vec<&Kernel> = Vec::new();
     let of_kernel = kernels
@@ -193,7 +193,7 @@ pub fn text(kernel: &Kernel, form: TextForm, destination: Destination) -> Result
     }
 }
 
-/// Every math function that is reached from the code, each with its own; None for those of the C library.
+/// All math functions reachable from the code, each with its own code; None for those of the C library.
 pub fn math_functions(
     isa: &dyn TargetIsa,
     compiled: &Compiled,
@@ -241,14 +241,14 @@ fn options(isa: &dyn TargetIsa) -> EmitOptions {
     EmitOptions { frontend: isa.frontend_config(), near: isa.flags().is_pic() }
 }
 
-/// What a compiling thread uses again and again.
+/// The reusable state of a compiling thread.
 #[derive(Default)]
 struct Scratch {
     builder: FunctionBuilderContext,
     control: ControlPlane,
 }
 
-/// Below this number of functions another thread costs more than it saves.
+/// Minimum number of functions for a further thread.
 const FUNCTIONS_PER_THREAD: usize = 2;
 
 fn in_parallel(

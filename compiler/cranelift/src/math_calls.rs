@@ -1,8 +1,8 @@
 //! Math functions that kernels call instead of inlining them.
 //!
-//! Scalars are called where inlining gains little: for the few elements left over at the end of a vector loop. *Bulk* calls serve
-//! the rare lanes that a vector function jumps around: operands and results go through memory, and the function preserves every
-//! register, so that the loop around the call keeps its own ones. A bulk function is a loop of scalar calls.
+//! Scalars call where inlining gains little: for the remaining elements at the end of a vector loop. *Bulk* calls serve the rare
+//! lanes that a vector function jumps around: operands and results are passed in memory, and the function preserves every register,
+//! so that the loop around the call keeps its registers. A bulk function is a loop of scalar calls.
 
 use super::vector::{Bundle, Vector, memory};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -60,7 +60,7 @@ impl MathSymbol {
         UserExternalName::new(NAMESPACE, 4 * number + 2 * u32::from(self.bulk) + u32::from(self.lane == F64))
     }
 
-    /// The function behind an external name.
+    /// The function of an external name.
     pub fn from_external(name: &UserExternalName) -> Option<MathSymbol> {
         let (lane, bulk) = (if name.index & 1 == 0 { F32 } else { F64 }, name.index & 2 != 0);
         let symbols = MathCall::all().map(|call| MathSymbol { call, lane, bulk });
@@ -82,13 +82,13 @@ impl MathSymbol {
         format!("spmd_{}{name}_{width}", if self.bulk { "bulk_" } else { "" })
     }
 
-    /// Whether the C library has it.
+    /// Whether the C library provides it.
     pub fn is_external(self) -> bool {
         self.call == MathCall::Remainder && !self.bulk
     }
 
-    /// Bulk functions take the address of `count` first operands, followed by the second ones, and put the results in place of
-    /// the first.
+    /// Bulk functions take the address of `count` first operands, followed by the second ones, and overwrite the first ones with
+    /// the results.
     pub fn signature(self, convention: CallConv) -> Signature {
         if self.bulk {
             let mut signature = Signature::new(CallConv::PreserveAll);
@@ -102,19 +102,19 @@ impl MathSymbol {
     }
 }
 
-/// How math functions are emitted.
+/// The form of math functions in code.
 #[derive(Clone, Copy, Debug)]
 pub struct MathStyle {
-    /// Scalars call; vectors are always inlined.
+    /// Whether scalars call; vectors are always inlined.
     pub call_scalars: bool,
-    /// The functions lie in the same object as the kernels.
+    /// Whether the functions are in the same object as the kernels.
     pub near: bool,
-    /// The convention of scalar functions.
+    /// The calling convention of scalar functions.
     pub convention: CallConv,
 }
 
 impl Vector<'_, '_> {
-    /// One call, of scalars.
+    /// Calls a function on scalars.
     pub fn call_scalar(&mut self, call: MathCall, args: &[Bundle], style: MathStyle) -> Bundle {
         let lane = args[0].lane;
         let function = self.import(MathSymbol { call, lane, bulk: false }, style);
@@ -124,7 +124,7 @@ impl Vector<'_, '_> {
         Bundle::new(lane, &[result])
     }
 
-    /// Every lane, by calls that disturb no register.
+    /// Calls a function on every lane; the call preserves all registers.
     pub fn call_bulk(&mut self, call: MathCall, args: &[Bundle], style: MathStyle) -> Bundle {
         let lane = args[0].lane;
         let function = self.import(MathSymbol { call, lane, bulk: true }, style);

@@ -1,12 +1,12 @@
-//! Kernels as an object file, to be linked with the runtime.
+//! Compiles kernels to an object file, to be linked with the runtime.
 //!
 //! | symbol | is |
 //! |---|---|
-//! | `main`, of an executable | `int main(void)`: gives the program to `spmd_main` |
-//! | the name of a library | a function of the arrays that the program takes and fills: gives them to `spmd_call` |
+//! | `main`, of an executable | `int main(void)`: passes the program to `spmd_main` |
+//! | the name of a library | a function of the program's input and output arrays: passes them to `spmd_call` |
 //!
-//! Everything else in the object is local, so that several libraries can be linked into one program. The program itself, encoded,
-//! and the table of its kernels are found through an [`Image`](spmdc_abi::Image), which both functions pass on.
+//! All other symbols in the object are local, so that several libraries can be linked into one program. Both functions pass on an
+//! [`Image`](spmdc_abi::Image), which points to the encoded program and the table of its kernels.
 
 use super::jit::define;
 use super::machine;
@@ -90,7 +90,7 @@ fn local(module: &mut ObjectModule, name: &str, data: &DataDescription) -> Resul
     Ok(id)
 }
 
-/// The only function that can be seen from outside.
+/// Defines the only exported function.
 fn entry_function(module: &mut ObjectModule, entry: Entry, image: DataId) -> Result<(), CodegenError> {
     let convention = module.isa().default_call_conv();
     let signature = |params: usize| {
@@ -158,7 +158,7 @@ mod tests {
     use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
     use spmdc_math::MathFn;
 
-    /// A C program in the runtime's place: what it sees of an image, and kernels that compute what the interpreter does.
+    /// A C program that replaces the runtime: it prints the contents of an image, and the results of kernels.
     const MAIN: &str = r#"
         #include <stdio.h>
         #include <stdint.h>
@@ -185,7 +185,7 @@ mod tests {
             return 5;
         }"#;
 
-    /// Links an object with these C sources, and gives what it prints.
+    /// Links an object with these C sources, and returns the program's output.
     fn run(name: &str, object: &[u8], sources: &[&str], status: i32) -> String {
         let directory = std::env::temp_dir().join(format!("spmd-object-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(run("function", &object, &[MAIN, CALLER], 5), "0 a h out\n");
     }
 
-    /// Instructions differ, results do not: a product and a sum are never contracted, and fused ones are exact.
+    /// Instructions differ, results do not: a product and a sum are never contracted, and fused operations are exact.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn every_level_has_code_for_every_operation() {

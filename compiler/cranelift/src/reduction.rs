@@ -1,10 +1,10 @@
-//! Combining over the reduced dimensions.
+//! The combination over the reduced dimensions.
 //!
-//! A reduction starts inside the loops over the dimensions that stay, passes its partial results through the loops over the
-//! reduced ones, and ends with a store. If the vectorised dimension is a reduced one, every lane has a partial result of its own,
-//! and so have the elements left over; they are put together as the kernel says (`spmdc_kernel::order`), so that a result depends
-//! neither on the range of a call nor on the machine. Where a sum has more lanes than a bundle, several bundles take turns: each
-//! trip of the loop adds to the first and puts it behind the others. A scan stores what is combined so far at every point, so its loop is never cut into lanes.
+//! A reduction starts inside the loops over the kept dimensions, passes its partial results through the loops over the reduced
+//! ones, and ends with a store. If the vectorised dimension is reduced, every lane has a partial result of its own, and so have the
+//! remaining elements; they are combined in the order of the kernel (`spmdc_kernel::order`), so that a result depends neither on
+//! the range of a call nor on the machine. If a sum has more lanes than a bundle, several bundles take turns: each trip of the loop
+//! adds to the first and moves it to the end. A scan stores the running total at every point, so its loop is never cut into lanes.
 
 use super::arithmetic::register_type;
 use super::kernel::Emitter;
@@ -19,9 +19,9 @@ use spmdc_kernel::order::fold_lanes;
 /// The partial results of one store.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
-    /// One, or those that take turns.
+    /// One bundle, or several that take turns.
     bundles: Vec<Partial>,
-    /// Of the elements left over.
+    /// The partial result of the remaining elements.
     rest: Option<Partial>,
 }
 
@@ -35,12 +35,12 @@ impl Accumulator {
     }
 }
 
-/// What was combined in bundles of so many lanes.
+/// The combination of points in bundles of this many lanes.
 #[derive(Clone, Copy, Debug)]
 struct Partial {
     lanes: u32,
     value: Bundle,
-    /// Where the value was found, in `I32` lanes.
+    /// The position of the value, in `I32` lanes.
     position: Option<Bundle>,
 }
 
@@ -72,14 +72,14 @@ impl Emitter<'_, '_> {
         }
         let mut v = self.vector(lanes);
         let bits = identity_element(combine, store_dtype(store), lane);
-        // Truth in a scalar is 1.
+        // A true scalar bool is 1.
         let is_truth = v.is_scalar() && store_dtype(store) == DType::Bool;
         let value = v.constant(lane, if is_truth { bits & 1 } else { bits });
         let position = combine.is_position().then(|| v.int(I32, 0));
         Partial { lanes, value, position }
     }
 
-    /// The bundle that was added to goes behind the others.
+    /// Moves the bundle that was added to after the others.
     pub fn take_turns(&mut self) {
         self.accumulators.iter_mut().for_each(|accumulator| accumulator.bundles.rotate_left(1));
     }
@@ -93,7 +93,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Takes the current point, or bundle of points, into account.
+    /// Combines the current point, or bundle of points, into the partial results.
     pub fn update_reductions(&mut self) {
         let lanes = self.current_lanes();
         let mut position = None;
@@ -117,7 +117,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The partial result that the current points belong to.
+    /// The partial result of the current points.
     fn current(&mut self, at: usize) -> &mut Partial {
         let Accumulator { bundles, rest } = &mut self.accumulators[at];
         let partial = if self.left_over { rest.as_mut() } else { bundles.first_mut() };
@@ -145,7 +145,7 @@ impl Emitter<'_, '_> {
         v.add(base, steps)
     }
 
-    /// Puts partial results together and stores them.
+    /// Combines the partial results and stores them.
     pub fn finish_reductions(&mut self) {
         let nest = self.nest;
         let accumulators = std::mem::take(&mut self.accumulators);
@@ -181,7 +181,7 @@ impl Emitter<'_, '_> {
         partials.flat_map(|partial| std::iter::once(partial.value).chain(partial.position)).collect()
     }
 
-    /// What loops over reduced dimensions carry.
+    /// The values that loops over reduced dimensions carry.
     pub fn accumulator_values(&self) -> Vec<Value> {
         self.accumulator_bundles().iter().flat_map(|bundle| bundle.parts().to_vec()).collect()
     }
@@ -210,7 +210,7 @@ impl Vector<'_, '_> {
                 let (position_a, position_b) =
                     (a.position.expect("searches know positions"), b.position.expect("searches know positions"));
                 if unordered {
-                    // Equal values: the one that comes first.
+                    // For equal values, the one that comes first.
                     let keeps = self.is_better(largest, dtype, a.value, b.value);
                     let earlier = self.compare_ints(IntCC::SignedLessThan, position_b, position_a);
                     let worse = self.not_mask(keeps);
@@ -246,7 +246,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Whether `a` is strictly larger (or smaller) than `b`, where NaN is beyond everything.
+    /// Whether `a` is strictly larger (or smaller) than `b`, where NaN exceeds all numbers.
     fn is_better(&mut self, largest: bool, dtype: DType, a: Bundle, b: Bundle) -> Bundle {
         if dtype == DType::Bool {
             let (x, y) = if largest { (a, b) } else { (b, a) };
@@ -268,7 +268,7 @@ impl Vector<'_, '_> {
         self.compare_ints(cc, a, b)
     }
 
-    /// All lanes of the bundles, by halves: bundles, then registers, then lanes.
+    /// Combines all lanes of the bundles, by halves: bundles, then registers, then lanes.
     fn combine_lanes(&mut self, combine: Combine, dtype: DType, bundles: Vec<Partial>) -> Partial {
         let partial = fold_lanes(bundles, |a, b| self.combine(combine, dtype, a, b, true));
         let partial = partial.expect("there is at least one bundle");
@@ -313,7 +313,7 @@ impl Vector<'_, '_> {
         Bundle::new(I8, &[truth])
     }
 
-    /// A reduced value must have the accumulator's width: masks come in any.
+    /// A reduced value at the accumulator's width: masks have various widths.
     fn mask_or_value(&mut self, dtype: DType, value: Bundle, lane: Type) -> Bundle {
         if dtype == DType::Bool { self.mask_as(value, lane) } else { value }
     }
@@ -327,7 +327,7 @@ fn store_dtype(store: &Store) -> DType {
     store.dtype
 }
 
-/// The bits of what changes nothing, or loses against everything, in a lane of the accumulator.
+/// The bits of the identity element, in a lane of the accumulator.
 fn identity_element(combine: Combine, dtype: DType, lane: Type) -> u64 {
     let float = |value: f64| {
         if lane.bits() == 32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }

@@ -1,8 +1,7 @@
-//! Strips: reductions over rows that lie far apart, such as sums of the columns of a large matrix.
+//! Strips: reductions over rows that are far apart, such as sums of the columns of a large matrix.
 //!
 //! With partial results in registers such a kernel would read a few columns of all rows, then the next few: memory is slowest when
-//! it is read in short pieces. Here it reads a strip of columns that is as long as the stack has room for partial results,
-//! row by row:
+//! it is read in short pieces. With strips it reads, row by row, as many columns as the stack has room for partial results:
 //!
 //! ```text
 //! for first in (0..columns).step_by(512) {
@@ -25,7 +24,7 @@ use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind
 use spmdc_kernel::nest::Cut;
 use spmdc_kernel::strips::{ROOM, Strips, position_bytes, value_bytes};
 
-/// The strip at hand.
+/// The current strip.
 #[derive(Clone, Copy)]
 struct Strip {
     slot: StackSlot,
@@ -75,9 +74,9 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Some rows, along the whole strip.
+    /// Combines some rows, along the whole strip.
     fn rows(&mut self, strip: Strip, dim: usize, first: Value, rows: u32) {
-        // What depends on the row alone is computed before the loop over its columns.
+        // Instructions that depend on the row alone are computed before the loop over its columns.
         let prepared: Vec<(Value, Vec<Option<Bundle>>)> = (0..rows)
             .map(|row| {
                 self.indices[dim] = self.builder.ins().iadd_imm_s(first, i64::from(row));
@@ -98,7 +97,7 @@ impl Emitter<'_, '_> {
         });
     }
 
-    /// A loop over the columns of the strip; `body` gets the number of the first lane within the strip.
+    /// A loop over the columns of the strip; `body` gets the index of the first lane within the strip.
     fn along(&mut self, strip: Strip, body: impl FnOnce(&mut Self, Value) + Clone) {
         let column = self.nest.dims.len() - 1;
         let Cut { lanes: sizes, .. } = self.nest.cut.clone().expect("strips are made of bundles");
@@ -126,7 +125,7 @@ impl Emitter<'_, '_> {
         self.accumulators.clear();
     }
 
-    /// Takes partial results from the stack in place of those that [`Emitter::start_reductions`] has made.
+    /// Loads partial results from the stack in place of those of [`Emitter::start_reductions`].
     fn take_out(&mut self, strip: Strip, at: Value) {
         let fresh = self.accumulator_bundles();
         let mut values = Vec::new();
@@ -136,7 +135,7 @@ impl Emitter<'_, '_> {
         self.set_accumulator_values(&values);
     }
 
-    /// Where the partial results of the column `at` are: for each store its value, and perhaps its position.
+    /// The addresses of the partial results of the column `at`: for each store its value, then its position if it has one.
     fn places(&mut self, strip: Strip, at: Value) -> Vec<Value> {
         let nest = self.nest;
         let mut begin = 0;

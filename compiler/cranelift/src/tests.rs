@@ -1,4 +1,4 @@
-//! What only machine code has: functions, their addresses, and texts. What kernels compute is tested on all back ends alike
+//! Properties of machine code: functions, their addresses, and texts. The results of kernels are tested on all back ends
 //! (`tests/tests/backends`).
 #![allow(clippy::unwrap_used)]
 

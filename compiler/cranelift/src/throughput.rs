@@ -1,4 +1,4 @@
-//! How fast the generated loops are; run by hand: `cargo test -p spmdc-compiler throughput -- --ignored --nocapture`.
+//! The speed of generated loops; run by hand: `cargo test -p spmdc-compiler throughput -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used)]
 
 use super::Cranelift;
@@ -21,7 +21,7 @@ fn at(terms: &[(usize, i64)]) -> Affine {
 struct Case {
     name: &'static str,
     kernel: Kernel,
-    /// Elements that the time is divided by.
+    /// The number of elements by which the time is divided.
     elements: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Tiles: bundles of 4 by 4 points, for loops that read along one dimension and write along another.
 //!
 //! Lane `4 * r + c` of a tile is row `r`, column `c`. An access along the columns moves four rows of four neighbours; one along the
-//! rows moves four columns, which are transposed in registers. Around the tiles, blocks as wide as a cache line on both sides
-//! use every line that is read or written at once: the lines of larger blocks would drive each other out of the nearest
-//! cache where the rows of an array are a power of two apart.
+//! rows moves four columns, which are transposed in registers. The tiles form blocks as wide as a cache line on both sides, so that
+//! every line is read or written completely at once: the lines of larger blocks would evict each other from the first-level cache
+//! if the rows of an array are a power of two apart.
 
 use super::kernel::Emitter;
 use super::vector::{Bundle, Vector};
@@ -37,7 +37,7 @@ impl Emitter<'_, '_> {
         self.builder.ins().smin(end, to)
     }
 
-    /// Whole tiles, then the columns left over beside them, then the rows left over below.
+    /// Whole tiles, then the remaining columns beside them, then the remaining rows below.
     fn block(&mut self, row: usize, column: usize, rows: [Value; 2], columns: [Value; 2]) {
         let tile_rows = self.whole(rows[0], rows[1], SIDE as u32);
         let tile_columns = self.whole(columns[0], columns[1], SIDE as u32);
@@ -65,8 +65,8 @@ impl Emitter<'_, '_> {
         });
     }
 
-    /// Which way a block is walked: the accesses that go the other way use a part of many lines at a time, so they should be the
-    /// fewer ones. If they are as many, they should be the writes, which nobody waits for.
+    /// The direction in which a block is walked: accesses in the other direction use a part of many lines at a time, so they should
+    /// be the fewer ones. In a tie they should be the writes, which no instruction waits for.
     fn along_rows(&self, row: usize, column: usize) -> bool {
         let loads = self.nest.order.iter().filter_map(|elem| self.nest.insts[elem.0 as usize].load());
         let accesses: Vec<&Access> =

@@ -1,14 +1,14 @@
-//! Bundles of lanes in Cranelift's terms.
+//! Bundles of lanes in Cranelift's IR.
 //!
 //! A kernel works on `lanes` points at a time. A value of 32-bit elements for 8 points is two 128-bit registers, one of 64-bit
-//! elements four; with one lane it is a scalar. [`Vector`] hides the difference: every operation here takes and gives whole
+//! elements four; with one lane it is a scalar. [`Vector`] hides the difference: every operation here takes and returns whole
 //! bundles, so an operation of the language is written once for scalars and vectors.
 //!
-//! A bundle of narrow elements may fill only the low part of its register: 4 lanes of bytes are 4 bytes. What lies above is
-//! unspecified, so nothing may trap on it, and loads and stores touch the valid bytes only.
+//! A bundle of narrow elements may fill only the low part of its register: 4 lanes of bytes are 4 bytes. The bits above are
+//! unspecified, so no operation may trap on them, and loads and stores touch the valid bytes only.
 //!
-//! Truth values are *masks*. With several lanes a mask is a bundle of integers, all ones or zero, as wide as what was compared,
-//! and it is widened or narrowed to what it selects. With one lane it is an `I8` that is 0 or 1.
+//! Bools are *masks*. With several lanes a mask is a bundle of integers, all ones or zero, as wide as the compared values, and it
+//! is widened or narrowed to the width of the values that it selects. With one lane it is an `I8` that is 0 or 1.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -19,7 +19,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::FunctionBuilder;
 
-/// The most registers a value may take: 16 lanes of 64 bits.
+/// Maximum number of registers of a value: 16 lanes of 64 bits.
 pub const MAX_PARTS: usize = 8;
 
 /// One value for every lane.
@@ -42,7 +42,7 @@ impl Bundle {
         &self.parts[..self.len as usize]
     }
 
-    /// The only part: the value itself where there is one lane.
+    /// The only part: for one lane the value itself.
     pub fn single(&self) -> Value {
         self.parts[0]
     }
@@ -129,7 +129,7 @@ impl Vector<'_, '_> {
         } else if lane == F64 {
             self.builder.ins().f64const(Ieee64::with_bits(bits))
         } else {
-            // Sign-extended, as the immediate is 64 bits wide whatever the type.
+            // Sign-extended, because the immediate has 64 bits for every type.
             let unused = 64 - lane.bits();
             self.builder.ins().iconst(lane, (bits as i64) << unused >> unused)
         }
@@ -226,7 +226,7 @@ impl Vector<'_, '_> {
         self.builder.ins().extractlane(a.parts()[(lane / count) as usize], (lane % count) as u8)
     }
 
-    /// From one scalar per lane.
+    /// A bundle from one scalar per lane.
     pub fn assemble(&mut self, lane: Type, values: &[Value]) -> Bundle {
         if self.is_scalar() {
             return Bundle::new(lane, values);
@@ -252,7 +252,7 @@ impl Vector<'_, '_> {
         self.recast(register_of(lane), vector)
     }
 
-    /// Lane by lane, for what has no vector instruction.
+    /// Applies `f` lane by lane, for operations without a vector instruction.
     pub fn per_lane(&mut self, result: Type, a: Bundle, mut f: impl FnMut(&mut Self, Value) -> Value) -> Bundle {
         let values: Vec<Value> = (0..self.lanes)
             .map(|i| {
@@ -322,7 +322,7 @@ impl Vector<'_, '_> {
         self.map(a, |v, x| v.builder.ins().ishl_imm_u(x, i64::from(by)))
     }
 
-    /// Zeros come in.
+    /// A logical shift to the right.
     pub fn shift_right(&mut self, a: Bundle, by: u32) -> Bundle {
         self.map(a, |v, x| v.builder.ins().ushr_imm_u(x, i64::from(by)))
     }
@@ -349,7 +349,7 @@ impl Vector<'_, '_> {
         if a.lane.is_float() {
             self.zip(a, b, |v, x, y| v.builder.ins().fmul(x, y))
         } else if a.lane == I8 && !self.is_scalar() {
-            // There are no products of bytes; the low half of a wider product is the same.
+            // There is no product of bytes; the low half of a wider product is the same.
             let (x, y) = (self.widen(a, false), self.widen(b, false));
             let product = self.mul(x, y);
             self.narrow(product)
@@ -392,7 +392,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Two masks, both as wide as the wider.
+    /// Two masks, both at the larger of their widths.
     pub fn align_masks(&mut self, a: Bundle, b: Bundle) -> (Bundle, Bundle) {
         let lane = if a.lane.bits() >= b.lane.bits() { a.lane } else { b.lane };
         (self.mask_as(a, lane), self.mask_as(b, lane))
@@ -447,7 +447,7 @@ impl Vector<'_, '_> {
         self.and_int(mask, 1)
     }
 
-    /// Whether any lane of the mask is set, as something to branch on.
+    /// Whether any lane of the mask is set, as a branch condition.
     pub fn any(&mut self, mask: Bundle) -> Value {
         if self.is_scalar() {
             return mask.single();
@@ -458,7 +458,7 @@ impl Vector<'_, '_> {
         self.builder.ins().vany_true(or)
     }
 
-    /// Zeros in the lanes above the valid ones.
+    /// Clears the lanes above the valid ones.
     fn clear_unused(&mut self, a: Bundle) -> Bundle {
         if self.part_lanes(a.lane) <= self.lanes {
             return a;
@@ -532,7 +532,7 @@ impl Vector<'_, '_> {
         self.pack(a, I32, |v, x, y| v.shuffle(I32X4, x, y, [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]))
     }
 
-    /// An integer bundle at any width: extended as `signed` says, or cut.
+    /// An integer bundle at any width: extended as `signed` says, or truncated.
     pub fn resize(&mut self, a: Bundle, lane: Type, signed: bool) -> Bundle {
         let mut a = a;
         while a.lane.bits() < lane.bits() {
@@ -567,7 +567,7 @@ impl Vector<'_, '_> {
         self.shuffle(ty, a, b, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23])
     }
 
-    /// Pieces of a type from the lower or upper halves of two registers, in turn.
+    /// Pieces of a type from the lower or upper halves of two registers, interleaved.
     pub fn unpack(&mut self, piece: Type, a: Value, b: Value, high: bool) -> Value {
         let size = piece.bytes() as u8;
         let start = if high { 8 } else { 0 };
@@ -578,7 +578,7 @@ impl Vector<'_, '_> {
         self.shuffle(I8X16, a, b, bytes)
     }
 
-    /// A register whose first 32 bits are another word of it.
+    /// A register rotated so that the given 32-bit word comes first.
     pub fn word_down(&mut self, a: Value, word: usize) -> Value {
         let bytes = std::array::from_fn(|i| ((i + 4 * word) % 16) as u8);
         self.shuffle(I8X16, a, a, bytes)
@@ -590,7 +590,7 @@ impl Vector<'_, '_> {
         Bundle::new(lane, &parts)
     }
 
-    /// Applies to 32-bit lanes what makes two 64-bit lanes of the low half of a register.
+    /// For 32-bit lanes, applies `f`, which makes two 64-bit lanes from the low half of a register.
     fn spread(&mut self, lane: Type, a: Bundle, mut f: impl FnMut(&mut Self, Value) -> Value) -> Bundle {
         if self.is_scalar() {
             return self.map_as(lane, a, f);
@@ -604,7 +604,7 @@ impl Vector<'_, '_> {
         Bundle::new(lane, &parts)
     }
 
-    /// Applies to 64-bit lanes what makes two 32-bit lanes in the low half of a register.
+    /// For 64-bit lanes, applies `f`, which makes two 32-bit lanes in the low half of a register.
     fn gather_halves(&mut self, lane: Type, a: Bundle, mut f: impl FnMut(&mut Self, Value) -> Value) -> Bundle {
         if self.is_scalar() {
             return self.map_as(lane, a, f);
@@ -719,7 +719,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// The lanes in opposite order.
+    /// The lanes in reverse order.
     pub fn reverse(&mut self, a: Bundle) -> Bundle {
         if self.is_scalar() {
             return a;
@@ -736,7 +736,7 @@ impl Vector<'_, '_> {
 
     // Control flow.
 
-    /// `if condition { rare() } else { common }` where the condition hardly ever holds.
+    /// `if condition { rare() } else { common }` for a condition that rarely holds.
     pub fn rarely(
         &mut self,
         condition: Value,

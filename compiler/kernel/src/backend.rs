@@ -1,26 +1,26 @@
-//! The door to whatever makes code of kernels.
+//! The interface of code generators.
 //!
-//! A back end takes kernels and gives them as functions of this process, as an object file, or as text. It keeps to the
-//! [order](crate::order) of every sum, so that all back ends give the same bits. `compiler/src/backends.rs` has the list of them.
+//! A back end compiles kernels to functions of this process, an object file, or text. It keeps the [order](crate::order) of every
+//! sum, so that all back ends give the same bits. `compiler/src/backends.rs` lists them.
 
 use crate::loops::Kernel;
 use crate::nest::{Nest, NestOf};
 use spmdc_abi::{KernelFn, Kernels};
 
-/// Makes code of kernels.
+/// A code generator for kernels.
 pub trait Backend: Sync {
     /// Its name, for messages.
     fn name(&self) -> &'static str;
 
-    /// Kernels in this process, each run as `nest` says.
+    /// Loads kernels into this process, each run as `nest` says.
     fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError>;
 
-    /// Kernels in this process.
+    /// Loads kernels into this process.
     fn load(&self, kernels: &[Kernel]) -> Result<Box<dyn LoadedCode>, CodegenError> {
         self.load_as(kernels, &Nest::new)
     }
 
-    /// An object file, to be linked with the runtime: the kernels of the encoded program, and what begins it.
+    /// An object file to be linked with the runtime: the encoded program, its kernels, and its entry point.
     fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError>;
 
     /// The code of a kernel as text.
@@ -29,23 +29,23 @@ pub trait Backend: Sync {
 
 /// Kernels in this process. Their code is freed with this value.
 pub trait LoadedCode {
-    /// Runs a part of a kernel's range over whole buffers, each of which has room for every access of the kernel. Returns 0 or a code of
+    /// Runs a part of a kernel's range over whole buffers, each large enough for every access of the kernel. Returns 0 or a code of
     /// [`spmdc_abi::trap`].
     fn run(&self, kernel: usize, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64;
 
-    /// The function of each kernel, in the order they were given; valid as long as `self` is.
+    /// The function of each kernel, in the given order; valid as long as `self` is.
     fn functions(&self) -> Result<&[KernelFn], CodegenError>;
 
-    /// As functions for the program that the kernels were made for. Their code stays in memory until the process ends.
+    /// The functions for the program that the kernels were made for. Their code stays in memory until the process ends.
     fn into_kernels(self: Box<Self>) -> Result<Kernels, CodegenError>;
 }
 
-/// Why there is no code.
+/// The reason why no code was generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodegenError {
-    /// This machine cannot run what would be generated.
+    /// This machine cannot run the code.
     Machine(String),
-    /// The back end does not make code of this kind.
+    /// The back end does not generate this form of code.
     Unsupported(String),
     /// The code generator failed, which is a defect of the compiler.
     Internal(String),
@@ -63,10 +63,10 @@ impl std::fmt::Display for CodegenError {
 
 impl std::error::Error for CodegenError {}
 
-/// Which processors code may use the features of.
+/// The processors whose features code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpu {
-    /// The one at hand.
+    /// The host processor.
     Native,
     /// With AVX2, FMA and BMI: Intel since Haswell, AMD since Excavator.
     X86_64V3,
@@ -77,11 +77,11 @@ pub enum Cpu {
 }
 
 impl Cpu {
-    /// The level that objects are for unless something else is asked for.
+    /// The default level of objects.
     pub const FLOOR: Cpu = if cfg!(target_arch = "aarch64") { Cpu::Armv8A } else { Cpu::X86_64V3 };
 }
 
-/// Where the code is going to run.
+/// The destination of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// In this process.
@@ -90,32 +90,32 @@ pub enum Destination {
     Object(Cpu),
 }
 
-/// How the program in an object is begun.
+/// The entry point of the program in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// By `main`.
+    /// The function `main`.
     Main,
-    /// By a function of this name: `int name(const void *input.., void *output..)`.
+    /// A function of this name: `int name(const void *input.., void *output..)`.
     Function {
         /// The symbol.
         name: &'a str,
         /// The number of `input` parameters.
         inputs: usize,
-        /// The number of `output` parameters, which stand behind the inputs.
+        /// The number of `output` parameters, which follow the inputs.
         outputs: usize,
     },
 }
 
-/// The forms in which code can be read.
+/// The forms of code as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextForm {
-    /// The back end's own form, before instructions are selected.
+    /// The back end's own form, before instruction selection.
     Intermediate,
-    /// Instructions of the machine.
+    /// Machine instructions.
     Assembly,
 }
 
-/// Runs kernels by definition, one point at a time, and makes no machine code.
+/// Runs kernels by definition, one point at a time, without machine code.
 #[derive(Clone, Copy, Debug)]
 pub struct Interpreter;
 

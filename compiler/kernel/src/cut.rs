@@ -1,8 +1,8 @@
-//! Which dimension of a nest is vectorised, and in bundles of how many lanes.
+//! Chooses the dimension of a nest that is vectorised, and the number of lanes of its bundles.
 //!
-//! Every dimension is tried: what each instruction and each access costs along it, how often, and how many elements are left
-//! over. Costs are in machine instructions, roughly; only their order matters. They decide how fast a nest is and nothing else: the
-//! order of sums is given ([`Order`]), and what is tried here keeps to it.
+//! Every dimension is tried: the cost of each instruction and each access along it, their repetitions, and the number of remaining
+//! elements. Costs are in approximate machine instructions; only their order matters. They affect the speed of a nest and nothing
+//! else: the order of sums is given ([`Order`]), and every cut keeps to it.
 
 use super::loops::{Access, Combine, Inst};
 use super::nest::{Cut, Nest, SIDE};
@@ -12,13 +12,13 @@ use super::work::work;
 use crate::scalar::BinaryOp;
 use spmdc_abi::DType;
 
-/// An element that is not beside its neighbour costs a scalar access and a move into or out of its lane.
+/// Cost of a strided element: a scalar access and a move into or out of its lane.
 const STRIDED: f64 = 2.0;
 
-/// Above this cost a point gains nothing from several registers at a time.
+/// Cost of a point above which several registers at a time gain nothing.
 const LONG_BODY: f64 = 24.0;
 
-/// The best cut, or None if scalars are better.
+/// The best cut; None if scalars are better.
 pub fn choose(nest: &Nest) -> Option<Cut> {
     let mut best: (f64, Option<Cut>) = (f64::INFINITY, None);
     for cut in whole(nest) {
@@ -72,13 +72,13 @@ fn whole(nest: &Nest) -> Vec<Option<Cut>> {
     cuts
 }
 
-/// The cut in strips, where these pay.
+/// The cut in strips, if these pay.
 fn in_strips(nest: &Nest, cut: &Cut) -> Option<Cut> {
     if cut.rows.is_some() {
         return None;
     }
     let strips = Strips::choose(nest, cut.dim, point_work(nest) > LONG_BODY / 2.0)?;
-    // Partial results are read and written for every bundle: a few registers are enough to do so in parallel.
+    // Partial results are read and written for every bundle: a few registers suffice to do so in parallel.
     let lanes = cut.lanes[0].min(16);
     let is_whole = granularity(nest, cut.dim).is_multiple_of(u64::from(lanes));
     let lanes = if is_whole { vec![lanes] } else { vec![lanes, 1] };
@@ -101,14 +101,14 @@ fn is_tile(nest: &Nest, rows: usize, columns: usize) -> bool {
         && all.iter().any(|&(row, column)| column == 1 && row != 0)
 }
 
-/// Bundles of `lanes`, then smaller ones for what is left over.
+/// Bundles of `lanes`, then smaller ones for the remaining elements.
 fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
     let granularity = granularity(nest, dim);
     let mut steps = vec![lanes];
     if granularity.is_multiple_of(step(nest, dim, lanes)) {
         return steps;
     }
-    // A known remainder of some registers is worth a loop of its own, unless partial results would have to be kept apart.
+    // A loop of its own pays for a known remainder of some registers, unless it needs partial results of its own.
     if lanes > 4 && !nest.dims[dim].reduced && granularity > 1 && granularity % u64::from(lanes) >= 4 {
         steps.push(4);
         if granularity.is_multiple_of(4) {
@@ -119,12 +119,12 @@ fn steps(nest: &Nest, dim: usize, lanes: u32) -> Vec<u32> {
     steps
 }
 
-/// Elements that the loop of the widest bundles takes or leaves: whole bundles, and all lanes of a sum.
+/// The granularity of the loop of the widest bundles: whole bundles, and all lanes of a sum.
 fn step(nest: &Nest, dim: usize, lanes: u32) -> u64 {
     u64::from(nest.sums.lanes_along(dim).unwrap_or(lanes))
 }
 
-/// What the number of iterations is surely a multiple of.
+/// A known divisor of the number of iterations.
 fn granularity(nest: &Nest, dim: usize) -> u64 {
     match &nest.range {
         Some(range) if range.dim == dim => range.scale as u64,
@@ -132,7 +132,7 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
     }
 }
 
-/// Several registers at a time for short bodies, so that independent work overlaps; one for long ones.
+/// Several registers at a time for short bodies, so that independent operations overlap; one for long bodies.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     let work = point_work(nest);
     if work > LONG_BODY {
@@ -148,13 +148,13 @@ fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     if is_side_by_side(nest, dim) { 32 } else { 16 }
 }
 
-/// Sums side by side need more registers to hide their latency, and read longer pieces of each row.
+/// Sums of adjacent columns need more registers to hide their latency, and read longer pieces of each row.
 fn is_side_by_side(nest: &Nest, dim: usize) -> bool {
     let is_narrow = nest.order.iter().all(|&elem| nest.dtype(elem).size() <= 4);
     nest.has_reduction() && !nest.dims[dim].reduced && is_narrow
 }
 
-/// Instructions for one point.
+/// The cost of one point.
 fn point_work(nest: &Nest) -> f64 {
     nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum()
 }
@@ -164,9 +164,9 @@ fn is_possible(nest: &Nest, dim: usize) -> bool {
     nest.stores.iter().all(|store| {
         let moves = Nest::stride(&store.access.address, dim) != 0;
         match store.combine {
-            // Positions are counted in lanes, which is simplest where lanes are neighbours.
+            // Positions are counted in lanes, which is simplest if lanes are neighbours.
             Some(Combine::ArgMax | Combine::ArgMin) if nest.dims[dim].reduced => dim + 1 == nest.dims.len(),
-            // One place follows from the one before.
+            // Each point needs the result of the one before.
             Some(Combine::Scan { .. }) if nest.dims[dim].reduced => false,
             Some(_) if nest.dims[dim].reduced => nest.sums == Order::Any,
             Some(_) => moves,
@@ -179,14 +179,14 @@ fn is_possible(nest: &Nest, dim: usize) -> bool {
 fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
     let dim = cut.map(|cut| cut.dim);
     let varies = cut.map(|cut| nest.varying(cut.dims()));
-    // How often what is at each level happens.
+    // The number of executions of each level.
     let mut trips = vec![1.0];
     for (at, loop_dim) in nest.dims.iter().enumerate() {
         let length = loop_dim.length.max.max(1) as f64;
         let outer = trips[at];
         trips.push(outer * length);
     }
-    // Points in bundles share their cost; the rest are scalars.
+    // Points in bundles share their cost; the remaining ones are scalars.
     let in_bundles = cut.map_or(0.0, |cut| {
         let side = |dim| if cut.rows.is_some() { SIDE as u64 } else { step(nest, dim, lanes) };
         cut.dims().map(|dim| whole_part(nest, dim, side(dim))).product()
@@ -219,7 +219,7 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
                     total += share(1.0, access_cost(&store.access, store.dtype, cut)) * trips[nest.dims.len()];
                     continue;
                 }
-                // Lanes of a reduced dimension must be put together for every result. The partial results of bundles take turns.
+                // Lanes of a reduced dimension must be combined for every result. The partial results of bundles take turns.
                 let by_lanes = dim.and_then(|dim| Some((dim, nest.sums.lanes_along(dim)?)));
                 let finish = match (dim, by_lanes) {
                     (_, Some((dim, all))) => {
@@ -243,14 +243,14 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
     total + loops
 }
 
-/// The part of a dimension that is whole steps.
+/// The length of a dimension, rounded down to whole steps.
 fn whole_part(nest: &Nest, dim: usize, step: u64) -> f64 {
     let length = nest.dims[dim].length.max.max(1);
     let rest = if granularity(nest, dim).is_multiple_of(step) { 0 } else { length % step };
     (length - rest) as f64 / length as f64
 }
 
-/// How many lanes share one instruction.
+/// The number of lanes that share one instruction.
 fn registers_ratio(dtype: DType) -> f64 {
     match dtype.size() {
         8 => 2.0,
@@ -268,7 +268,7 @@ fn access_cost(access: &Access, dtype: DType, cut: Option<&Cut>) -> f64 {
     match (column, cut.rows.map(|rows| Nest::stride(&access.address, rows))) {
         (0, None) => 1.0,
         (1, _) => 1.0 / ratio,
-        // Transposing takes about two moves a register.
+        // Transposing takes about two moves per register.
         (_, Some(1)) => 3.0 / ratio,
         (-1, None) => 2.0 / ratio,
         _ => STRIDED,
@@ -277,7 +277,7 @@ fn access_cost(access: &Access, dtype: DType, cut: Option<&Cut>) -> f64 {
 
 fn bundle_work(inst: &Inst, work: f64) -> f64 {
     match inst {
-        // No instructions for these: lane by lane.
+        // Operations without vector instructions: lane by lane.
         Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer() => work + 4.0,
         Inst::Unary { dtype, .. }
         | Inst::Binary { dtype, .. }

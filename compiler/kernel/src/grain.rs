@@ -1,23 +1,23 @@
-//! How many units of a kernel's range are computed together, whoever divides the range.
+//! The number of units of a kernel's range that are computed together, whatever divides the range.
 //!
 //! ```text
 //! for c in 0..64 { for r in 0..rows { s[c] += x[64 * r + c] } }
 //! ```
 //!
-//! A unit alone would read four bytes of every cache line of `x`, and no two of its elements are neighbours. Several side by side
-//! use whole lines and whole registers.
+//! A single unit would read four bytes of every cache line of `x`, and no two of its elements are neighbours. Adjacent units use
+//! whole lines and whole registers.
 
 use super::loops::{Access, Kernel};
 use super::nest::Nest;
 use crate::machine::Machine;
 use spmdc_abi::DType;
 
-/// The number of units; 1 where each of them has memory to itself.
+/// The number of units; 1 if each unit uses separate memory.
 pub fn grain(kernel: &Kernel, machine: &Machine) -> u32 {
     if !kernel.range_dim {
         return 1;
     }
-    // Neighbours along the range are neighbours in memory, and what one unit uses lies apart.
+    // Neighbours along the range are neighbours in memory, and the elements of one unit are far apart.
     let side_by_side = |access: &Access| {
         let stride = |dim| Nest::stride(&access.address, dim).unsigned_abs();
         stride(0) == 1 && (1..kernel.dims.len()).any(|dim| kernel.dims[dim].extent.most() > 1 && stride(dim) > 1)
@@ -62,11 +62,11 @@ mod tests {
     #[test]
     fn what_lies_side_by_side_is_computed_together() {
         let grain = |from, to, dtype| grain(&kernel(from, to, dtype), &Machine::REAL);
-        // The rows of a matrix are apart, its columns side by side.
+        // The rows of a matrix are far apart, its columns adjacent.
         assert_eq!(grain([1000, 1], [1, 0], DType::F32), 1);
         assert_eq!(grain([1, 64], [1, 0], DType::F32), 32);
         assert_eq!(grain([1000, 1], [1000, 1], DType::F32), 1);
-        // Transposing, a line of what is read or written.
+        // For a transposition, one cache line of reads or of writes.
         assert_eq!(grain([1, 64], [1000, 1], DType::F32), 16);
         assert_eq!(grain([1000, 1], [1, 64], DType::F64), 8);
         assert_eq!(grain([1, 64], [1000, 1], DType::Bool), 64);

@@ -1,7 +1,7 @@
-//! Runs a kernel one point at a time, by the definition of its parts: the model for the code that is generated.
+//! Runs a kernel one point at a time, by definition: the model for generated code.
 //!
-//! The terms of sums come in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only where something needs it, so an address that is out of range behind a
-//! `select` is no error. Any other panics.
+//! The terms of sums are added in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only if it is
+//! needed, so an address out of range in the untaken operand of a `select` is no error. Any other address out of range panics.
 
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use super::nest::Nest;
@@ -12,7 +12,7 @@ use spmdc_abi::{DType, ReduceOp, trap};
 use spmdc_grammar::span::Span;
 use std::ops::Range;
 
-/// As a `KernelFn` would: runs a part of the range over whole buffers, and returns 0 or a trap code.
+/// Runs a part of the range over whole buffers, as a `KernelFn` would, and returns 0 or a trap code.
 pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64, end: i64) -> i64 {
     if begin >= end {
         return trap::NONE;
@@ -37,22 +37,22 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
 
 struct NestInterpreter<'a> {
     kernel: &'a Kernel,
-    /// The dimensions along which sums run by lanes, as if they were one, and how many lanes there are.
+    /// The dimensions along which sums run by lanes, as if they were one, and the number of lanes.
     lanes: Option<(Range<usize>, usize)>,
     buffers: &'a mut [Vec<u8>],
     scalars: &'a [i64],
     index: Vec<i64>,
-    /// What is already known at the current point.
+    /// The known values at the current point.
     values: Vec<Option<u64>>,
     sites: Vec<Option<Span>>,
-    /// The least of the failures so far; what is computed from one does not matter.
+    /// The least code of the failures so far; values computed from a failure do not matter.
     trap: Option<i64>,
 }
 
-/// A partial result: an element, and the position it came from.
+/// A partial result: an element, and its position.
 type Partial = Option<(u64, i64)>;
 
-/// The partial results of a store: the first in turn, or those of all lanes; the last of the terms that are left over.
+/// The partial results of a store: one in turn, or one for each lane; the last for the remaining terms.
 type Partials = [Partial; LANES as usize + 1];
 
 const LEFT_OVER: usize = LANES as usize;
@@ -76,7 +76,7 @@ impl NestInterpreter<'_> {
         }
     }
 
-    /// All points of the reduced dimensions, then what was combined.
+    /// All points of the reduced dimensions, then the stores of the combined values.
     fn results(&mut self) {
         let mut partials: Vec<Partials> = vec![[None; LANES as usize + 1]; self.kernel.stores.len()];
         let first = self.kernel.dims.iter().position(|dim| dim.reduced).unwrap_or(self.kernel.dims.len());
@@ -112,7 +112,7 @@ impl NestInterpreter<'_> {
         self.lanes.is_some() && depends_on_order(combine, dtype)
     }
 
-    /// Which partial result the current point belongs to, where sums run by lanes.
+    /// The index of the current point's partial result if sums run by lanes.
     fn lane(&self) -> usize {
         let Some((dims, lanes)) = self.lanes.clone() else { return 0 };
         let (mut at, mut length) = (0, 1);
@@ -258,7 +258,7 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
         Combine::Reduce(op) | Combine::Scan { op, .. } => {
             let of = accumulator(dtype, op);
             let bits = number::cast(dtype, of, bits).expect("halves become single precision");
-            // A scan begins with its first value, everything else with what changes nothing.
+            // A scan begins with its first value, any other combination with the identity element.
             let before = match partial {
                 Some((sum, _)) => sum,
                 None if combine.is_scan() => return (bits, 0),
@@ -275,7 +275,7 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
     if beyond && !is_nan(best) { (bits, position) } else { (best, at) }
 }
 
-/// The sum of all lanes and of the terms left over.
+/// The sum of all lanes and of the remaining terms.
 fn folded(dtype: DType, combine: Combine, partials: &Partials, lanes: usize) -> Partial {
     let Combine::Reduce(op) = combine else { return partials[0] };
     let of = accumulator(dtype, op);
@@ -285,7 +285,7 @@ fn folded(dtype: DType, combine: Combine, partials: &Partials, lanes: usize) -> 
     Some((add(lanes, bits(&partials[LEFT_OVER])), 0))
 }
 
-/// The element to store; without any point it is what changes nothing.
+/// The element to store; without any point the identity element.
 fn finish(dtype: DType, combine: Combine, partial: Partial) -> u64 {
     let op = match combine {
         Combine::ArgMax | Combine::ArgMin => return partial.map_or(0, |(_, position)| position as u64),

@@ -1,9 +1,10 @@
-//! Loop nests as data: what a kernel computes, on which indices, and how its loops are cut. It knows no shardings and no machine code.
+//! Loop nests as data: their computation, their indices, and the cuts of their loops. This crate knows no shardings and no machine
+//! code.
 //!
-//! `loops` has the nests and `scalar` the operations in them, whose meaning is in `number`; `interpret` runs a nest by definition.
-//! `order` says in which order the terms of each result are put together, by the kernel alone. `nest` and `cut` decide how a nest
-//! runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` says which nests run by strips of columns, and
-//! `grain` how finely a nest may be divided.
+//! `loops` has the nests and `scalar` the operations in them, whose meaning is defined in `number`; `interpret` runs a nest by
+//! definition. `order` defines the order in which the terms of each result are combined, from the kernel alone. `nest` and `cut`
+//! decide how a nest runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` decides which nests run
+//! by strips of columns, and `grain` how finely a nest may be divided.
 #![warn(missing_docs)]
 
 pub mod backend;

@@ -1,7 +1,7 @@
-//! Loop nests as data: what a kernel computes, before machine code.
+//! Loop nests as data: the form of kernels before machine code.
 //!
-//! A kernel has loop dimensions, outermost first, the reduced ones last. Its body is straight-line code in SSA form, evaluated
-//! at every point; its stores put values where an affine map says, or combine them over the reduced dimensions. For a row
+//! A kernel has loop dimensions, outermost first, the reduced ones last. Its body is straight-line code in SSA form, evaluated at
+//! every point; its stores write values at addresses given by affine maps, or combine them over the reduced dimensions. For a row
 //! sum of `2 * x`: dims `[rows, columns (reduced)]`, body `load x[d0*c + d1]; const 2; mul`, store sum at `[d0]`.
 //!
 //! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
@@ -23,7 +23,7 @@ pub struct Affine {
     pub scalars: Vec<(usize, i64)>,
     /// (index of a [`Inst::LoopInvariant`] i64 value, stride): dynamic indices.
     pub dynamic: Vec<(Elem, i64)>,
-    /// The summand that depends on nothing.
+    /// The constant summand.
     pub constant: i64,
 }
 
@@ -89,19 +89,19 @@ fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
 /// The number of iterations of a loop dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Extent {
-    /// The same on all devices.
+    /// The same number on all devices.
     Static(u64),
-    /// Resolved per device: an index into [`Kernel::scalars`], and its largest value over the devices.
+    /// A number for each device: an index into [`Kernel::scalars`], and its maximum over the devices.
     Scalar {
         /// Index into [`Kernel::scalars`].
         slot: usize,
-        /// The largest value over the devices.
+        /// The maximum over the devices.
         max: u64,
     },
 }
 
 impl Extent {
-    /// The largest it is on any device.
+    /// The maximum on any device.
     pub fn most(&self) -> u64 {
         match *self {
             Extent::Static(extent) => extent,
@@ -115,18 +115,18 @@ impl Extent {
 pub struct LoopDim {
     /// The number of its iterations.
     pub extent: Extent,
-    /// Whether the stores combine values over it; reduced dimensions stand behind all others.
+    /// Whether the stores combine values over it; reduced dimensions come after all others.
     pub reduced: bool,
 }
 
-/// A buffer that the kernel gets when it is called.
+/// A buffer argument of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferSlot {
     /// The type of its elements.
     pub dtype: DType,
-    /// Whether a store writes to it; otherwise it is only read.
+    /// Whether a store writes to it; otherwise it is read only.
     pub written: bool,
-    /// Elements that it has room for: a load that cannot leave it needs no condition.
+    /// Its length in elements: a load that cannot exceed it needs no condition.
     pub len: usize,
 }
 
@@ -135,7 +135,7 @@ pub struct BufferSlot {
 pub struct Access {
     /// Index into [`Kernel::buffers`].
     pub buffer: usize,
-    /// Elements from the start of the buffer.
+    /// The index of the element in the buffer.
     pub address: Affine,
 }
 
@@ -144,12 +144,12 @@ pub struct Access {
 pub enum Inst {
     /// The element of a buffer.
     Load {
-        /// Where it lies.
+        /// Its address.
         access: Access,
         /// The type of the buffer's elements.
         dtype: DType,
     },
-    /// The element's bits, in the low bytes.
+    /// A constant.
     Const {
         /// The type of the constant.
         dtype: DType,
@@ -163,12 +163,12 @@ pub enum Inst {
         /// The type of the result.
         dtype: DType,
     },
-    /// An i64 read once before the loops from a scalar buffer of i64: a dynamic index. What is not one of `0..=last`, seen as
-    /// an unsigned number, is `last`: an address is never made of a number that was not looked at.
+    /// An i64 read once before the loops from a scalar buffer of i64: a dynamic index. A value outside `0..=last`, compared as an
+    /// unsigned number, becomes `last`: no address is computed from an unchecked number.
     LoopInvariant {
         /// Index into [`Kernel::buffers`] of the scalar buffer.
         buffer: usize,
-        /// The largest value that is given, in place of all others outside of `0..=last`.
+        /// The maximum value, which replaces all values outside `0..=last`.
         last: u64,
     },
     /// `op(arg)`
@@ -190,7 +190,7 @@ pub enum Inst {
         lhs: Elem,
         /// The second operand.
         rhs: Elem,
-        /// Where a division of integers stands in the source, which stops the program where it divides by zero.
+        /// The source position of an integer division, which stops the program if the divisor is zero.
         site: Option<Span>,
     },
     /// Operands have the type `dtype`, the result is bool.
@@ -226,7 +226,7 @@ pub enum Inst {
     },
     /// Whether `low <= affine < high`: for pads, masks and ranges.
     InRange {
-        /// The index to be looked at.
+        /// The index to test.
         affine: Affine,
         /// The lower bound, inclusive.
         low: Affine,
@@ -235,18 +235,18 @@ pub enum Inst {
     },
 }
 
-/// Combining over the reduced dimensions.
+/// The combination over the reduced dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
-    /// Sums and products of f16 and bf16 accumulate in f32.
+    /// A reduction; sums and products of f16 and bf16 accumulate in f32.
     Reduce(ReduceOp),
     /// The i32 position, row-major over the reduced dimensions, of the first largest element; NaN counts as largest.
     ArgMax,
     /// As [`Combine::ArgMax`], for the smallest; NaN counts as smallest.
     ArgMin,
-    /// What is combined so far, stored at every point; it begins with `first`, which is the same for all reduced points.
+    /// The running total, stored at every point; it begins with `first`, which is the same for all reduced points.
     Scan {
-        /// The operation that combines; its sums and products of f16 and bf16 accumulate in f32.
+        /// The operation; its sums and products of f16 and bf16 accumulate in f32.
         op: ReduceOp,
         /// The value with which the scan begins.
         first: Elem,
@@ -254,7 +254,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// A value of the body that it needs.
+    /// A value of the body that it uses.
     pub fn operand(self) -> Option<Elem> {
         match self {
             Combine::Scan { first, .. } => Some(first),
@@ -267,33 +267,33 @@ impl Combine {
         matches!(self, Combine::ArgMax | Combine::ArgMin)
     }
 
-    /// Whether there is something to store at every point.
+    /// Whether it stores a value at every point.
     pub fn is_scan(self) -> bool {
         matches!(self, Combine::Scan { .. })
     }
 }
 
-/// A value of the body that goes to a buffer, at every point or combined over the reduced dimensions.
+/// A value of the body that is stored, at every point or combined over the reduced dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
-    /// Where the element goes.
+    /// The address of the element.
     pub access: Access,
     /// The element type of `value`; the buffer's too, except for `ArgMax` and `ArgMin`, which store i32.
     pub dtype: DType,
     /// The value to store or to combine.
     pub value: Elem,
-    /// None: at every point. Some: once per point of the dimensions that are not reduced, but for scans.
+    /// None: stored at every point. Some: once per point of the dimensions that are not reduced, except for scans.
     pub combine: Option<Combine>,
 }
 
 impl Store {
-    /// The values of the body that it needs.
+    /// The values of the body that it uses.
     pub fn operands(&self) -> impl Iterator<Item = Elem> + use<> {
         std::iter::once(self.value).chain(self.combine.and_then(Combine::operand))
     }
 }
 
-/// Where in the source the divisions of integers stand that a kernel makes.
+/// The source positions of a kernel's integer divisions.
 pub type Sites = Vec<Option<Span>>;
 
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
@@ -301,25 +301,25 @@ pub type Sites = Vec<Option<Span>>;
 pub struct Kernel {
     /// The loops, outermost first, the reduced ones last.
     pub dims: Vec<LoopDim>,
-    /// Whether the outermost dimension is the one whose parts are given by `begin` and `end`; a reduced one is not divided.
+    /// Whether `begin` and `end` are a part of the outermost dimension; a reduced one is not divided.
     pub range_dim: bool,
-    /// The buffers that the kernel gets, in order.
+    /// The buffers, in the order of the arguments.
     pub buffers: Vec<BufferSlot>,
-    /// Per-device numbers that the kernel gets, in order.
+    /// The numbers per device, in the order of the arguments.
     pub scalars: Vec<Scalar>,
     /// The body in SSA form: instruction `i` defines `Elem(i)`.
     pub insts: Vec<Inst>,
-    /// What the kernel writes. At each point every load comes before any store.
+    /// The stores of the kernel. At each point every load comes before any store.
     pub stores: Vec<Store>,
 }
 
 impl Inst {
-    /// Whether this stops the program where its second operand is zero.
+    /// Whether this stops the program if its second operand is zero.
     pub fn divides_integers(&self) -> bool {
         matches!(self, Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer())
     }
 
-    /// The access by index that this loads from, and the type of its elements.
+    /// The address that this loads from, and the element type.
     pub fn load(&self) -> Option<(&Access, DType)> {
         match self {
             Inst::Load { access, dtype } => Some((access, *dtype)),
@@ -339,7 +339,7 @@ impl Inst {
         if let Inst::Binary { site, .. } = self { *site } else { None }
     }
 
-    /// What the kernel returns where this division fails, given its [`Kernel::sites`].
+    /// The kernel's return value if this division fails, given its [`Kernel::sites`].
     pub fn trap(&self, sites: &[Option<Span>]) -> i64 {
         let own = self.site();
         let at = sites.iter().position(|site| *site == own).expect("the sites are those of the kernel's divisions");
@@ -348,13 +348,13 @@ impl Inst {
 }
 
 impl Kernel {
-    /// What it loads and stores by index, and of which types.
+    /// The addresses of all loads and stores by index, with their element types.
     pub fn accesses(&self) -> impl Iterator<Item = (&Access, DType)> {
         let loads = self.insts.iter().filter_map(Inst::load);
         loads.chain(self.stores.iter().map(|store| (&store.access, store.dtype)))
     }
 
-    /// The places of its divisions, in the order of the source.
+    /// The source positions of its divisions, in source order.
     pub fn sites(&self) -> Sites {
         let divisions = self.insts.iter().filter(|inst| inst.divides_integers());
         let mut sites: Sites = divisions.map(Inst::site).collect();

@@ -1,41 +1,41 @@
-//! The sizes from which the planner and the code generator do something another way, because on real devices that is faster.
+//! The sizes at which the planner and the code generator change algorithms, because another one is faster.
 //!
-//! Answers do not depend on them. Tests compile programs with [`Machine::TINY`], too, where arrays of a few elements are large, so
-//! that small random programs reach what only large arrays reach otherwise.
+//! Results do not depend on them. Tests also compile programs with [`Machine::TINY`], where arrays of a few elements are large, so
+//! that small random programs reach the algorithms for large arrays.
 
-/// What the devices of a mesh are like.
+/// The sizes at which the compiler changes its choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Values of up to this many bytes exist once per device: computing them everywhere is cheaper than waiting for whoever
+    /// Maximum bytes of values that exist once per device: computing them everywhere is cheaper than waiting for the device that
     /// computes them.
     pub private_bytes: usize,
-    /// Unless it takes a device more nanoseconds than this to compute them: several times the cost of a barrier.
+    /// Maximum nanoseconds of a device to compute such a value: several times the cost of a barrier.
     pub private_nanos: u64,
-    /// Bytes of all rows of a panel: a part of the second cache, the rest of which is for what all rows share.
+    /// Bytes of all rows of a panel: a part of the second-level cache, the rest of which holds data that all rows share.
     pub panel_bytes: u64,
-    /// Bytes of a gathered operand of a product on a device from which on it is worth not to have it.
+    /// Minimum bytes of a gathered operand of a product on a device for which the gather is avoided.
     pub ring_bytes: usize,
-    /// Blocks of an operand that is not gathered must not be shorter: the other operand is packed anew for each of them, or the
-    /// sums are read and written again. At 64 that costs more than the copy that it spares.
+    /// Minimum length of the blocks of an operand that is not gathered: the other operand is packed again for each of them, or the
+    /// sums are read and written again. At 64 that costs more than the copy that it saves.
     pub ring_block: usize,
-    /// Bytes that are read or written at once.
+    /// Bytes of a cache line.
     pub line_bytes: usize,
-    /// So many sums whose terms lie side by side are computed at once.
+    /// The number of sums of adjacent columns that are computed at once.
     pub sums_side_by_side: u32,
-    /// Reductions of more elements per result are made in two stages.
+    /// Maximum number of elements per result of a reduction in one stage; longer ones take two stages.
     pub long_reduction: u64,
-    /// About this many elements are combined into each part of the first stage.
+    /// Approximate number of elements that are combined into each part of the first stage.
     pub reduction_part: u64,
-    /// Operations of a device from which on work is worth being put between a collective and its user: about a microsecond, the
-    /// cost of a barrier.
+    /// Minimum operations of a device for work that is moved between a collective and its user: about a microsecond, the cost of a
+    /// barrier.
     pub overlapped_operations: u64,
-    /// The operands of combined collectives have at most this many bytes on a device, and so do their results. Below that devices
-    /// wait for each other longer than they copy; larger ones gain nothing, and would be held longer.
+    /// Maximum bytes on a device of the operands of combined collectives, and of their results. Below that devices wait for each
+    /// other longer than they copy; larger ones gain nothing, and would be held longer.
     pub combined_bytes: usize,
 }
 
 impl Machine {
-    /// Today's processors.
+    /// Present processors.
     pub const REAL: Machine = Machine {
         private_bytes: 16 * 1024,
         private_nanos: 20_000,
@@ -50,7 +50,7 @@ impl Machine {
         combined_bytes: 64 * 1024,
     };
 
-    /// Devices on which a few elements are many.
+    /// Devices on which a few elements are large.
     pub const TINY: Machine = Machine {
         private_bytes: 8,
         private_nanos: 8,

@@ -1,11 +1,11 @@
-//! How a kernel is going to run: which loops it has, which of them is vectorised, and where each instruction belongs.
+//! How a kernel runs: its loops, the vectorised one, and the level of each instruction.
 //!
-//! - Neighbouring dimensions that every access walks through without a gap become one, so that a short inner dimension does not
-//!   keep a kernel from being vectorised: `f32[1000, 3]` plus itself is one loop over 3000 elements. The range of a kernel stays
-//!   in units of its first dimension, which [`Nest::range`] says in units of the loop.
-//! - An instruction belongs to a *level*: 0 is before all loops, `k + 1` inside loop `k`, as deep as its operands ask for.
+//! - Neighbouring dimensions that every access walks through without a gap are merged, so that a short inner dimension does not
+//!   prevent vectorisation: `f32[1000, 3]` plus itself is one loop over 3000 elements. The range of a kernel stays in units of its
+//!   first dimension, which [`Nest::range`] converts to units of the loop.
+//! - An instruction belongs to a *level*: 0 is before all loops, `k + 1` inside loop `k`, as deep as its operands require.
 //! - One dimension may be cut into bundles of lanes. Instructions that depend on its index *vary*; all others stay scalars.
-//! - A load under a `select` on indices, as padding makes, is *guarded*: it happens only where its value is needed.
+//! - A load under a `select` on indices, as from padding, is *guarded*: it is executed only if its value is needed.
 
 use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use super::order::Order;
@@ -14,7 +14,7 @@ use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, Scalar};
 use std::ops::Range as Run;
 
-/// Points along each side of a tile.
+/// Number of points along each side of a tile.
 pub const SIDE: i64 = 4;
 
 /// The number of iterations of a loop.
@@ -22,14 +22,14 @@ pub const SIDE: i64 = 4;
 pub struct Length {
     /// The kernel's scalar that is multiplied by `factor`; None: 1.
     pub slot: Option<usize>,
-    /// Iterations per unit of the scalar; the number of iterations where `slot` is None.
+    /// Iterations per unit of the scalar; the number of iterations if `slot` is None.
     pub factor: u64,
-    /// The largest value it has on any device.
+    /// The maximum on any device.
     pub max: u64,
 }
 
 impl Length {
-    /// The number of iterations; None where it depends on the device.
+    /// The number of iterations; None if it depends on the device.
     pub fn known(&self) -> Option<u64> {
         if self.slot.is_none() { Some(self.factor) } else { None }
     }
@@ -42,22 +42,23 @@ pub struct NestDim {
     pub length: Length,
     /// Whether the stores combine values over it.
     pub reduced: bool,
-    /// The dimensions of the kernel that it is made of.
+    /// The merged dimensions of the kernel.
     pub of: Run<usize>,
 }
 
-/// How a loop is cut into bundles.
+/// The cut of a loop into bundles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
     /// The index of the loop that is cut.
     pub dim: usize,
-    /// A second dimension along which bundles reach, so that they are tiles of 4 by 4 points. It is the loop around `dim`, which is
-    /// the innermost.
+    /// A second dimension of the bundles, which makes them tiles of 4 by 4 points. It is the loop around `dim`, which is the
+    /// innermost.
     pub rows: Option<usize>,
-    /// Lanes of the bundles, widest first; 1 at the end if elements may be left over. Where sums run by lanes, bundles realise these
-    /// in turn: four bundles of 4 lanes, for instance.
+    /// Lanes of the bundles, widest first; 1 at the end if elements may remain. If sums run by lanes, bundles implement these in
+    /// turn: four bundles of 4 lanes, for instance.
     pub lanes: Vec<u32>,
-    /// Partial results lie on the stack, for a strip of `dim` at a time. It is the innermost dimension, behind the reduced ones.
+    /// If set, partial results are on the stack, for a strip of `dim` at a time. `dim` is the innermost dimension, after the
+    /// reduced ones.
     pub strips: Option<Strips>,
 }
 
@@ -77,16 +78,16 @@ pub struct KernelRange {
     pub scale: i64,
 }
 
-/// A kernel with the loops that it runs by. Indices of its dimensions are those of `dims`, not those of the kernel.
+/// A kernel with its loops. Its indices refer to `dims`, not to the dimensions of the kernel.
 #[derive(Clone, Debug)]
 pub struct Nest {
     /// The loops, outermost first.
     pub dims: Vec<NestDim>,
-    /// The loop over the kernel's range; None where the kernel is called for `0..1` only.
+    /// The loop over the kernel's range; None if the kernel is called for `0..1` only.
     pub range: Option<KernelRange>,
-    /// The instructions of the kernel, then the conditions that guards need.
+    /// The instructions of the kernel, then the conditions of guards.
     pub insts: Vec<Inst>,
-    /// For each instruction the condition under which it is needed; None: always.
+    /// For each instruction the condition under which it is needed; None for always.
     pub guards: Vec<Option<Elem>>,
     /// The stores of the kernel, with addresses over the loops of the nest.
     pub stores: Vec<Store>,
@@ -96,32 +97,32 @@ pub struct Nest {
     pub levels: Vec<usize>,
     /// For each instruction whether it differs between the lanes of a bundle.
     pub varies: Vec<bool>,
-    /// In which order the terms of each result are put together.
+    /// The order in which the terms of each result are combined.
     pub sums: Order,
-    /// The loop that runs in bundles; None: all points are computed by scalars.
+    /// The loop that runs in bundles; None for scalars only.
     pub cut: Option<Cut>,
     /// Bounds of the kernel's scalars.
     scalar_bounds: Vec<Option<(i64, i64)>>,
 }
 
-/// How each kernel runs.
+/// The function that chooses the nest of each kernel.
 pub type NestOf<'a> = dyn Fn(&Kernel) -> Nest + Sync + 'a;
 
 impl Nest {
-    /// The nest as it runs fastest, by estimate.
+    /// The fastest nest, by estimate.
     pub fn new(kernel: &Kernel) -> Nest {
         let nest = Nest::uncut(kernel);
         let cut = super::cut::choose(&nest);
         nest.with_cut(cut)
     }
 
-    /// Every way in which the nest may run. All of them give the same bits.
+    /// All nests of the kernel. All of them give the same bits.
     pub fn all(kernel: &Kernel) -> Vec<Nest> {
         let nest = Nest::uncut(kernel);
         super::cut::choices(&nest).into_iter().map(|cut| nest.clone().with_cut(cut)).collect()
     }
 
-    /// The nest before it is decided which of its loops is cut.
+    /// The nest before a loop is chosen to be cut.
     pub fn uncut(kernel: &Kernel) -> Nest {
         let dim = |(at, dim): (usize, &LoopDim)| NestDim {
             length: length(&dim.extent),
@@ -190,7 +191,7 @@ impl Nest {
         affine.terms.iter().find(|&&(d, _)| d == dim).map_or(0, |&(_, stride)| stride)
     }
 
-    /// The smallest and largest value, if all parts are bounded.
+    /// The minimum and maximum, if all parts are bounded.
     pub fn bounds(&self, affine: &Affine) -> Option<(i64, i64)> {
         if !affine.dynamic.is_empty() {
             return None;
@@ -210,7 +211,7 @@ impl Nest {
         Some(bounds)
     }
 
-    /// Whether a loop may have no iterations, once the kernel has work to do.
+    /// Whether a loop may have no iterations although the range is not empty.
     pub fn may_be_empty(&self, dim: usize) -> bool {
         let length = &self.dims[dim].length;
         let is_range = self.range.as_ref().is_some_and(|range| range.dim == dim && range.scale > 0);
@@ -221,7 +222,7 @@ impl Nest {
             }
     }
 
-    /// Whether the value is known to lie in the range of i32.
+    /// Whether the value is known to fit in i32.
     pub fn fits_i32(&self, affine: &Affine) -> bool {
         self.bounds(affine).is_some_and(|(low, high)| low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX))
     }
@@ -243,7 +244,7 @@ impl Nest {
         insts.chain(self.stores.iter_mut().map(|store| &mut store.access.address))
     }
 
-    /// Joins neighbouring dimensions wherever no access can tell the difference, and drops those of one iteration.
+    /// Merges neighbouring dimensions if no access distinguishes them, and drops those of one iteration.
     fn collapse(&mut self) {
         let first = usize::from(self.range.is_some());
         for dim in (first..self.dims.len()).rev() {
@@ -265,14 +266,14 @@ impl Nest {
         let (a, b) = (&self.dims[outer], &self.dims[outer + 1]);
         let inner = b.length.known().and_then(|inner| i64::try_from(inner).ok());
         let (Some(inner), true) = (inner, a.reduced == b.reduced) else { return false };
-        // The only dimension of one iteration that is left is the range.
+        // The only remaining dimension of one iteration is the range.
         a.length.known() == Some(1)
             || self
                 .affines_mut()
                 .all(|affine| Nest::stride(affine, outer) == Nest::stride(affine, outer + 1).wrapping_mul(inner))
     }
 
-    /// Makes one dimension of two, with the strides of the inner one.
+    /// Merges two dimensions, with the strides of the inner one.
     fn join(&mut self, outer: usize) {
         let factor = self.dims[outer].length.clone();
         let inner = self.dims[outer + 1].length.factor;
@@ -336,7 +337,7 @@ impl Nest {
         }
     }
 
-    /// Which instructions are truth values that depend on indices alone.
+    /// Finds bools that depend on indices alone.
     fn conditions_on_indices(&self) -> Vec<bool> {
         let mut on_indices: Vec<bool> = Vec::with_capacity(self.insts.len());
         for inst in &self.insts {
@@ -392,7 +393,7 @@ impl Nest {
         negates(a, b) || negates(b, a)
     }
 
-    /// What an instruction must come after: its operands, the dynamic indices of its address, its guard.
+    /// The instructions that must come before this one: its operands, the dynamic indices of its address, its guard.
     fn dependencies(&self, elem: Elem) -> Vec<Elem> {
         let inst = &self.insts[elem.0 as usize];
         let mut all: Vec<Elem> = operands(inst).collect();
@@ -406,7 +407,7 @@ impl Nest {
     fn sort(&mut self) {
         self.order = Vec::with_capacity(self.insts.len());
         let mut seen = vec![false; self.insts.len()];
-        // An explicit stack, as chains of fused operations may be long.
+        // An explicit stack, because chains of fused operations may be long.
         let mut stack: Vec<(Elem, bool)> = Vec::new();
         for store in self.stores.iter().rev() {
             stack.extend(store.operands().map(|operand| (operand, false)));
@@ -433,7 +434,7 @@ impl Nest {
         }
     }
 
-    /// Makes the two dimensions of a tile, or the columns of strips, the innermost ones.
+    /// Makes the two dimensions of a tile, or the columns of strips, innermost.
     fn move_inward(&mut self) {
         let Some(Cut { dim: column, rows, strips, .. }) = self.cut else { return };
         if rows.is_none() && strips.is_none() {
@@ -458,7 +459,7 @@ impl Nest {
         self.place();
     }
 
-    /// Which instructions depend on the index of one of the dimensions.
+    /// Finds the instructions that depend on the index of one of the dimensions.
     pub fn varying(&self, dims: impl Iterator<Item = usize> + Clone) -> Vec<bool> {
         let mut varies = vec![false; self.insts.len()];
         for &elem in &self.order {
@@ -470,14 +471,14 @@ impl Nest {
         varies
     }
 
-    /// The level of a store that happens at every point.
+    /// The level of a store at every point.
     pub fn store_level(&self, store: &Store) -> usize {
         let dynamic = store.access.address.dynamic.iter().map(|&(elem, _)| self.levels[elem.0 as usize]).max();
         self.levels[store.value.0 as usize].max(deepest(&store.access.address)).max(dynamic.unwrap_or(0))
     }
 }
 
-/// When the value of an instruction matters.
+/// The condition under which the value of an instruction is needed.
 #[derive(Clone, Copy, Debug)]
 enum Need {
     Never,
@@ -528,12 +529,12 @@ fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     affines.into_iter().flatten()
 }
 
-/// The smallest and largest value on any device; None if they overflow i64 or a table has no entries.
+/// The minimum and maximum on any device; None if they overflow i64 or a table has no entries.
 pub fn scalar_bounds(scalar: &Scalar) -> Option<(i64, i64)> {
     match scalar {
         Scalar::Const(value) => Some((*value, *value)),
         Scalar::BlockLen(dim) | Scalar::BlockStart(dim) => Some((0, dim.size as i64)),
-        // Devices are numbered in 32 bits at most.
+        // Device numbers have at most 16 bits.
         Scalar::Coordinate(_) => Some((0, i64::from(u16::MAX))),
         Scalar::Table { values, .. } => Some((*values.iter().min()?, *values.iter().max()?)),
         Scalar::Min(a, b) => {

@@ -1,7 +1,7 @@
-//! In which order the terms of a result are put together.
+//! The order in which the terms of a result are combined.
 //!
 //! Sums and products of floats are rounded at every step, so their bits depend on the order. It is a property of the kernel: it
-//! follows from shapes and strides alone, and whoever runs the kernel keeps to it, with registers of any width.
+//! follows from shapes and strides alone, and every back end keeps to it, with registers of any width.
 //!
 //! ```text
 //! in turn             ((0 + x[0]) + x[1]) + ...
@@ -9,9 +9,9 @@
 //!                     of 16 lanes make 8 by adding lane l + 8 to lane l, then 4, 2, 1; then add what the terms left over give in turn
 //! ```
 //!
-//! Where a term takes a math function there are 4 lanes: its own instructions overlap, and fill the registers.
-//! A kernel runs by lanes along one reduced dimension; for each of the other reduced dimensions the terms come in the order of their
-//! indices. Everything else that combines (integers, truths, extremes and their positions) gives the same bits in any order.
+//! If a term contains a math function there are 4 lanes: the instructions of one term already overlap, and fill the registers. A
+//! kernel runs by lanes along one reduced dimension; along the other reduced dimensions the terms are combined in the order of
+//! their indices. All other combinations (integers, bools, extremes and their positions) give the same bits in any order.
 
 use super::loops::{Combine, Inst};
 use super::nest::Nest;
@@ -19,23 +19,23 @@ use super::number;
 use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
 
-/// The most lanes of a sum: four registers of 128 bits, as many as hide the latency of an addition.
+/// Maximum number of lanes of a sum: four registers of 128 bits, enough to hide the latency of an addition.
 pub const LANES: u32 = 16;
 
-/// Lanes of a sum whose terms take a math function.
+/// Number of lanes of a sum whose terms contain a math function.
 const FEW_LANES: u32 = 4;
 
-/// Shorter dimensions than this share no work between lanes.
+/// Minimum length of a dimension that runs by lanes.
 const SHORT: u64 = 4;
 
-/// What the order of terms must be.
+/// The required order of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// No result depends on it.
     Any,
     /// Row-major over the reduced dimensions.
     InTurn,
-    /// So many terms of this dimension of the nest side by side: [`LANES`] or fewer, a power of two.
+    /// Adjacent terms of this dimension of the nest in separate lanes: at most [`LANES`], a power of two.
     Lanes {
         /// Index of a reduced dimension of the nest.
         dim: usize,
@@ -45,7 +45,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Where memory is contiguous along a reduced dimension and not along one that stays, lanes run along it.
+    /// The order of a nest: lanes run along a reduced dimension if memory is contiguous along it and not along a kept one.
     pub fn of(nest: &Nest) -> Order {
         if !nest.stores.iter().any(|store| store.combine.is_some_and(|combine| depends_on_order(combine, store.dtype)))
         {
@@ -62,7 +62,7 @@ impl Order {
         let dims = 0..nest.dims.len();
         let along = |dim: &usize| nest.dims[*dim].reduced && longer_than(*dim, u64::from(LANES));
         let beside = |dim: &usize| !nest.dims[*dim].reduced && longer_than(*dim, SHORT);
-        // Positions are those of neighbours: see `cut`.
+        // Lanes of positions must be neighbours: see `cut`.
         let searches = nest.stores.iter().any(|store| store.combine.is_some_and(Combine::is_position));
         let possible = |dim: &usize| !searches || dim + 1 == nest.dims.len();
         let best = dims.clone().rev().filter(along).filter(possible).min_by_key(|&dim| apart(dim));
@@ -78,7 +78,7 @@ impl Order {
 }
 
 impl Order {
-    /// The lanes of a sum along a dimension of the nest, if sums run by lanes there.
+    /// The number of lanes along a dimension of the nest, if sums run by lanes there.
     pub fn lanes_along(self, along: usize) -> Option<u32> {
         match self {
             Order::Lanes { dim, lanes } if dim == along => Some(lanes),
@@ -87,7 +87,7 @@ impl Order {
     }
 }
 
-/// Whether an instruction is a function of `spmdc_math` that is more than an instruction of most machines.
+/// Whether an instruction is a function of `spmdc_math` that takes more than one instruction on most machines.
 fn is_math(inst: &Inst) -> bool {
     match inst {
         Inst::Unary { op, .. } => matches!(op, UnaryOp::Math(f) if !f.description().is_instruction),
@@ -113,7 +113,7 @@ pub fn depends_on_order(combine: Combine, dtype: DType) -> bool {
     }
 }
 
-/// What the lanes come to, before the terms left over.
+/// The combination of the lanes, before the remaining terms (pairwise, by halves).
 pub fn fold_lanes<T>(mut lanes: Vec<T>, mut combine: impl FnMut(T, T) -> T) -> Option<T> {
     debug_assert!(lanes.len().is_power_of_two(), "lanes are halved");
     while lanes.len() > 1 {

@@ -1,32 +1,33 @@
-//! Which nests run by strips, and how large these are.
+//! Decides which nests run by strips, and the size of the strips.
 
 use super::loops::{Combine, Store};
 use super::nest::Nest;
 use spmdc_abi::DType;
 
-/// Room on the stack for partial results; more would need its pages probed.
+/// Maximum stack bytes of partial results; a larger frame would need its pages probed.
 pub const ROOM: u32 = 2048;
 
-/// Less than this is fast in any order.
+/// Maximum bytes that are fast in any order.
 const NEAR: u64 = 128 * 1024;
 
-/// Rows closer than this share pages and what is fetched ahead.
+/// Minimum distance, in bytes, of rows that are far apart: closer rows share pages and prefetched lines.
 const FAR_APART: u64 = 512;
 
-/// How a nest is cut into strips.
+/// The size of a strip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strips {
-    /// Columns of a strip; a multiple of every bundle's lanes.
+    /// Number of columns of a strip; a multiple of every bundle's lanes.
     pub columns: u32,
-    /// Rows that are combined between loading and storing a partial result.
+    /// Number of rows that are combined between loading and storing a partial result.
     pub rows: u32,
 }
 
 impl Strips {
-    /// For a nest whose results lie side by side along `columns`, which bundles are cut along; `work` is that of one point.
+    /// The strips of a nest whose results are adjacent along `columns`, the dimension of the bundles; `long_body` if a point has
+    /// many instructions.
     pub fn choose(nest: &Nest, columns: usize, long_body: bool) -> Option<Strips> {
         let row = nest.dims.iter().rposition(|dim| dim.reduced)?;
-        // A scan that goes on from something else needs that beside its partial results.
+        // A scan whose initial value depends on a loop would need that value beside its partial results.
         let begins_anew = |combine: Combine| combine.operand().is_none_or(|first| nest.levels[first.0 as usize] == 0);
         if nest.dims[columns].reduced || !nest.stores.iter().all(|store| store.combine.is_some_and(begins_anew)) {
             return None;
@@ -46,12 +47,12 @@ impl Strips {
     }
 }
 
-/// Bytes of a partial result. Truths are as wide as what was compared.
+/// Bytes of a partial result. Bools are as wide as the compared values.
 pub fn value_bytes(store: &Store) -> u32 {
     if store.dtype == DType::Bool { 8 } else { store.dtype.size().max(4) as u32 }
 }
 
-/// Bytes of the position beside a partial result: 4 for argmax and argmin, else 0.
+/// Bytes of the position beside a partial result: 4 for argmax and argmin, otherwise 0.
 pub fn position_bytes(store: &Store) -> u32 {
     if store.combine.is_some_and(Combine::is_position) { 4 } else { 0 }
 }

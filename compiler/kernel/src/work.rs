@@ -1,10 +1,10 @@
-//! What the instructions of a loop nest cost: machine instructions for one element, roughly.
+//! The cost of the instructions of a loop nest: approximate machine instructions for one element.
 
 use super::loops::Inst;
 use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::DType;
 
-/// Instructions for one element.
+/// Approximate machine instructions for one element.
 pub fn work(inst: &Inst) -> f64 {
     let half = |dtype: DType| if dtype.is_narrow() { 8.0 } else { 0.0 };
     match inst {

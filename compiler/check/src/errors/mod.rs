@@ -1,4 +1,4 @@
-//! What the checker has to say, one constructor for each message, grouped by area, so that wording is reviewed together.
+//! The checker's messages, one constructor for each, grouped by area, so that wording is reviewed together.
 
 pub mod calls;
 pub mod control;

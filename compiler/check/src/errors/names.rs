@@ -1,4 +1,4 @@
-//! Names that stand for nothing.
+//! Unknown names.
 
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::codes::Code;
@@ -59,7 +59,7 @@ fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Di
     if let Some(help) = habits::of_word(name).filter(|_| is_name) {
         return error.help(help);
     }
-    // PyTorch's functions that change their operand.
+    // PyTorch's functions that modify their operand.
     if let Some(function) = name.strip_suffix('_').filter(|function| is_name && candidates.contains(function)) {
         return error.help(format!("values are immutable: `let mut u = x; u = {function}(u);`"));
     }

@@ -1,4 +1,4 @@
-//! Sizes: what is not a constant, does not divide, or cannot be inferred.
+//! Sizes: not constant, not divisible, or not inferable.
 
 use crate::sizes::SizeError;
 use spmdc_grammar::codes::Code;

@@ -1,4 +1,4 @@
-//! Types that do not match, and kinds of things that do not fit their place.
+//! Mismatched types, and terms of the wrong kind.
 
 use crate::trees::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use spmdc_grammar::codes::Code;
@@ -12,7 +12,7 @@ pub fn mismatch(place: &str, wanted: &str, found: &str, span: Span) -> Diagnosti
         .here(format!("this is `{found}`"))
 }
 
-/// E0203: shapes fit, element types do not.
+/// E0203: the shapes match, the element types do not.
 pub fn element_type(place: &str, wanted: &str, found: &str, dtype: &str, span: Span) -> Diagnostic {
     mismatch(place, wanted, found, span).help(format!("convert it: `{dtype}(...)`"))
 }

@@ -1,7 +1,7 @@
 //! The common element type of operands, and operators on arrays or compile-time numbers.
 //!
-//! The lattice is JAX's: `u8` and `i8` join to `i16`, `i64` and `f16` to `f16`, `f16` and `bf16` to `f32`. A literal is weak: `2 *
-//! x` has the type of `x`; only a float literal turns integers into `f32`. Where JAX takes its default float, the language takes
+//! The lattice is JAX's: `u8` and `i8` join to `i16`, `i64` and `f16` to `f16`, `f16` and `bf16` to `f32`. A literal is weak:
+//! `2 * x` has the type of `x`; only a float literal turns integers into `f32`. Where JAX takes its default float, the language takes
 //! `f32`. Operators on two literals are computed at compile time, as in Python.
 
 use super::cast::Cast;

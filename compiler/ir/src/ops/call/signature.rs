@@ -1,7 +1,7 @@
 //! Signatures: the parameters of each shipped function, in order, with its documentation.
 //!
-//! They are defined beside the [`Call`](crate::ops::Call) of the op that implements the functions. The binder, the messages, `spmdc
-//! explain` and `docs/functions.md` read them.
+//! They are defined beside the [`Call`](crate::ops::Call) of the op that implements the functions. The binder, the messages,
+//! `spmdc explain` and `docs/functions.md` read them.
 
 use super::args::{self, Arg};
 use super::errors;
