@@ -1,7 +1,7 @@
 //! Adds an object to a static library.
 //!
-//! The tool `ar` would index the whole library anew, and some of its versions take the objects of the Rust library, which hold
-//! LLVM code too, for objects without symbols. Here the index that the library came with is kept, and grows by one symbol.
+//! The tool `ar` would rebuild the index of the whole library, and some of its versions mistake the objects of the Rust library,
+//! which also contain LLVM code, for objects without symbols. This module keeps the index of the library, and adds one symbol.
 //!
 //! A library is `!<arch>\n`, then members, each a header of 60 bytes and its content, padded to an even length. The first one,
 //! named `/`, is the index: the number of symbols, for each of them the offset of its member (big-endian, 32 bits), and their names.
@@ -11,7 +11,7 @@ use std::ops::Range;
 const MAGIC: &[u8] = b"!<arch>\n";
 const HEADER: usize = 60;
 
-/// The library with one more member, in which `symbol` is defined. None if it is not in the form above.
+/// The library with one more member, which defines `symbol`. None if the library does not have the form above.
 pub fn with_member(library: &[u8], name: &str, object: &[u8], symbol: &str) -> Option<Vec<u8>> {
     let header = library.strip_prefix(MAGIC)?.get(..HEADER)?;
     if !header.starts_with(b"/ ") {
@@ -58,7 +58,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What the index says: for each symbol the header and content of its member.
+    /// The contents of the index: for each symbol the header and content of its member.
     fn symbols(library: &[u8]) -> Vec<(String, String)> {
         let count = u32::from_be_bytes(library[68..72].try_into().unwrap()) as usize;
         let names = String::from_utf8_lossy(&library[72 + 4 * count..]).into_owned();

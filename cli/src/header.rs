@@ -1,11 +1,11 @@
-//! The C header of a library: one function, which takes an array for each parameter and fills one for each result.
+//! The C header of a library: one function, with an input array for each parameter and an output array for each result.
 
 use std::fmt;
 use std::path::Path;
 
 use spmdc_abi::{Binding, Program};
 
-/// What a header speaks of; it is written by `Display`.
+/// The contents of a header, which `Display` writes.
 pub struct LibraryHeader<'a> {
     pub program: &'a Program,
     pub source: &'a Path,
@@ -63,7 +63,7 @@ fn c_type(binding: &Binding) -> &'static str {
     binding.layout.dtype.in_c()
 }
 
-/// Names of one function's parameters, all different.
+/// Distinct names for the parameters of one function.
 #[derive(Default)]
 struct UniqueNames(Vec<String>);
 
@@ -77,7 +77,7 @@ impl UniqueNames {
         name
     }
 
-    /// Results of a tuple are numbered, and a single one may have no name at all.
+    /// Results of a tuple are numbered, and a single one may have no name.
     fn add_result(&mut self, result: &Binding, program: &Program) -> String {
         match &result.name {
             _ if program.results.len() == 1 && result.name == "0" => self.add("result"),
@@ -87,7 +87,7 @@ impl UniqueNames {
     }
 }
 
-/// The nearest name that C, and C++, allow.
+/// The nearest identifier of C and C++.
 pub fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut name: String = name.chars().map(plain).collect();
@@ -100,7 +100,7 @@ pub fn identifier(name: &str) -> String {
     name
 }
 
-/// Words of C and C++, and names that a program or its runtime has already.
+/// Keywords of C and C++, and names that a program or its runtime already uses.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",

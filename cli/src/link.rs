@@ -1,7 +1,7 @@
-//! The object of a program and the embedded runtime become an executable.
+//! Links the object of a program and the embedded runtime into an executable.
 //!
-//! The system's C compiler does the linking: `cc`, or what the variable CC names. The result appears under its name only
-//! when it is complete.
+//! The linker is the system's C compiler: `cc`, or the command in the variable CC. The output file appears only when it is
+//! complete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,8 +16,8 @@ use spmdc_runtime::trap::RunError;
 
 use crate::ar;
 
-/// The runtime with everything it needs: an archive. A release of the command has it inside; a debug build reads it from where it was
-/// built, as embedding it again and again would take longer.
+/// The archive of the runtime with all its dependencies. A release of the command contains it; a debug build reads it from the
+/// build directory, because embedding it in every build would take longer.
 #[cfg(not(debug_assertions))]
 fn runtime() -> Result<&'static [u8], RunError> {
     Ok(include_bytes!(spmdc_embed::executable_archive!()))
@@ -29,7 +29,7 @@ fn runtime() -> Result<Vec<u8>, RunError> {
     fs::read(archive).map_err(|error| RunError::new("E0704", format!("cannot read `{archive}`: {error}")))
 }
 
-/// Writes an executable of the program whose object this is.
+/// Links an executable from the object of a program.
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
     let folder = match is_standard_output(output) {
@@ -62,7 +62,7 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     fs::rename(linked.path(), output).map_err(failed)
 }
 
-/// Writes a static library of the runtime and the program whose object this is, which defines `function`.
+/// Writes a static library with the runtime and the object of a program, which defines `function`.
 pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunError> {
     let runtime = runtime()?;
     let library = ar::with_member(&runtime, "program.o", object, function).ok_or_else(|| {
@@ -77,7 +77,7 @@ pub fn is_standard_output(output: &Path) -> bool {
     output.as_os_str() == "-"
 }
 
-/// Writes a file under its name once it is complete, or to standard output.
+/// Writes a file that appears only when it is complete, or standard output.
 pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
     if is_standard_output(output) {
@@ -89,7 +89,7 @@ pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
     fs::rename(temporary.path(), output).map_err(failed)
 }
 
-/// The linker's command, and its name for messages. CC may hold options too: `ccache gcc`.
+/// The linker's command, and its name for messages. CC may contain options: `ccache gcc`.
 fn linker() -> (Command, String) {
     let chosen = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or_else(|| OsString::from("cc"));
     let text = chosen.to_string_lossy();

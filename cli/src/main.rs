@@ -33,9 +33,9 @@ use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
-/// Why a command did not do what it was asked for.
+/// The reason why a command failed.
 pub enum CommandError {
-    /// The program is wrong, or what the command line says of its mesh, constants or entry.
+    /// The program is wrong, or the mesh, constants or entry given on the command line.
     Program(Vec<Diagnostic>),
     /// The command line is wrong, or the program failed while running.
     Failure(Failure),
@@ -97,7 +97,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
     }
 }
 
-/// Writes to standard output. A reader that has seen enough is no error.
+/// Writes to standard output. A closed pipe is no error.
 fn print(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -108,7 +108,7 @@ fn print(text: &str) -> Result<(), CommandError> {
     }
 }
 
-/// The words do not fit the options, or ask for help.
+/// Reports that the words do not fit the options, or prints the requested help.
 fn refuse(error: &clap::Error, format: ErrorFormat) -> ExitCode {
     if format == ErrorFormat::Json && error.use_stderr() {
         let text = error.render().to_string();

@@ -1,4 +1,4 @@
-//! Diagnostics as people or programs read them. Everything that the command says of errors goes through here.
+//! Renders diagnostics as text or JSON. All error output of the command passes through here.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,7 @@ use spmdc_runtime::start::{Failure, JsonMessage};
 use crate::options::{Color, MessageFormat, MessageOptions};
 use crate::sources::{SourceText, SourceTexts};
 
-/// Writes messages to standard error in the form that was asked for.
+/// Writes messages to standard error in the requested format.
 pub struct Reporter {
     format: MessageFormat,
     handler: GraphicalReportHandler,
@@ -23,7 +23,7 @@ impl Reporter {
     }
 
     fn with_theme(format: MessageFormat, theme: GraphicalTheme) -> Reporter {
-        // No links: the long text of a code is printed by `spmdc explain`, not found on the web.
+        // No links: `spmdc explain` prints the long text of a code.
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(100);
         Reporter { format, handler }
     }
@@ -35,7 +35,7 @@ impl Reporter {
         }
     }
 
-    /// An error of the command line or of a run. Where it has a place in a known source, that is shown.
+    /// An error of the command line or of a run, with its source line if that is known.
     pub fn failure(&self, failure: &Failure, sources: &SourceTexts) {
         let place = failure.error.site.zip(failure.file.as_ref());
         let file = place.and_then(|(site, name)| Some((site, sources.iter().find(|file| file.name == *name)?)));
@@ -59,7 +59,7 @@ impl Reporter {
     }
 
     fn write(&self, text: &str) {
-        // Where standard error is closed, there is nobody left to tell.
+        // If standard error is closed, the error cannot be reported.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
@@ -82,7 +82,7 @@ impl Reporter {
     }
 }
 
-/// Whether what goes to this stream is coloured.
+/// Whether output to this stream is coloured.
 pub fn use_color(color: Color, stream: &impl IsTerminal) -> bool {
     match color {
         Color::Always => true,
@@ -104,7 +104,7 @@ fn theme(ascii: bool, color: bool) -> GraphicalTheme {
     }
 }
 
-/// The file with the place of a diagnostic; a mistake in the command line may have none.
+/// The file of a diagnostic; an error in the command line may have none.
 fn file_of<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Option<&'a SourceText> {
     let has_place = !diagnostic.of_command || diagnostic.span != Span::default();
     sources.get(diagnostic.span.file).filter(|_| has_place)
@@ -133,8 +133,8 @@ fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
-/// The help, and the edits as the source would read; but not those that the help itself spells out. Where there is neither, the
-/// page of the code has more to say.
+/// The help, and the edits as changed source lines, except edits that the help already spells out. Without either, a reference to
+/// the page of the code.
 fn help_text(diagnostic: &Diagnostic) -> Option<String> {
     let help = diagnostic.help.as_deref().unwrap_or_default();
     let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement.trim())));
@@ -208,7 +208,7 @@ fn range_of(span: Span) -> SourceSpan {
     (span.start as usize, span.end.saturating_sub(span.start) as usize).into()
 }
 
-/// The byte at which a one-based line and column (in characters) begin.
+/// The byte offset of a one-based line and column (in characters).
 fn offset_of(text: &str, line: u32, column: u32) -> usize {
     let line = (line as usize).saturating_sub(1);
     let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -216,7 +216,7 @@ fn offset_of(text: &str, line: u32, column: u32) -> usize {
     start + within
 }
 
-/// The longest line that is shown; columns are drawn one by one.
+/// Maximum length of a line that is shown; columns are drawn one by one.
 const MAX_LINE: usize = 4000;
 
 impl MietteDiagnostic<'_> {
@@ -234,7 +234,7 @@ impl MietteDiagnostic<'_> {
             || self.related.iter().any(MietteDiagnostic::is_on_long_line)
     }
 
-    /// The message and its place.
+    /// The message and its source position.
     fn without_source(&self) -> String {
         let mut text = match miette::Diagnostic::code(self) {
             Some(code) => format!("{code}: {}\n", self.message),

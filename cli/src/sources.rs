@@ -16,18 +16,18 @@ use spmdc_runtime::trap::RunError;
 use crate::CommandError;
 use crate::options::ProgramOptions;
 
-/// No file of a program is larger.
+/// Maximum size of a source file, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What the command line calls standard input, and standard output.
+/// The name of standard input, and of standard output, on the command line.
 pub const STANDARD_INPUT: &str = "-";
 
-/// One file, named as the user named it.
+/// One file, with its name as the user gave it.
 pub struct SourceText {
     pub name: String,
     pub text: String,
     lines: Lines,
-    /// The same for messages.
+    /// The same file for messages.
     pub named: NamedSource<String>,
 }
 
@@ -51,12 +51,12 @@ impl SourceTexts {
         self.files.iter()
     }
 
-    /// The one-based line and column of a place; zeros where it is unknown.
+    /// The one-based line and column of a span; zeros if they are unknown.
     pub fn line_column(&self, span: Span) -> (usize, usize) {
         self.get(span.file).map_or((0, 0), |file| file.lines.line_column(&file.text, span.start as usize))
     }
 
-    /// `line:column` of a place; with the file's name before it where that is not the program itself.
+    /// `line:column` of a span; with the file's name before it, unless it is the main file.
     pub fn place(&self, span: Span) -> Option<String> {
         let file = self.get(span.file)?;
         let (line, column) = self.line_column(span);
@@ -74,13 +74,13 @@ impl SourceTexts {
     }
 }
 
-/// A program that has been read and parsed, and what the command line says of it.
+/// A parsed program, and the command line's options for it.
 pub struct ParsedProgram {
     pub set: SourceSet,
     pub options: CheckOptions,
 }
 
-/// Reads the program and what it imports. The texts are kept even if they are wrong: messages show them.
+/// Reads the program and its imports. The texts are kept even if they have errors: messages show them.
 pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedProgram, CommandError> {
     let (name, text) = match options.program.to_str() {
         Some(STANDARD_INPUT) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
@@ -101,7 +101,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
     Ok(ParsedProgram { set, options })
 }
 
-/// Files on disk; an imported path begins in the folder of the file that imports it.
+/// Files on disk; an imported path is relative to the folder of the importing file.
 struct DiskSources;
 
 impl Sources for DiskSources {
@@ -113,7 +113,7 @@ impl Sources for DiskSources {
     }
 }
 
-/// The path without `.` and needless `..`, so that one file has one name.
+/// The path without `.` and unnecessary `..`, so that one file has one name.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidied = PathBuf::new();
     for component in path.components() {
@@ -131,7 +131,7 @@ fn tidy(path: &Path) -> PathBuf {
     tidied
 }
 
-/// The text of a file, or why there is none. Only regular files are read: others may have no end, or nobody who writes.
+/// The text of a file, or the reason why it cannot be read. Only regular files are read: others may be endless, or block.
 fn read(path: &Path) -> Result<String, String> {
     let file_type = |metadata: Metadata| if metadata.is_file() { Ok(()) } else { Err(kind(&metadata).to_string()) };
     std::fs::metadata(path).map_err(|error| describe(&error)).and_then(file_type)?;
@@ -140,7 +140,7 @@ fn read(path: &Path) -> Result<String, String> {
     read_text(file)
 }
 
-/// What a file is that is no regular one.
+/// The kind of a file that is not a regular one.
 fn kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         "it is a directory"
@@ -151,7 +151,7 @@ fn kind(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// All of the text, without the mark that some editors put in front.
+/// The whole text, without the byte order mark that some editors write.
 fn read_text(from: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     from.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
@@ -165,7 +165,7 @@ fn read_text(from: impl Read) -> Result<String, String> {
     Ok(text)
 }
 
-/// Whether any of these makes the program wrong.
+/// Whether any of these is an error.
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }

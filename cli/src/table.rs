@@ -1,6 +1,6 @@
-//! Tables that fit a terminal: long cells go on in the next line, remarks stand below their row.
+//! Tables that fit a terminal: long cells are wrapped, remarks are below their row.
 
-/// The width of the terminal, which shells say in COLUMNS.
+/// The width of the terminal, which shells put in COLUMNS.
 pub fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse::<usize>().ok());
     columns.unwrap_or(100).clamp(40, 1000)
@@ -12,19 +12,19 @@ pub enum ColumnAlign {
     Right,
 }
 
-/// Between two columns.
+/// Number of spaces between two columns.
 const GAP: usize = 2;
 
-/// No column of text gets narrower.
+/// Minimum width of a column of text.
 const NARROWEST: usize = 10;
 
-/// How far remarks stand in.
+/// The indentation of remarks.
 const INDENT: &str = "    ";
 
 pub struct Table {
     columns: Vec<(&'static str, ColumnAlign)>,
     rows: Vec<(Vec<String>, String)>,
-    /// Columns that narrow terminals show below their row, the first of these first.
+    /// Columns that narrow terminals show below their row, in this order.
     giving_way: Vec<&'static str>,
 }
 
@@ -33,18 +33,18 @@ impl Table {
         Table { columns: columns.to_vec(), rows: Vec::new(), giving_way: Vec::new() }
     }
 
-    /// On a narrow terminal these columns stand below their row, as far as it is necessary, beginning with the first.
+    /// Sets the columns that narrow terminals show below their row, as many as necessary, beginning with the first.
     pub fn giving_way(mut self, titles: &[&'static str]) -> Table {
         self.giving_way = titles.to_vec();
         self
     }
 
-    /// A row, with a remark below it that may be empty.
+    /// Adds a row, with a remark below it that may be empty.
     pub fn row(&mut self, cells: Vec<String>, remark: &str) {
         self.rows.push((cells, remark.to_string()));
     }
 
-    /// The lines of the table, none of which is wider than this where its columns can be made so narrow.
+    /// The lines of the table, no wider than `width` if its columns can be that narrow.
     pub fn render(&self, width: usize, ascii: bool) -> String {
         match self.giving_way.split_first() {
             Some((first, rest)) if !self.fits(width) => self.without(first, rest).render(width, ascii),
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// The table with the cells of a column in front of the remarks.
+    /// The table with the cells of a column moved before the remarks.
     fn without(&self, title: &'static str, giving_way: &[&'static str]) -> Table {
         let at = self.columns.iter().position(|(other, _)| *other == title).unwrap_or(self.columns.len());
         let kept = |index: &usize| *index != at;
@@ -85,7 +85,8 @@ impl Table {
         text
     }
 
-    /// As wide as their cells; the widest columns of text give way where that is too much, but break words only where nothing else helps.
+    /// The widths of the columns: those of their cells; the widest text columns shrink if that is too much, and break words only as
+    /// a last resort.
     fn widths(&self, width: usize) -> Vec<usize> {
         let cells = |column: usize| self.rows.iter().filter_map(move |(cells, _)| cells.get(column));
         let widest = |column: usize, measure: &dyn Fn(&str) -> usize| {
@@ -104,7 +105,7 @@ impl Table {
         widths
     }
 
-    /// Whether no word need be broken.
+    /// Whether no word has to be broken.
     fn fits(&self, width: usize) -> bool {
         let widths = self.widths(width);
         let is_whole =
@@ -138,12 +139,12 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// What `fold` breaks only where it must.
+/// The length of the longest part that `fold` breaks only as a last resort.
 fn longest_word(text: &str) -> usize {
     text.split(' ').flat_map(|word| word.split_inclusive([',', '_'])).map(length).max().unwrap_or(0)
 }
 
-/// Lines of at most this width, broken at spaces, behind commas or in names behind `_`, where there are any.
+/// Lines of at most this width, broken at spaces, after commas, or after `_` in names, if there are any.
 fn fold(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -160,7 +161,7 @@ fn fold(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The text in lines that end within the width: the first begins with one string, the others with another.
+/// The text in lines of at most this width: the first begins with one string, the others with another.
 pub fn indented(text: &str, first: &str, others: &str, width: usize) -> String {
     let lines = fold(text, width.saturating_sub(length(first).max(length(others))));
     let starts = std::iter::once(first).chain(std::iter::repeat(others));

@@ -1,4 +1,4 @@
-//! What the rules of `grammar.lalrpop` build, where that takes more than a constructor.
+//! Functions that build tree nodes for the rules of `grammar.lalrpop`, if that takes more than a constructor.
 
 use lalrpop_util::ParseError;
 
@@ -18,7 +18,7 @@ pub fn span(file: FileId, start: usize, end: usize) -> Span {
     Span::new(file, start, end)
 }
 
-/// A list that was read as everything before the last comma and what follows it.
+/// A list from its elements before the last comma and the optional last element.
 pub fn and_last<T>(mut head: Vec<T>, last: Option<T>) -> Vec<T> {
     head.extend(last);
     head
@@ -29,7 +29,7 @@ pub fn first_and<T>(first: T, mut rest: Vec<T>) -> Vec<T> {
     rest
 }
 
-/// A statement; what ends in a brace and has no `;` may turn out to be the value of its block.
+/// A statement; one that ends in a brace without `;` may turn out to be the value of its block.
 pub struct BlockItem {
     pub stmt: StmtNode,
     pub is_bare: bool,
@@ -51,7 +51,7 @@ pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNod
     BlockNode { stmts, value, span }
 }
 
-/// Whether what ends in a brace can give its block a value. A loop without `collect`, an `if` without `else` and a
+/// Whether an expression that ends in a brace can be the value of its block. A loop without `collect`, an `if` without `else` and a
 /// block without a value cannot.
 pub fn may_have_value(kind: &ExprKind) -> bool {
     if let ExprKind::For { collect, .. } = kind {
@@ -120,7 +120,7 @@ pub fn binary(lhs: Expr, op: InfixOp, op_span: Span, rhs: Expr) -> Expr {
 }
 
 pub fn tuple_field(base: Expr, index: u64, index_span: Span, span: Span) -> Expr {
-    // A tuple has far fewer fields; the checker says so.
+    // A tuple has far fewer fields; the checker reports it.
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     Expr { kind: ExprKind::TupleField { base: Box::new(base), index, index_span }, span }
 }
@@ -164,7 +164,7 @@ pub fn array_type<'s>(
     Ok(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span })
 }
 
-/// What stands between the commas of `P(...)`.
+/// An entry between the commas of `P(...)`.
 pub enum ShardingEntry {
     Dim(DimAxes),
     Keyword(Ident, Vec<Ident>),
@@ -194,7 +194,7 @@ pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Expr>
     Ok(Expr { kind: ExprKind::Sharding(ShardingExpr { dims, unreduced, span }), span })
 }
 
-/// A float as the tree keeps it: no underscores, a digit on both sides of the point.
+/// A float in the form of the tree: no underscores, a digit on both sides of the point.
 pub fn float(text: &str) -> String {
     let mut digits = text.replace('_', "").replace('E', "e");
     if digits.starts_with('.') {

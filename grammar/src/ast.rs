@@ -1,16 +1,16 @@
 //! The syntax tree. It knows no types and no functions; every node has a span.
 //!
-//! Dumps of later stages are read into the same tree: a dump is a program. A type ends in `Node` where the typed program has a type
-//! of the same meaning: [`StmtNode`] is a statement as written.
+//! Dumps of later stages are read into the same tree: a dump is a program. A type name ends in `Node` if the typed program has a
+//! type of the same meaning: [`StmtNode`] is a statement in the source.
 
 use crate::span::Span;
 
-/// A name with its place.
+/// A name with its source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ident {
     /// The text of the name.
     pub name: String,
-    /// The place of the name.
+    /// The source position of the name.
     pub span: Span,
 }
 
@@ -21,16 +21,16 @@ pub struct ProgramNode {
     pub stage: Option<Ident>,
     /// The items, in the order of the source.
     pub items: Vec<ItemNode>,
-    /// Comments that document nothing (`// ...`), in order, so that tools can keep them.
+    /// Comments that are not documentation (`// ...`), in order, so that tools can keep them.
     pub comments: Vec<Comment>,
 }
 
-/// A comment that documents nothing: `// ...`.
+/// A comment that is not documentation: `// ...`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comment {
     /// Without the slashes and the space after them.
     pub text: String,
-    /// It stands behind code on the same line.
+    /// Whether it follows code on the same line.
     pub trailing: bool,
     /// From the slashes to the end of the line.
     pub span: Span,
@@ -41,13 +41,13 @@ pub struct Comment {
 pub struct ItemNode {
     /// `///` lines above the item, without the slashes.
     pub doc: Vec<String>,
-    /// What is declared.
+    /// The declaration.
     pub kind: ItemKind,
     /// The whole item, without its documentation.
     pub span: Span,
 }
 
-/// What an item declares.
+/// The declaration of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemKind {
     /// `mesh (X = 2);`
@@ -65,16 +65,16 @@ pub enum ItemKind {
         name: Ident,
         /// Its size parameters; empty without `<...>`.
         size_params: Vec<Ident>,
-        /// The type that it stands for.
+        /// The type that the name abbreviates.
         ty: TypeExpr,
     },
-    /// `import "nn.spmd" as nn;` without `as`, the names come in unqualified.
+    /// `import "nn.spmd" as nn;` without `as`, the names are imported unqualified.
     Import {
         /// The path as written, escapes resolved.
         path: String,
-        /// The place of the path, with its quotes.
+        /// The source position of the path, with its quotes.
         path_span: Span,
-        /// The name behind `as`.
+        /// The name after `as`.
         alias: Option<Ident>,
     },
     /// `fn f(x) { ... }`
@@ -90,7 +90,7 @@ pub struct MeshItem {
     pub kind: MeshKind,
 }
 
-/// How a mesh is given.
+/// The definition of a mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshKind {
     /// `(X = 2, Y = 4) devices [3, 2, 1, 0]`
@@ -104,7 +104,7 @@ pub enum MeshKind {
     Sub {
         /// The larger mesh.
         of: Ident,
-        /// Axes of the larger mesh with the coordinate that each is fixed at.
+        /// The fixed axes of the larger mesh, with their coordinates.
         fixed: Vec<(Ident, Expr)>,
     },
 }
@@ -114,7 +114,7 @@ pub enum MeshKind {
 pub struct MeshAxisNode {
     /// The name of the axis.
     pub name: Ident,
-    /// `auto` when not given.
+    /// The axis type; None for `auto`.
     pub kind: Option<(AxisKind, Span)>,
     /// The number of devices along it.
     pub size: Expr,
@@ -142,7 +142,7 @@ pub struct FnItem {
     pub size_params: Vec<Ident>,
     /// The parameters, in order.
     pub params: Vec<ParamNode>,
-    /// The type behind `->`, if given.
+    /// The type after `->`, if given.
     pub ret: Option<TypeExpr>,
     /// The body; its value is the result.
     pub body: BlockNode,
@@ -151,20 +151,20 @@ pub struct FnItem {
 /// A parameter of a function or lambda: `x`, `(a, b)`, `x: f32[4]`, `lr = 0.1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamNode {
-    /// What the argument is bound to.
+    /// The pattern that the argument is bound to.
     pub pattern: PatternNode,
-    /// The type behind the colon, if given.
+    /// The type after the colon, if given.
     pub ty: Option<TypeExpr>,
-    /// `lr = 0.1`: the value where a call gives none. Never in a lambda.
+    /// `lr = 0.1`: the value if a call gives none. Never in a lambda.
     pub default: Option<Expr>,
     /// From the pattern to the type or default value.
     pub span: Span,
 }
 
-/// Statements, then perhaps a value: `{ let y = f(x); y * 2 }`.
+/// Statements, then an optional value: `{ let y = f(x); y * 2 }`.
 ///
-/// What has no value ends a block as a statement: `{ while c { .. } }` has one statement and no value,
-/// and so have a `for` without `collect`, an `if` without `else`, and an `if` or block that has no value itself.
+/// An expression without a value ends a block as a statement: `{ while c { .. } }` has one statement and no value, and so have a
+/// `for` without `collect`, an `if` without `else`, and an `if` or block that itself has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNode {
     /// The statements, in order.
@@ -175,10 +175,10 @@ pub struct BlockNode {
     pub span: Span,
 }
 
-/// A statement as written.
+/// A statement in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StmtNode {
-    /// What kind of statement it is.
+    /// The kind of statement.
     pub kind: StmtNodeKind,
     /// The whole statement, with its `;` if it has one.
     pub span: Span,
@@ -191,9 +191,9 @@ pub enum StmtNodeKind {
     Let {
         /// Whether `mut` is given.
         mutable: bool,
-        /// What the value is bound to.
+        /// The pattern that the value is bound to.
         pattern: PatternNode,
-        /// The type behind the colon, if given.
+        /// The type after the colon, if given.
         ty: Option<TypeExpr>,
         /// The value.
         value: Expr,
@@ -211,10 +211,10 @@ pub enum StmtNodeKind {
     Expr(Expr),
 }
 
-/// What a value is bound to.
+/// The target of a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternNode {
-    /// What kind of pattern it is.
+    /// The kind of pattern.
     pub kind: PatternKind,
     /// The whole pattern.
     pub span: Span,
@@ -236,7 +236,7 @@ pub enum PatternKind {
 /// An expression. Parentheses leave no node of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What kind of expression it is.
+    /// The kind of expression.
     pub kind: ExprKind,
     /// The whole expression, with parentheses around it.
     pub span: Span,
@@ -247,7 +247,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// The digits as written, underscores removed: `12`, `0xff`.
     Int(u64),
-    /// As written, underscores removed, so that each width rounds once from the decimal.
+    /// The text, underscores removed, so that it is rounded once from the decimal to its type.
     Float(String),
     /// `true`, `false`
     Bool(bool),
@@ -255,7 +255,7 @@ pub enum ExprKind {
     Str(String),
     /// `x`: a variable, function, constant, type, module or axis.
     Name(String),
-    /// `_` where a call takes "nothing here": `in_axes=(0, _)`.
+    /// `_` in a call, for "nothing here": `in_axes=(0, _)`.
     Wildcard,
     /// `None` among indices: a new dimension.
     None,
@@ -270,7 +270,7 @@ pub enum ExprKind {
     Binary {
         /// The operator.
         op: InfixOp,
-        /// The place of the operator.
+        /// The source position of the operator.
         op_span: Span,
         /// The left operand.
         lhs: Box<Expr>,
@@ -279,32 +279,32 @@ pub enum ExprKind {
     },
     /// `f(x, axis=0)`, `f32(x)` (callee is a type), `grad(f)(x)`; a method `x.sum(axis=0)` is a call of a field.
     Call {
-        /// What is called.
+        /// The called expression.
         callee: Box<Expr>,
         /// The arguments, in the order of the source.
         args: Vec<ArgNode>,
     },
     /// `x[0, 1:-1]`
     Index {
-        /// What is indexed.
+        /// The indexed expression.
         base: Box<Expr>,
         /// At least one.
         indices: Vec<IndexNode>,
     },
     /// `p.w`, `nn.relu`, `x.shape`
     Field {
-        /// What stands before the dot.
+        /// The expression before the dot.
         base: Box<Expr>,
-        /// The name behind the dot.
+        /// The name after the dot.
         name: Ident,
     },
     /// `t.0`
     TupleField {
         /// The tuple.
         base: Box<Expr>,
-        /// The number behind the dot, from 0 on; `usize::MAX` for a larger one.
+        /// The number after the dot, from 0 on; `usize::MAX` for a larger one.
         index: usize,
-        /// The place of that number.
+        /// The source position of that number.
         index_span: Span,
     },
     /// `|a, g| a - g`
@@ -318,7 +318,7 @@ pub enum ExprKind {
     Tuple(Vec<Expr>),
     /// `[a, b]`
     List(Vec<Expr>),
-    /// `{ w: a, b }`; a field without a value takes the variable of its name. A lone `{ w }` is a block; write `{ w, }`.
+    /// `{ w: a, b }`; a field without a value takes the variable of its name. A single `{ w }` is a block; write `{ w, }`.
     Struct(Vec<(Ident, Option<Expr>)>),
     /// `{ let y = f(x); y * 2 }`
     Block(BlockNode),
@@ -326,20 +326,20 @@ pub enum ExprKind {
     If {
         /// The condition.
         cond: Box<Expr>,
-        /// The block that counts if the condition is true.
+        /// The value if the condition is true.
         then: BlockNode,
         /// A block, or another `if`; None without `else`.
         otherwise: Option<Box<Expr>>,
     },
     /// `for i in 0..n step 2 collect { ... }`
     For {
-        /// What the counter is bound to.
+        /// The pattern that the counter is bound to.
         pattern: PatternNode,
         /// The first value of the counter.
         start: Box<Expr>,
-        /// The counter stops before it.
+        /// The exclusive end of the counter.
         end: Box<Expr>,
-        /// `step 2`; 1 when not given.
+        /// `step 2`; None for 1.
         step: Option<Box<Expr>>,
         /// Whether `collect` is given: the values of the trips are stacked.
         collect: bool,
@@ -355,7 +355,7 @@ pub enum ExprKind {
     },
     /// `P(X, _, (Y, Z), ?, unreduced=Y)`
     Sharding(ShardingExpr),
-    /// A type where a value may stand: `zeros(f32[3, 4])`, `cast(x, bf16)`.
+    /// A type in the position of a value: `zeros(f32[3, 4])`, `cast(x, bf16)`.
     Type(Box<TypeExpr>),
 }
 
@@ -378,9 +378,9 @@ pub enum IndexNode {
     Slice {
         /// The first index; None: the first element, or the last one for a negative step.
         start: Option<Expr>,
-        /// The slice ends before this index; None: it takes all that follow.
+        /// The slice ends before this index; None: it includes all that follow.
         stop: Option<Expr>,
-        /// 1 when not given.
+        /// The step; None for 1.
         step: Option<Expr>,
         /// The whole slice.
         span: Span,
@@ -399,7 +399,7 @@ pub enum PrefixOp {
 }
 
 impl PrefixOp {
-    /// The operator as written.
+    /// The operator in the source.
     pub fn symbol(self) -> &'static str {
         match self {
             PrefixOp::Neg => "-",
@@ -408,7 +408,7 @@ impl PrefixOp {
     }
 }
 
-/// In the order of the reference, loosest first.
+/// The operators with two operands, in the order of the reference, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InfixOp {
     /// `x || y`
@@ -456,7 +456,7 @@ pub enum InfixOp {
 }
 
 impl InfixOp {
-    /// The operator as written.
+    /// The operator in the source.
     pub fn symbol(self) -> &'static str {
         match self {
             InfixOp::Or => "||",
@@ -484,7 +484,7 @@ impl InfixOp {
     }
 }
 
-/// `P(...)`: per dimension the axes major to minor, or open.
+/// `P(...)`: for each dimension the axes, major to minor, or open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardingExpr {
     /// One entry for each dimension, outermost first.
@@ -495,34 +495,35 @@ pub struct ShardingExpr {
     pub span: Span,
 }
 
-/// How one dimension is split: `X`, `(X, Y)`, `_`, `?`, `(X, ?)`.
+/// The split of one dimension: `X`, `(X, Y)`, `_`, `?`, `(X, ?)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimAxes {
     /// The axes that split it, major to minor; empty for `_` and `?`.
     pub axes: Vec<Ident>,
     /// `?`, or `(X, ?)` after axes: the compiler may add axes.
     pub open: bool,
-    /// In dumps.
+    /// An alignment, in dumps only.
     pub alignment: Option<AlignmentNode>,
     /// The whole entry.
     pub span: Span,
 }
 
-/// `X/32+1:2`: element `i` of the dimension lies where element `1 + 2 * i` of a dimension of 32 elements lies that is split over X.
+/// `X/32+1:2`: element `i` of the dimension lies on the device of element `1 + 2 * i` of a dimension of 32 elements that is split
+/// over X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlignmentNode {
     /// Elements of the other dimension.
     pub size: u64,
-    /// Where element 0 lies in the other dimension; negative: in front of it.
+    /// The index of element 0 in the other dimension; negative if it is before its start.
     pub start: i64,
-    /// The distance there between neighbours; 1 when not given.
+    /// The distance between neighbours in the other dimension; 1 by default.
     pub step: u64,
 }
 
-/// A type as written. Parentheses leave no node of their own.
+/// A type in the source. Parentheses leave no node of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExpr {
-    /// What kind of type it is.
+    /// The kind of type.
     pub kind: TypeExprKind,
     /// The whole type.
     pub span: Span,
@@ -552,7 +553,7 @@ pub enum TypeExprKind {
     Named {
         /// The module before the dot.
         module: Option<Ident>,
-        /// The name of the type, or of a parameter for an element type.
+        /// The name of the type, or of an element type parameter.
         name: Ident,
         /// The arguments of the size parameters; empty without `<...>`.
         args: Vec<Expr>,
@@ -561,7 +562,7 @@ pub enum TypeExprKind {
     On {
         /// The type without `on`.
         ty: Box<TypeExpr>,
-        /// The mesh behind `on`.
+        /// The mesh after `on`.
         mesh: Ident,
     },
 }
@@ -571,16 +572,16 @@ pub enum TypeExprKind {
 pub struct DimExpr {
     /// Integers, names (`N`, `nn.N`), `+ - * / // %`, unary minus and parentheses; `@` ends it.
     pub size: Expr,
-    /// None where the type says nothing of this dimension; `4@_` is an empty list.
+    /// None if the type has no layout for this dimension; `4@_` is an empty list.
     pub axes: Option<DimAxes>,
 }
 
-/// The element type of an array as written.
+/// The element type of an array in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElementType {
     /// `f32`
     Name(DTypeName),
-    /// A parameter of the function, with dimensions behind it; alone it is a [`TypeExprKind::Named`].
+    /// A parameter of the function, followed by dimensions; alone it is a [`TypeExprKind::Named`].
     Param(Ident),
 }
 
@@ -641,7 +642,7 @@ impl DTypeName {
         DTypeName::ALL[self as usize].1
     }
 
-    /// The element type that other languages call so.
+    /// The element type that has this name in other languages.
     ///
     /// ```
     /// use spmdc_grammar::ast::DTypeName;

@@ -1,19 +1,19 @@
-//! What can be said of an item by its brackets alone, before it is parsed: which do not pair up, where statements
-//! begin, and how deep its tree can get.
+//! Analysis of an item by its brackets alone, before it is parsed: unpaired brackets, the starts of statements, and the depth of
+//! its tree.
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
-/// How many operators may stand in a row.
+/// Maximum number of operators in a row.
 const MAX_ROW: usize = 512;
 
-/// How deep a tree may get, in operators: such a row, within some brackets. The rest of the compiler walks trees by recursion and relies
-/// on this.
+/// Maximum depth of a tree, in operators: such a row, within some brackets. The rest of the compiler walks trees by recursion and
+/// relies on this.
 pub const MAX_DEPTH: usize = MAX_ROW + 64;
 
-/// What a bracket adds to the depth: there is a block, a list or an argument between two expressions.
+/// The depth of a bracket: there is a block, a list or an argument between two expressions.
 const BRACKET_DEPTH: usize = 2;
 
 pub fn is_balanced(lexemes: &[Lexeme]) -> bool {
@@ -28,20 +28,20 @@ pub fn is_balanced(lexemes: &[Lexeme]) -> bool {
     open.is_empty()
 }
 
-/// The same tokens with every bracket paired: one without a partner is reported and becomes `Token::Malformed`,
-/// where the parser stops without another report, and missing `}` are put in at the end.
+/// The same tokens with every bracket paired: an unpaired one is reported and becomes `Token::Malformed`, at which the parser stops
+/// without another report, and missing `}` are inserted at the end.
 pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<Lexeme<'s>>, Vec<Diagnostic>) {
     let mut paired = lexemes.to_vec();
     let mut diagnostics = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut open_braces = 0usize;
     let mut pairs: Vec<(usize, usize)> = Vec::new();
-    // Whether this statement had a closing bracket too many already.
+    // Whether this statement already had a closing bracket too many.
     let mut is_consequence = false;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let token = lexeme.token;
         is_consequence &= !matches!(token, Token::Semicolon | Token::OpenBrace);
-        // No list goes on past the end of its statement. One report for all that should have ended there.
+        // No list continues past the end of its statement. One report for all lists that should have ended there.
         if matches!(token, Token::Semicolon | Token::Let | Token::Arrow)
             || token == Token::CloseBrace && open_braces > 0
         {
@@ -54,7 +54,7 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
                 is_reported = true;
             }
         }
-        // Nor past what closes the list it is in.
+        // Nor past the bracket that closes an enclosing list.
         if let Some(lists) = lists_inside(lexemes, &open, token) {
             diagnostics.push(unclosed(lexemes, open[open.len() - 1], at, file));
             for opening in open.drain(open.len() - lists..) {
@@ -99,14 +99,14 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
             paired.push(Lexeme { token: Token::CloseBrace, start: end, end });
         }
     }
-    // A string without an end swallowed the brackets on its line.
+    // An unterminated string contains the brackets on its line.
     if lexemes.iter().any(|lexeme| lexeme.token == Token::Malformed && source[lexeme.start..].starts_with('"')) {
         diagnostics.clear();
     }
     (paired, diagnostics)
 }
 
-/// How many open lists lie inside of the one that `closing` closes; None if it closes none of them, or the innermost.
+/// The number of open lists inside the one that `closing` closes; None if it closes none of them, or the innermost.
 fn lists_inside(lexemes: &[Lexeme], open: &[usize], closing: Token) -> Option<usize> {
     if !closing.is_closing() || closing == Token::CloseBrace {
         return None;
@@ -119,8 +119,8 @@ fn is_list(opening: Token) -> bool {
     opening.closing().is_some_and(|closing| closing != Token::CloseBrace)
 }
 
-/// Where a `}` is missing, the brace that lacks it is often not the one that was left over: it took the `}` of one
-/// further out, which then stands further left than the line it seems to close.
+/// If a `}` is missing, the brace without a partner is often not the one at fault: that brace took the `}` of an outer one, which
+/// then stands further left than the line that it seems to close.
 fn badly_indented(source: &str, lexemes: &[Lexeme], pairs: &[(usize, usize)], outermost: usize) -> Option<usize> {
     let line_of = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let indentation = |line: usize| source[line..].len() - source[line..].trim_start_matches([' ', '\t']).len();
@@ -136,7 +136,7 @@ fn badly_indented(source: &str, lexemes: &[Lexeme], pairs: &[(usize, usize)], ou
     Some(*opening)
 }
 
-/// Whether the `{` at `at` opens a block and not a struct or its pattern: those go on with a field.
+/// Whether the `{` at `at` opens a block and not a struct or its pattern: those continue with a field.
 pub fn opens_block(lexemes: &[Lexeme], at: usize) -> bool {
     let token = |at: usize| lexemes.get(at).map(|lexeme| lexeme.token);
     let follows_let = at > 0 && matches!(lexemes[at - 1].token, Token::Let | Token::Mut);
@@ -145,8 +145,8 @@ pub fn opens_block(lexemes: &[Lexeme], at: usize) -> bool {
     !follows_let && !has_field
 }
 
-/// Whether a statement may begin with this token where an expression cannot go on with it, so that a `}` before it
-/// ended a statement.
+/// Whether a statement may begin with this token but an expression cannot continue with it, so that a `}` before it ended a
+/// statement.
 pub fn statement_may_begin(next: Option<&Lexeme>) -> bool {
     next.is_some_and(|next| match next.token {
         Token::Let | Token::If | Token::For | Token::While | Token::OpenSharding => true,
@@ -155,24 +155,24 @@ pub fn statement_may_begin(next: Option<&Lexeme>) -> bool {
     })
 }
 
-/// What may begin an expression and go on with one.
+/// Whether a token may both begin an expression and continue one.
 fn is_ambiguous(token: Token) -> bool {
     matches!(token, Token::OpenParen | Token::OpenBracket | Token::Minus | Token::Not)
 }
 
 /// Refuses tokens whose tree could be deeper than `MAX_DEPTH`.
 ///
-/// This is decided before there is a tree, because already dropping one that is too deep would overflow the stack. The
-/// depth of a tree is at most the number of operators between two commas or semicolons, summed over the brackets that
-/// are open at a place. It counts too much where operators stand side by side, which nobody writes a thousand times.
+/// This is decided before there is a tree, because even dropping a tree that is too deep would overflow the stack. The depth of a
+/// tree is at most the number of operators between two commas or semicolons, summed over the brackets open at a position. The bound
+/// is too large for operators side by side, which no program has by the thousand.
 pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
-    /// The operators so far of what stands in an open bracket.
+    /// The operators so far in an open bracket.
     #[derive(Default)]
     struct Level {
         is_braces: bool,
-        /// Since the last comma.
+        /// The number since the last comma.
         operators: usize,
-        /// The bars of lambdas, whose parameters have commas.
+        /// The number of bars of lambdas, whose parameters have commas.
         bars: usize,
     }
     let mut levels = vec![Level::default()];
@@ -182,7 +182,7 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
         let level = levels.last_mut()?;
         match token {
             _ if token.closing().is_some() => {
-                // A call or an index, which is an operator on what stands before it.
+                // A call or an index is an operator on the expression before it.
                 let is_postfix = at > 0 && (lexemes[at - 1].token.ends_operand() || lexemes[at - 1].token.is_closing());
                 level.operators += usize::from(is_postfix);
                 depth += usize::from(is_postfix) + BRACKET_DEPTH;

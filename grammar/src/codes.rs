@@ -1,6 +1,6 @@
 //! The table of diagnostic codes: each one once, with its short title.
 //!
-//! `docs/errors/<CODE>.md` is what `spmdc explain <CODE>` prints; its example raises the code, and a test runs it.
+//! `spmdc explain <CODE>` prints `docs/errors/<CODE>.md`; a test runs its example, which must raise the code.
 
 use std::fmt;
 

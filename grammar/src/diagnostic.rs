@@ -1,4 +1,4 @@
-//! What the compiler has to say about a program, as values; only the command renders them.
+//! The findings of the compiler about a program, as values; only the command renders them.
 
 use crate::codes::Code;
 use crate::span::Span;
@@ -12,46 +12,46 @@ pub enum Severity {
     Warning,
 }
 
-/// A second place that explains the first.
+/// A second source position that explains the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The second place.
+    /// The second source position.
     pub span: Span,
-    /// What this place has to do with the finding.
+    /// The relation of this position to the finding.
     pub text: String,
 }
 
-/// A change of the source that would resolve the matter: `replacement` in place of `span`.
+/// A change of the source that would resolve the finding: `replacement` in place of `span`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The text that is replaced; empty for an insertion.
     pub span: Span,
     /// The new text.
     pub replacement: String,
-    /// What the edit costs or means, such as "one all_reduce over Y, 128 bytes per device".
+    /// The cost or the effect of the edit, such as "one all_reduce over Y, 128 bytes per device".
     pub note: String,
 }
 
-/// One finding: a stable code, the place, what is wrong, and the way out.
+/// One finding: a stable code, the source position, the problem, and the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The stable code; `spmdc explain` says more about it.
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// The place in the source; the default span where the finding has none.
+    /// The source position; the default span if the finding has none.
     pub span: Span,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// The text under the marked source; empty where the message says it all.
+    /// The text under the marked source; empty if the message suffices.
     pub label: String,
-    /// Further places, in the order in which they were added.
+    /// Further source positions, in the order in which they were added.
     pub labels: Vec<Label>,
     /// The way out, in words.
     pub help: Option<String>,
-    /// Ways out as changes of the source, as alternatives.
+    /// Alternative changes of the source that resolve the finding.
     pub edits: Vec<Edit>,
-    /// The command line is wrong, not the program.
+    /// Whether the command line is wrong, not the program.
     pub of_command: bool,
 }
 
@@ -76,7 +76,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// What the command line says does not fit the program.
+    /// Marks the finding as one about the command line.
     pub fn of_command(self) -> Diagnostic {
         Diagnostic { of_command: true, ..self }
     }
@@ -87,7 +87,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a second place.
+    /// Adds a second source position.
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
@@ -99,7 +99,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a change of the source that would resolve the matter.
+    /// Adds a change of the source that would resolve the finding.
     pub fn edit(mut self, span: Span, replacement: impl Into<String>, note: impl Into<String>) -> Diagnostic {
         self.edits.push(Edit { span, replacement: replacement.into(), note: note.into() });
         self

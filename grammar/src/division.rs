@@ -1,13 +1,13 @@
-//! Whether `//` divides or begins a comment.
+//! Decides whether `//` divides or begins a comment.
 //!
-//! `//` divides where the code asks for it and the writing shows it; otherwise it begins a comment. It divides only if
+//! `//` divides if the code requires it and the spacing shows it; otherwise it begins a comment. It divides only if
 //!
 //! 1. an operand ends right before it on the same line (a name, a literal, `)` or `]`),
 //! 2. it is spaced evenly: no space on either side, or exactly one on both,
-//! 3. the rest of the line reads as the rest of an expression: operands and operators take turns, brackets pair up and
-//!    every character belongs to the language,
-//! 4. if that part of the line gets neither to a `;` or `{` nor to a bracket that closes an earlier one, and begins
-//!    with a name, then that name is called or also occurs in code: in the file, on a part of a line before any `//`.
+//! 3. the rest of the line is the rest of an expression: operands and operators alternate, brackets pair up and every character
+//!    belongs to the language,
+//! 4. if that part of the line reaches neither a `;` or `{` nor a bracket that closes an earlier one, and begins with a name, then
+//!    that name is called or also occurs in code: in the file, on a part of a line before any `//`.
 //!
 //! `//=` divides if 1. and 2. hold.
 //!
@@ -20,7 +20,7 @@ use logos::Logos;
 
 use crate::token::{Lexeme, Token};
 
-/// How many `//` on a line are looked at to tell what the first is.
+/// Maximum number of `//` on a line that are examined to classify the first.
 const MAX_DIVISIONS: usize = 16;
 
 /// Whether the `//` at `start` divides; the rule is in the header of this file.
@@ -38,22 +38,22 @@ pub fn divides<'s>(before: &[Lexeme<'s>], start: usize, open: &[Token], code: &m
         " " => rest.starts_with(' ') && !rest[1..].starts_with([' ', '\t']),
         _ => false,
     };
-    // Nobody begins a comment like this.
+    // No comment begins like this.
     let is_assignment = operator == 3 && !rest.starts_with('=');
     is_even && (is_assignment || continues_expression(rest, open, code))
 }
 
-/// Whether `rest` reads as an operand and what may follow it, up to the end of the line or another `//`, which
-/// decides for itself. `outside` are the brackets open at its beginning.
+/// Whether `rest` is an operand and a valid continuation, up to the end of the line or another `//`, which is classified by itself.
+/// `outside` are the brackets open at its beginning.
 fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOfCode<'s>) -> bool {
-    // Whether `=` may follow: in a list, for a keyword, and behind the type of a `let`.
+    // Whether `=` may follow: in a list, for a keyword, and after the type of a `let`.
     let mut may_assign = outside.last().is_some_and(|open| *open != Token::OpenBrace);
     let mut inside: Vec<Token> = Vec::new();
     let mut lexemes = Token::lexer(rest).spanned().peekable();
     let mut previous = Token::SlashSlash;
     let mut wants_operand = true;
     let mut is_first_group = rest.trim_start().starts_with('(');
-    // Whether the first operand is a name that no code mentions, which takes more to be believed.
+    // Whether the first operand is a name that no code mentions, which needs more evidence.
     let mut is_doubtful = None;
     let mut divisions = 0;
     while let Some((token, range)) = lexemes.next() {
@@ -142,11 +142,11 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
         }
         previous = token;
     }
-    // The line may also end behind an operator, a comma or an opening bracket, if it goes on below.
+    // The line may also end after an operator, a comma or an opening bracket, if the expression continues below.
     is_doubtful == Some(false) && previous != Token::Dot
 }
 
-/// The words on the parts of lines before any `//`, gathered when first asked for.
+/// The words on the parts of lines before any `//`, collected at first use.
 pub struct WordsOfCode<'s> {
     source: &'s str,
     words: Option<HashSet<&'s str>>,
@@ -167,7 +167,7 @@ impl<'s> WordsOfCode<'s> {
     }
 }
 
-/// Whether an expression may end here; behind a dot, `type` and `mesh` are fields.
+/// Whether an expression may end here; after a dot, `type` and `mesh` are fields.
 pub fn ends_operand(lexemes: &[Lexeme]) -> bool {
     match lexemes {
         [.., before, last] if matches!(last.token, Token::Type | Token::Mesh) => before.token == Token::Dot,

@@ -1,6 +1,6 @@
-//! What people write who come from NumPy, PyTorch, Python, Rust or C, and how it is written here.
+//! Words from NumPy, PyTorch, Python, Rust and C, and the equivalents in the language.
 
-/// Words where a name or a statement stands, and what to write instead.
+/// Words in the position of a name or a statement, and their equivalents.
 pub const WORDS: &[(&[&str], &str)] = &[
     (
         &["np", "jnp", "numpy", "torch", "jax", "lax", "tf", "math", "scipy"],
@@ -71,16 +71,16 @@ pub const WORDS: &[(&[&str], &str)] = &[
     (&["pi"], "write the number: `3.141592653589793`"),
 ];
 
-/// Parameters under other names.
+/// Names of parameters elsewhere, and their names here.
 pub const KEYWORDS: &[(&str, &str)] =
     &[("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims"), ("keep_dims", "keepdims")];
 
-/// What to write instead of a word that is none here.
+/// The advice for a word that the language does not have.
 pub fn of_word(word: &str) -> Option<&'static str> {
     WORDS.iter().find(|(words, _)| words.contains(&word)).map(|(_, help)| *help)
 }
 
-/// The parameter that goes by another name elsewhere.
+/// The parameter that has another name elsewhere.
 pub fn of_keyword(keyword: &str, parameters: &[&str]) -> Option<&'static str> {
     KEYWORDS.iter().find(|(word, here)| *word == keyword && parameters.contains(here)).map(|(_, here)| *here)
 }

@@ -1,4 +1,4 @@
-//! Source text to tokens, comments and doc lines.
+//! Splits source text into tokens, comments and doc lines.
 //!
 //! Five things need more than the next few characters, and are decided here so that the grammar need not:
 //!
@@ -6,7 +6,7 @@
 //! - `[` after the name of an element type opens its dimensions: `f32[4@X]`.
 //! - `{` after a type, with `U:` or `V:` inside, is a type suffix: `f32[4]{U:Y}`.
 //! - `P(` is one token.
-//! - `//` begins a comment or divides; `division.rs` tells which.
+//! - `//` begins a comment or divides; `division.rs` decides.
 
 use logos::Logos;
 
@@ -17,25 +17,25 @@ use crate::division::{WordsOfCode, divides, ends_operand, line_length};
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Malformed, Token};
 
-/// How long a name may be.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 1000;
 
-/// What a file consists of.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct Lexed<'s> {
     pub lexemes: Vec<Lexeme<'s>>,
-    /// In order; those that document nothing.
+    /// Comments that are not documentation, in order.
     pub comments: Vec<Comment>,
-    /// `///` lines without the slashes, in order; which items they document is not known yet.
+    /// `///` lines without the slashes, in order, not yet attached to items.
     pub docs: Vec<Comment>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Splits `source` into tokens. Text that is no token is reported and stays as one `Token::Malformed`.
+/// Splits `source` into tokens. Text that is no token is reported and becomes one `Token::Malformed`.
 pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
     let mut lexed = Lexed::default();
     let mut code = WordsOfCode::new(source);
-    // The brackets that are open, innermost last, as far as they pair up.
+    // The open brackets, innermost last, as far as they pair up.
     let mut open: Vec<Token> = Vec::new();
     let mut lexer = Token::lexer(source);
     while let Some(next) = lexer.next() {
@@ -111,7 +111,7 @@ fn point_belongs(digits: &str, rest: &str, previous: Option<&Lexeme>) -> bool {
     }
 }
 
-/// Whether what looks like a float is the field of a tuple: `.0` behind an operand, `0.1` after a dot.
+/// Whether an apparent float is the field of a tuple: `.0` after an operand, `0.1` after a dot.
 fn is_field_index(text: &str, before: &[Lexeme]) -> bool {
     match before.last() {
         None => false,
@@ -138,7 +138,7 @@ fn split_field_indices<'s>(text: &'s str, start: usize) -> Option<Vec<Lexeme<'s>
     Some(lexemes)
 }
 
-/// Whether the name of an element type came last, and not as a field: `p.key[0]`.
+/// Whether the last token is the name of an element type, and not a field as in `p.key[0]`.
 fn follows_type_name(lexemes: &[Lexeme]) -> bool {
     match lexemes {
         [.., before, last] => matches!(last.token, Token::DType(_)) && before.token != Token::Dot,
@@ -146,12 +146,12 @@ fn follows_type_name(lexemes: &[Lexeme]) -> bool {
     }
 }
 
-/// A colon has come: if `{ U` stands before it, and a type before that, the brace opens a suffix.
+/// Called at a colon: if `{ U` comes before it, and a type before that, the brace opens a suffix.
 fn mark_suffix(lexemes: &mut [Lexeme]) {
     let [.., before, brace, name] = lexemes else { return };
     let follows_type = match before.token {
         Token::DType(_) | Token::CloseBracket => true,
-        // `f32[4]{U:X}{V:Y}`: what a suffix closes is a brace directly before the next.
+        // `f32[4]{U:X}{V:Y}`: a suffix ends in a brace directly before the next one.
         Token::CloseBrace => before.end == brace.start,
         _ => false,
     };
@@ -160,7 +160,7 @@ fn mark_suffix(lexemes: &mut [Lexeme]) {
     }
 }
 
-/// Reports text that is no token; neighbours of the same kind are one report.
+/// Reports text that is no token; adjacent text of the same kind is one report.
 fn malformed(lexed: &mut Lexed, source: &str, file: FileId, why: Malformed, start: usize, end: usize) {
     if let (Malformed::Character, Some(last), Some(diagnostic)) =
         (why, lexed.lexemes.last_mut(), lexed.diagnostics.last_mut())

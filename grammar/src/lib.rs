@@ -8,7 +8,7 @@
 //! assert_eq!(spmdc_grammar::print(&program), "fn relu(x) { maximum(x, 0) }\n");
 //! ```
 //!
-//! Tokens are like characters: code that looks for a few of them leaves the others out, so it may end in a wildcard arm.
+//! Tokens are like characters: code that looks for a few of them ignores the others, so it may end in a wildcard arm.
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -35,7 +35,7 @@ mod token;
 pub use parse::parse;
 pub use print::program as print;
 
-/// Made from `grammar.lalrpop` by `build.rs`.
+/// Generated from `grammar.lalrpop` by `build.rs`.
 #[allow(clippy::all, clippy::unwrap_used, clippy::wildcard_enum_match_arm, unused)]
 mod grammar {
     lalrpop_util::lalrpop_mod!(parser, "/grammar.rs");

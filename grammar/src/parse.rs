@@ -1,9 +1,9 @@
-//! From source text to a tree and everything that is wrong with the text.
+//! Parses source text into a tree and reports all its errors.
 //!
-//! A file is cut into items before any of it is parsed, so that a mistake in one leaves the others alone. Within an
-//! item the parser stops at its first mistake; that is reported, the statement it lies in is taken out (or the missing
-//! `;` put in), and the rest is tried again. So each mistake is seen by a parser that has seen no other before it, and
-//! no report is the consequence of an earlier one.
+//! A file is split into items before any of it is parsed, so that an error in one does not affect the others. Within an item the
+//! parser stops at its first error; that is reported, the statement that contains it is removed (or the missing `;` inserted), and
+//! the item is parsed again. So each error is found by a parser that has seen no earlier one, and no report is the consequence of
+//! another.
 
 use std::ops::Range;
 
@@ -19,13 +19,13 @@ use crate::span::{FileId, Span};
 use crate::syntax_error::{Expected, ParserStop, Repair};
 use crate::token::{Lexeme, Token};
 
-/// More mistakes than this in one item are not worth reading.
+/// Maximum number of errors reported for one item.
 const MAX_ERRORS_PER_ITEM: usize = 40;
 
-/// And more than this in one file.
+/// Maximum number of errors reported for one file.
 const MAX_ERRORS: usize = 100;
 
-/// Reads a file. The program holds what could be understood; it is whole if there are no diagnostics.
+/// Reads a file. The program contains the parts that could be parsed; it is complete if there are no diagnostics.
 pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
     if u32::try_from(source.len()).is_err() {
         let place = Span::new(file, 0, 0);
@@ -63,7 +63,7 @@ pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
     (ProgramNode { stage, items, comments }, diagnostics)
 }
 
-/// `stage partitioned;`, and how many tokens that is. `stage` is a name everywhere else.
+/// The header `stage partitioned;`, and its number of tokens. `stage` is a name everywhere else.
 fn stage_header(source: &str, lexemes: &[Lexeme], file: FileId) -> (Option<Ident>, usize) {
     match lexemes {
         [word, stage, semicolon, ..]
@@ -76,8 +76,8 @@ fn stage_header(source: &str, lexemes: &[Lexeme], file: FileId) -> (Option<Ident
     }
 }
 
-/// The tokens of each item. An item begins with one of the words that begin items, outside of all brackets; in a file
-/// whose brackets do not pair up, also where such a word comes first on its line.
+/// The tokens of each item. An item begins with one of the words that begin items, outside all brackets; in a file with unpaired
+/// brackets, also with such a word at the start of a line.
 fn split_items(source: &str, lexemes: &[Lexeme], first: usize) -> Vec<Range<usize>> {
     let is_balanced = brackets::is_balanced(lexemes);
     let mut items = Vec::new();
@@ -122,12 +122,12 @@ struct Parser<'s> {
     file: FileId,
     grammar: ItemNodeParser,
     diagnostics: Vec<Diagnostic>,
-    /// Nothing was left out so far.
+    /// Whether nothing has been left out so far.
     is_whole: bool,
 }
 
 impl<'s> Parser<'s> {
-    /// Parses the tokens of one item; None if nothing of it can be used.
+    /// Parses the tokens of one item; None if none of it can be used.
     fn item(&mut self, lexemes: &[Lexeme<'s>]) -> Option<ItemNode> {
         let (mut lexemes, unpaired) = brackets::pair_up(self.source, lexemes, self.file);
         if let Some(diagnostic) = brackets::too_deep(&lexemes, self.file) {
@@ -159,8 +159,8 @@ impl<'s> Parser<'s> {
             };
             self.is_whole = false;
             let statement = statement_around(&lexemes, at);
-            // An item that ends too early after something was taken out of it may have been whole before, and brackets
-            // that do not pair up leave nothing right of what is outside of a function's body.
+            // If an item ends too early after a part was removed, it may have been complete before, and unpaired brackets make
+            // errors outside of a function's body meaningless.
             let is_consequence = !is_first && at == lexemes.len() || has_unpaired && statement.is_none();
             if !is_consequence {
                 self.diagnostics.extend(diagnostic);
@@ -177,7 +177,7 @@ impl<'s> Parser<'s> {
                     Some(range) => {
                         lexemes.drain(range);
                     }
-                    // The mistake is in the item's header: what can still be read is a function's body.
+                    // The error is in the item's header: only a function's body can still be parsed.
                     None if has_header => {
                         let body = body_of(&lexemes)?;
                         if at >= body {
@@ -195,8 +195,8 @@ impl<'s> Parser<'s> {
         None
     }
 
-    /// What may follow these tokens, which begin an item. The parser is asked with a token that has no place in the
-    /// grammar: with another it might first take steps after which less is possible.
+    /// The tokens that may follow these, which begin an item. The parser is given a token that the grammar never accepts: another
+    /// one might first cause reductions after which fewer tokens are possible.
     fn expected(&self, lexemes: &[Lexeme<'s>]) -> Expected {
         let end = lexemes.last().map_or(0, |last| last.end);
         let stream = lexemes.iter().map(|lexeme| (lexeme.start, lexeme.token, lexeme.end));
@@ -208,7 +208,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Which token the parser stopped at; the number of tokens if at the end.
+/// The index of the token at which the parser stopped; the number of tokens at the end.
 fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Box<Diagnostic>>) -> usize {
     let start = match error {
         ParseError::UnrecognizedToken { token: (start, _, _), .. }
@@ -216,12 +216,12 @@ fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Box<Diagnostic>
         ParseError::User { error } => error.span.start as usize,
         ParseError::InvalidToken { .. } | ParseError::UnrecognizedEof { .. } => return lexemes.len(),
     };
-    // A token that was put in has no width, and stands before the one that begins at the same place.
+    // An inserted token has no width, and comes before the one that begins at the same position.
     let at = lexemes.partition_point(|lexeme| lexeme.end <= start);
     at.min(lexemes.len())
 }
 
-/// The `{` of a function's body: it is closed by the item's last token.
+/// The `{` of a function's body, which the item's last token closes.
 fn body_of(lexemes: &[Lexeme]) -> Option<usize> {
     let is_function =
         lexemes.iter().take_while(|lexeme| lexeme.token != Token::OpenBrace).any(|l| l.token == Token::Fn);
@@ -244,11 +244,11 @@ fn body_of(lexemes: &[Lexeme]) -> Option<usize> {
 
 /// The statement of the innermost block around the token `at`, with its `;`; None outside of all blocks.
 ///
-/// A statement is what lies between two semicolons, or between one and a brace of its block.
+/// A statement extends between two semicolons, or between one and a brace of its block.
 pub fn statement_around(lexemes: &[Lexeme], at: usize) -> Option<Range<usize>> {
     struct Open {
         is_block: bool,
-        /// Where the current statement began, if this is a block.
+        /// The start of the current statement, if this is a block.
         start: usize,
     }
     let mut open: Vec<Open> = Vec::new();

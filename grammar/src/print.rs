@@ -1,15 +1,15 @@
-//! The tree as text, in one canonical layout. Reading the text gives the same tree, apart from spans.
+//! Prints the tree as text, in one canonical layout. Parsing the text gives the same tree, apart from spans.
 //!
-//! Blocks without statements stay on one line where they fit; everything else gets a line of its own, indented by
-//! two spaces. Parentheses stand only where the tree needs them. Comments come out before the statement they stood
-//! before, or behind the one they stood behind.
+//! Blocks without statements stay on one line if they fit; everything else gets a line of its own, indented by two spaces.
+//! Parentheses are printed only if the tree needs them. A comment is printed before the statement that it preceded, or after the
+//! one that it followed.
 
 mod expressions;
 
 use self::expressions::Level;
 use crate::ast::*;
 
-/// Lines are kept within this many columns where blocks allow it.
+/// Maximum width of lines, in columns, as far as blocks allow.
 const WIDTH: usize = 100;
 
 /// A whole file.
@@ -37,14 +37,14 @@ pub fn program(program: &ProgramNode) -> String {
     printer.out
 }
 
-/// One expression, as it would stand on the right of a `let`.
+/// One expression, as on the right of a `let`.
 pub fn expr(expr: &Expr) -> String {
     let mut printer = TreePrinter::default();
     printer.expr(expr, Level::Lambda);
     printer.out
 }
 
-/// As a string literal: what has no escape stands for itself.
+/// A string literal; characters without an escape are printed unchanged.
 pub fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -63,14 +63,14 @@ pub fn string(text: &str) -> String {
     quoted
 }
 
-/// One type, as it would stand behind a colon.
+/// One type, as after a colon.
 pub fn type_expr(ty: &TypeExpr) -> String {
     let mut printer = TreePrinter::default();
     printer.type_expr(ty);
     printer.out
 }
 
-/// One pattern, as it would stand behind `let`.
+/// One pattern, as after `let`.
 pub fn pattern(pattern: &PatternNode) -> String {
     let mut printer = TreePrinter::default();
     printer.pattern(pattern);
@@ -84,7 +84,7 @@ pub fn sharding(sharding: &ShardingExpr) -> String {
     printer.out
 }
 
-/// Functions and documented items stand apart; short declarations of one kind stand together.
+/// Whether a blank line separates two items: functions and documented items are separated; short declarations of one kind are not.
 fn needs_gap(previous: &ItemNode, next: &ItemNode) -> bool {
     let is_large = |item: &ItemNode| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
     is_large(previous) || is_large(next) || std::mem::discriminant(&previous.kind) != std::mem::discriminant(&next.kind)
@@ -94,7 +94,7 @@ fn needs_gap(previous: &ItemNode, next: &ItemNode) -> bool {
 struct TreePrinter<'a> {
     out: String,
     indent: usize,
-    /// Those not printed yet.
+    /// The comments not printed yet.
     comments: &'a [Comment],
 }
 
@@ -132,7 +132,7 @@ impl<'a> TreePrinter<'a> {
         Some(first)
     }
 
-    /// Comments on lines of their own, each followed by the line's end and the indentation.
+    /// Prints comments on lines of their own, each followed by a line break and the indentation.
     fn comments_before(&mut self, place: u32) {
         while let Some(comment) = self.next_comment(place) {
             self.comment(comment);
@@ -140,8 +140,7 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// Comments inside of what ends at `end` that had no better place, and one that stands behind it on its line,
-    /// before `next`.
+    /// Prints the remaining comments inside the node that ends at `end`, and one that follows it on its line, before `next`.
     fn comments_behind(&mut self, end: u32, next: u32) {
         let mut gap = "  ";
         while let Some(first) = self.comments.first()
@@ -450,7 +449,7 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// `{ value }` on one line if it fits; the value is printed as if on a line of its own, and put there if not.
+    /// `{ value }` on one line if it fits; the value is printed as if on a line of its own, and moved there if it does not.
     fn block_of_value(&mut self, value: &Expr) {
         let start = self.out.len();
         let line = self.out.rfind('\n').map_or(0, |newline| newline + 1);
@@ -469,8 +468,8 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// Puts a value that ends its line, printed from `start` on, in parentheses if it divides by `//`: nothing else on
-    /// the line shows that no comment begins there.
+    /// Encloses a value that ends its line, printed from `start` on, in parentheses if it divides by `//`: nothing else on the line
+    /// shows that no comment begins there.
     fn protect_division(&mut self, start: usize) {
         if self.out[start..].contains(" // ") {
             self.out.insert(start, '(');
@@ -478,7 +477,7 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// The value of a block. A loop there would read as a statement.
+    /// The value of a block. A loop in this position would be parsed as a statement.
     fn value(&mut self, value: &Expr) {
         if crate::actions::may_have_value(&value.kind) {
             self.expr(value, Level::Lambda);

@@ -1,8 +1,8 @@
-//! Places in source text.
+//! Positions in source text.
 
 use std::fmt;
 
-/// Which file a span lies in: an index into the compilation's list of sources.
+/// The file of a span: an index into the compilation's list of sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u16);
 
@@ -13,7 +13,7 @@ pub struct Span {
     pub file: FileId,
     /// Offset of the first byte.
     pub start: u32,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Span {
     }
 }
 
-/// Where the lines of a text begin: looking up many places costs one pass over it.
+/// The starts of the lines of a text: looking up many positions costs one pass over it.
 #[derive(Clone, Debug)]
 pub struct Lines {
     starts: Vec<usize>,
@@ -59,7 +59,7 @@ impl Lines {
     }
 }
 
-/// As [`Lines::line_column`], for a single place.
+/// As [`Lines::line_column`], for a single position.
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     Lines::new(text).line_column(text, offset)
 }

@@ -1,4 +1,4 @@
-//! A tree without its places, so that trees of different texts can be compared.
+//! Removes the spans of a tree, so that trees of different texts can be compared.
 //!
 //! ```
 //! use spmdc_grammar::{parse, span::FileId, strip_spans::strip_spans};
@@ -18,7 +18,7 @@ pub fn strip_spans(program: &mut ProgramNode) {
     program.place(Span::default());
 }
 
-/// Sets every span of a function to one place: what is found in it is found there.
+/// Sets every span of a function to one position, at which its findings are then reported.
 pub fn move_spans(function: &mut FnItem, to: Span) {
     function.place(to);
 }

@@ -1,7 +1,7 @@
-//! What the parser stopped at, in the words of somebody who writes programs.
+//! Explains the position at which the parser stopped, in terms of the program.
 //!
-//! The parser knows which tokens could have come next. `Expected` makes words of them ("an expression", "`;`"); mistakes
-//! that are common, above all those of people who come from Python, C or Rust, get a message of their own or a help.
+//! The parser knows which tokens were possible. `Expected` turns them into words ("an expression", "`;`"); common errors, above all
+//! habits from Python, C or Rust, get a message or a help of their own.
 
 use std::fmt::{self, Display};
 
@@ -11,22 +11,22 @@ use crate::habits;
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
-/// How to go on after a mistake.
+/// The repair after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The item is complete before the token.
     EndItem,
     /// A `;` is missing before the token.
     InsertSemicolon,
-    /// The statement around the token makes no sense.
+    /// The statement around the token cannot be parsed.
     RemoveStatement,
 }
 
-/// The place where the parser stopped.
+/// The position at which the parser stopped.
 pub struct ParserStop<'a, 's> {
     /// The tokens of the item.
     pub lexemes: &'a [Lexeme<'s>],
-    /// The one that does not fit; their number if it is the end that does not.
+    /// The index of the token that does not fit; the number of tokens if it is the end.
     pub at: usize,
     pub expected: Expected,
     pub source: &'s str,
@@ -34,11 +34,11 @@ pub struct ParserStop<'a, 's> {
 }
 
 impl<'s> ParserStop<'_, 's> {
-    /// The report, and how to go on. There is no report where an earlier one says it all.
+    /// The report and the repair. There is no report if an earlier one covers it.
     pub fn explain(&self) -> (Option<Diagnostic>, Repair) {
         match self.found() {
             Some(Token::Malformed) => (None, Repair::RemoveStatement),
-            // Put in where brackets were left open, which was reported.
+            // Inserted for unclosed brackets, which have been reported.
             Some(Token::CloseBrace) if self.span(self.at).start == self.span(self.at).end => {
                 (None, Repair::RemoveStatement)
             }
@@ -56,7 +56,7 @@ impl<'s> ParserStop<'_, 's> {
         self.token(self.at)
     }
 
-    /// The token `distance` before the one that was found.
+    /// The token at `distance` before the one that was found.
     fn before(&self, distance: usize) -> Option<Token<'s>> {
         self.token(self.at.checked_sub(distance)?)
     }
@@ -66,7 +66,7 @@ impl<'s> ParserStop<'_, 's> {
         Span::new(self.file, lexeme.start, lexeme.end)
     }
 
-    /// Right behind the last token that made sense.
+    /// The position after the last valid token.
     fn end_of_previous(&self) -> Span {
         let end = self.at.checked_sub(1).map_or(0, |previous| self.lexemes[previous].end);
         Span::new(self.file, end, end)
@@ -102,7 +102,7 @@ impl<'s> ParserStop<'_, 's> {
         }
     }
 
-    // --- A whole item, and something behind it ---
+    // --- A token after a complete item ---
 
     fn behind_item(&self) -> Diagnostic {
         let found = self.found_words();
@@ -120,7 +120,7 @@ impl<'s> ParserStop<'_, 's> {
 
     // --- A statement without its end ---
 
-    /// Whether only a `;` is missing: one could come here, and what came begins something new.
+    /// Whether only a `;` is missing: it is possible here, and the token found begins a new statement.
     fn lacks_semicolon(&self) -> bool {
         if !self.expected.has(";") || self.foreign_word().is_some() {
             return false;
@@ -183,10 +183,10 @@ impl<'s> ParserStop<'_, 's> {
         }
     }
 
-    /// A word of the language where somebody wanted a name of their own.
+    /// A word of the language in the position of a user's name.
     fn reserved_word(&self) -> Option<Diagnostic> {
         let found = self.found()?;
-        // `mesh` may be the name of an argument, so it is what follows that does not fit.
+        // `mesh` may be the name of an argument, so the token after it is the error.
         if let Some(at) = self.at.checked_sub(1)
             && self.lexemes[at].token.is_reserved_word()
             && self.expected.0 == ["="]
@@ -220,13 +220,13 @@ impl<'s> ParserStop<'_, 's> {
         Some(Diagnostic::error(Code::E0002, self.place(), message).help(help))
     }
 
-    /// A word that another language has, here or right before.
+    /// A word of another language, here or right before.
     fn foreign_word(&self) -> Option<&'static str> {
         let word = |token: Option<Token<'s>>| match token {
             Some(Token::Name(name)) => Some(name),
             _ => None,
         };
-        // An operator stands between what could be read and the error; what else cannot be read on stands before it.
+        // An operator comes between the parsed text and the error; any other foreign word comes before the error.
         let is_operator = |name: &&str| matches!(*name, "and" | "or" | "is");
         let here = word(self.found()).filter(is_operator).and_then(habits::of_word);
         let before = match (word(self.before(1)), self.found()) {
@@ -295,7 +295,7 @@ impl<'s> ParserStop<'_, 's> {
     }
 }
 
-/// A word of another language that stands in front of what it means.
+/// Whether this is a word with which another language begins a line or an expression.
 fn begins_line(name: &str) -> bool {
     const WORDS: [&str; 18] = [
         "return", "var", "val", "not", "elif", "elsif", "elseif", "lambda", "def", "func", "function", "pub", "loop",
@@ -308,12 +308,12 @@ fn begins_statement(token: Token) -> bool {
     matches!(token, Token::Let | Token::If | Token::For | Token::While) || token.begins_operand()
 }
 
-/// The tokens that could have come.
+/// The tokens that were possible.
 #[derive(Default)]
 pub struct Expected(Vec<String>);
 
 impl Expected {
-    /// From the parser's list, in which each is in quotes.
+    /// From the parser's list, in which each token is in quotes.
     pub fn new(tokens: &[String]) -> Expected {
         Expected(tokens.iter().map(|token| token.trim_matches('"').to_string()).collect())
     }
@@ -322,17 +322,17 @@ impl Expected {
         self.0.iter().any(|expected| expected == token)
     }
 
-    /// An item was complete.
+    /// Whether an item was complete.
     fn is_nothing(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// An expression could have begun.
+    /// Whether an expression could have begun.
     fn is_expression(&self) -> bool {
         self.has("float")
     }
 
-    /// An expression could have ended or gone on.
+    /// Whether an expression could have ended or continued.
     fn is_operator(&self) -> bool {
         self.has("+") && self.has("*")
     }

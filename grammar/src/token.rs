@@ -1,13 +1,13 @@
-//! The words of the language. `lexer.rs` turns source text into a stream of these.
+//! The tokens of the language. `lexer.rs` turns source text into a stream of these.
 //!
-//! A few words mean something only where the syntax asks for them (`on`, `as`, `collect`, `devices`, `auto`,
-//! `explicit`, `step`); they are tokens of their own here, and the grammar takes them as names everywhere else.
+//! A few words have a meaning only in certain positions (`on`, `as`, `collect`, `devices`, `auto`, `explicit`, `step`); they are
+//! tokens of their own here, and the grammar accepts them as names everywhere else.
 
 use logos::Logos;
 
 use crate::ast::DTypeName;
 
-/// Why a stretch of text is no token.
+/// The reason why text is no token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Malformed {
     /// A character that begins no token.
@@ -21,7 +21,7 @@ pub enum Malformed {
     String,
 }
 
-/// One token. Numbers and strings keep their text, so that a token borrows from the source and copies for free.
+/// One token. Numbers and strings keep their text, so that a token borrows from the source and is cheap to copy.
 #[derive(Logos, Clone, Copy, Debug, PartialEq)]
 #[logos(skip r"[ \t\r\n\f]+", error = Malformed)]
 pub enum Token<'s> {
@@ -80,7 +80,7 @@ pub enum Token<'s> {
     Name(&'s str),
     #[regex("[0-9]", integer)]
     Int(u64),
-    /// As written, with underscores; may begin or end with the point.
+    /// The text, with underscores; may begin or end with the point.
     #[regex(r"([0-9][0-9_]*\.[0-9][0-9_]*|\.[0-9][0-9_]*)([eE][+-]?[0-9][0-9_]*)?", float)]
     #[regex(r"[0-9][0-9_]*\.?[eE][+-]?[0-9][0-9_]*", float)]
     Float(&'s str),
@@ -104,9 +104,9 @@ pub enum Token<'s> {
     /// `P(`, which always begins a sharding.
     #[token("P(")]
     OpenSharding,
-    /// The bracket of `f32[4]`: what stands in it are sizes, not indices.
+    /// The bracket of `f32[4]`, which contains sizes, not indices.
     OpenDims,
-    /// The brace of `f32[4]{U:Y}`; the lexer tells it from other braces by what stands around it.
+    /// The brace of `f32[4]{U:Y}`; the lexer recognizes it by its context.
     OpenSuffix,
 
     #[token(",")]
@@ -201,11 +201,11 @@ pub enum Token<'s> {
     #[token(">>=")]
     ShiftRightAssign,
 
-    /// Stands for text that was already reported; the grammar has no use for it, so parsing stops there.
+    /// Text that has been reported; no rule of the grammar accepts it, so parsing stops there.
     Malformed,
 }
 
-/// A token and the bytes it covers.
+/// A token and its range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lexeme<'s> {
     pub token: Token<'s>,
@@ -234,7 +234,7 @@ fn integer<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<u64, Malformed
     u64::from_str_radix(digits, radix).map_err(|_| Malformed::TooLarge)
 }
 
-/// A float may not run into a word: `1.5x` is no number.
+/// A float may not continue into a word: `1.5x` is no number.
 fn float<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<&'s str, Malformed> {
     let word = word_length(lexer.remainder());
     if word == 0 {
@@ -244,21 +244,21 @@ fn float<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<&'s str, Malform
     Err(Malformed::Number)
 }
 
-/// Reached only where no closing quote follows: takes the rest of the line.
+/// Reached only if no closing quote follows: takes the rest of the line.
 fn unterminated<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<&'s str, Malformed> {
     let rest = lexer.remainder();
     lexer.bump(rest.find('\n').unwrap_or(rest.len()));
     Err(Malformed::String)
 }
 
-/// How many bytes of letters, digits and underscores `text` begins with.
+/// The number of bytes of letters, digits and underscores at the start of `text`.
 fn word_length(text: &str) -> usize {
     text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
 impl Token<'_> {
-    /// Whether an expression may end with this token, so that an operator may follow it. A closing brace is not
-    /// counted: a statement usually ends there.
+    /// Whether an expression may end with this token, so that an operator may follow it. A closing brace is excluded: a statement
+    /// usually ends there.
     pub fn ends_operand(self) -> bool {
         use Token::*;
         self.is_name()
@@ -268,8 +268,8 @@ impl Token<'_> {
             )
     }
 
-    /// Whether an expression may begin with this token. Blocks, `if`, loops and lambdas are not counted: none of them
-    /// may be the right side of an operator without parentheses, but for the sake of good style.
+    /// Whether an expression may begin with this token. Blocks, `if`, loops and lambdas are excluded: as a matter of style none of
+    /// them may be the right side of an operator without parentheses.
     pub fn begins_operand(self) -> bool {
         use Token::*;
         self.is_name()
@@ -283,7 +283,7 @@ impl Token<'_> {
         matches!(self, Name(_) | As | Auto | Collect | Devices | Explicit | On | Step)
     }
 
-    /// Whether the token stands between two operands.
+    /// Whether the token is an operator between two operands.
     pub fn is_binary_operator(self) -> bool {
         use Token::*;
         self.is_comparison()
@@ -296,7 +296,7 @@ impl Token<'_> {
         matches!(self, EqEq | NotEq | Less | LessEq | Greater | GreaterEq)
     }
 
-    /// `=` and `+=` and their like.
+    /// `=`, `+=` and the other assignment operators.
     pub fn is_assignment(self) -> bool {
         use Token::*;
         matches!(self, Assign | PlusAssign | MinusAssign | StarAssign | SlashAssign | SlashSlashAssign | PercentAssign)
@@ -318,14 +318,14 @@ impl Token<'_> {
         matches!(self, Token::CloseParen | Token::CloseBracket | Token::CloseBrace)
     }
 
-    /// A word that only ever means one thing and so cannot name a value.
+    /// Whether the word is reserved, so that it cannot name a value.
     pub fn is_reserved_word(self) -> bool {
         use Token::*;
         matches!(self, Const | Else | False | Fn | For | If | Import | In | Let | Manual | Mesh | Mut | None | True)
             || matches!(self, Type | While | DType(_))
     }
 
-    /// A word with which only an item can begin.
+    /// Whether the word can only begin an item.
     pub fn begins_item(self) -> bool {
         matches!(self, Token::Mesh | Token::Const | Token::Type | Token::Import | Token::Fn | Token::Manual)
     }

@@ -1,4 +1,4 @@
-//! `spmdc build`: ahead of time, to an executable or library that needs nothing of spmdc.
+//! `spmdc build`: compiles ahead of time, to an executable or library that does not need spmdc.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::render::Reporter;
 use crate::sources::{STANDARD_INPUT, SourceTexts};
 use crate::{CommandError, link};
 
-/// Writes what was asked for.
+/// Writes the requested output.
 pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     let output = match &command.output {
         Some(output) => output.clone(),

@@ -1,4 +1,4 @@
-//! `spmdc check`: what is wrong with a program.
+//! `spmdc check`: reports the errors of a program.
 
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
@@ -10,8 +10,8 @@ use crate::options::CheckCommand;
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
-/// Reports everything that is wrong with the program. It is compiled as far as anything can be found to be wrong. Where nothing is,
-/// a line says so, and what the program holds and communicates.
+/// Reports all errors of the program, which is compiled as far as errors can occur. Without errors, one line gives its memory and
+/// communication.
 pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     if command.quiet {

@@ -1,4 +1,4 @@
-//! `spmdc dump`: the program after a stage of the compiler.
+//! `spmdc dump`: prints the program after a stage of the compiler.
 
 use clap::ValueEnum;
 use spmdc_check::sources::SourceSet;
@@ -33,7 +33,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
         DumpStage::Partitioned => Stage::Partitioned,
         DumpStage::Optimized => Stage::Optimized,
     };
-    // The summary has the memory that the whole program takes.
+    // The summary includes the memory of the whole program.
     let compilation = super::compile(&command.program, Some(stage).filter(|_| !is_json), reporter, texts)?;
     let module = compilation.stage(stage).ok_or_else(|| super::absent("such stage"))?;
     if is_json {
@@ -44,7 +44,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
     Ok(module_with_places(module, &|span| texts.place(span)))
 }
 
-/// The summary is one of layouts and collectives, which these stages do not have, yet or any more.
+/// The summary describes layouts and collectives, which these stages do not have.
 fn no_summary(stage: DumpStage) -> RunError {
     let name = stage.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
     RunError::new("E0702", format!("stage `{name}` has no summary in JSON"))

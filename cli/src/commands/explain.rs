@@ -1,5 +1,5 @@
-//! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: what a function takes, how it works on split arrays, and an
-//! example.
+//! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: the signature of a function, its behaviour on split
+//! arrays, and an example.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ use crate::sources::SourceTexts;
 /// Every code and its page, from `docs/errors`.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// The page of a code, what is known of a function, or the list of both.
+/// The page of a code, the description of a function, or the list of both.
 pub fn explain(topic: Option<&str>, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let Some(name) = topic else {
         return Ok(list());
@@ -132,7 +132,7 @@ fn exchange(collective: &Collective) -> String {
     format!("{} over {}, {}", kind.name(), collective.axes.join(" and "), bytes(collective.bytes))
 }
 
-/// What the example prints, for parameters that count from 0.
+/// The output of the example, for parameters with the values 0, 1, 2 and so on.
 fn answer(program: &str, parameters: &[String]) -> Result<String, CommandError> {
     let set = SourceSet::load("example", program, &NoSources).0;
     let compilation = compile(&set, &Options::default()).map_err(CommandError::Program)?;

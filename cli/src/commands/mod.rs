@@ -25,7 +25,7 @@ use crate::options::ProgramOptions;
 use crate::render::Reporter;
 use crate::sources::{SourceTexts, load};
 
-/// Reads and compiles the program, up to a stage or as far as there is no machine code yet; reports its warnings.
+/// Reads and compiles the program up to a stage, at most to the last one before machine code; reports its warnings.
 fn compile(
     options: &ProgramOptions,
     stop_after: Option<Stage>,
@@ -44,7 +44,7 @@ fn compile(
         let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
         reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`, or nest fewer loops")], texts);
     }
-    // A command that needs less of the compiler than lints do has nothing to communicate about.
+    // A command that stops before the stage that lints need has no collectives to check.
     if let Some(module) = compilation.stage(Stage::Partitioned) {
         let (errors, warnings): (Vec<_>, Vec<_>) =
             findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
@@ -56,12 +56,12 @@ fn compile(
     Ok(compilation)
 }
 
-/// What the compiler promised but did not give.
+/// An error for a missing output of the compiler.
 fn absent(what: &str) -> CommandError {
     CommandError::Failure(Failure::new(RunError::internal(format!("the compiler made no {what}"))))
 }
 
-/// Machine code cannot be made.
+/// An error for code that cannot be generated.
 fn no_code(error: &CodegenError) -> CommandError {
     let error = match error {
         CodegenError::Machine(_) | CodegenError::Unsupported(_) => RunError::new("E0805", error.to_string()),

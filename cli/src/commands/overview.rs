@@ -1,5 +1,5 @@
-//! `spmdc run --explain`: the program with a note below each line at which devices exchange data, and how its values lie, in words and
-//! drawn. Meant to be read by somebody who sees such a program for the first time.
+//! `spmdc run --explain`: the program with a note below each line at which devices exchange data, and the layouts of its values, in
+//! words and drawings. For readers who see such a program for the first time.
 
 use std::fmt::Write as _;
 
@@ -19,16 +19,17 @@ use crate::CommandError;
 use crate::sources::SourceTexts;
 use crate::table::{grouped, indented, width};
 
-/// Of a longer program only the lines at which devices exchange data are shown.
+/// Maximum number of lines of a program that is shown whole; of a longer one only the lines at which devices exchange data are
+/// shown.
 const LINES_SHOWN: usize = 24;
 
-/// The layouts of most values are drawn, others are left to `spmdc viz`.
+/// Maximum number of layouts that are drawn, those of the most values; `spmdc viz` draws the others.
 const LAYOUTS_DRAWN: usize = 2;
 
-/// Of as many values that lie alike the types are written out.
+/// Maximum number of values of one layout whose types are listed.
 const VALUES_LISTED: usize = 8;
 
-/// What is shown before the program runs.
+/// The overview, printed before the program runs.
 pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| absent("partitioned program"))?;
     let propagated = compilation.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?;
@@ -54,7 +55,7 @@ pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) ->
     Ok(text)
 }
 
-/// The program's lines, and below each the collectives that it needs.
+/// The program's lines, each followed by its collectives.
 fn annotated(collectives: &[Collective], devices: usize, style: Style, texts: &SourceTexts) -> String {
     let Some(file) = texts.get(SourceSet::ROOT) else { return String::new() };
     let is_shown = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with("//!");
@@ -81,7 +82,7 @@ fn annotated(collectives: &[Collective], devices: usize, style: Style, texts: &S
         is_cut = false;
         let depth = line.len() - line.trim_start().len();
         let (first, others) = (format!("{number:>margin$} {bar} "), format!("{blank} {bar} {}", " ".repeat(depth + 4)));
-        // What stands in front of the code is kept: `fold` breaks at spaces.
+        // The indentation of the code is kept: `fold` breaks at spaces.
         let first = first + &line[..depth];
         text.push_str(&indented(line.trim(), &first, &others, width()));
         let sentences: Vec<String> = notes(number).map(|note| words(note, devices)).collect();
@@ -125,7 +126,7 @@ fn words(collective: &Collective, devices: usize) -> String {
     format!("{}: {who} {what}{why}; each receives {received}, {often}", collective.kind.name())
 }
 
-/// Why a collective is there. One that does the work of several often has one reason for all of them.
+/// The reasons of a collective. One that combines several often has the same reason for all of them.
 fn reasons(collective: &Collective) -> String {
     const SUMS: &str = " sums over ";
     let all: Vec<&str> = collective.reason.split("; ").collect();
@@ -139,7 +140,7 @@ fn reasons(collective: &Collective) -> String {
     }
 }
 
-/// Values that lie alike, in the order of the program.
+/// Values with the same layout, in program order.
 struct SharedLayout<'a> {
     ty: &'a Type,
     values: Vec<String>,
@@ -188,7 +189,7 @@ fn is_split(ty: &Type, mesh: &Mesh) -> bool {
     ty.sharding.dims.iter().any(|dim| mesh.size_of(&dim.axes) > 1)
 }
 
-/// Named values by the blocks of their split dimensions, whatever other dimensions they have.
+/// Named values grouped by the blocks of their split dimensions, whatever their other dimensions.
 fn grouped_by_layout(module: &Module) -> Vec<SharedLayout<'_>> {
     let mesh = &module.mesh;
     let blocks = |ty: &Type| -> Vec<(usize, Vec<u8>)> {

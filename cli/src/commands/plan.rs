@@ -1,4 +1,4 @@
-//! `spmdc plan`: memory, FLOPs and collectives, before anything runs.
+//! `spmdc plan`: memory, FLOPs and collectives before the program runs.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::render::Reporter;
 use crate::sources::SourceTexts;
 use crate::table::{ColumnAlign, Table, grouped, indented, width};
 
-/// Only the largest buffers are listed.
+/// Maximum number of buffers listed, largest first.
 const BUFFERS_SHOWN: usize = 12;
 
 /// The costs of the program, as tables.
@@ -28,7 +28,7 @@ pub fn plan(
     show(&compilation, ascii, texts)
 }
 
-/// The same for a program that has been compiled.
+/// The costs of a compiled program, as tables.
 pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
@@ -110,13 +110,13 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
     text
 }
 
-/// All collectives of a run together.
+/// The totals of all collectives of a run.
 pub struct Total {
     /// Sum of the maximum bytes received by any device in each collective.
     pub received: u64,
     /// The number of collectives that run.
     pub times: u64,
-    /// False where loops of unknown length count once.
+    /// Whether the trip counts of all loops are known; others count once.
     pub is_known: bool,
 }
 

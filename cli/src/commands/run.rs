@@ -11,14 +11,14 @@ use crate::options::{MessageOptions, RunCommand};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
-/// Runs the program; its results are printed or written as the options say.
+/// Runs the program and prints or writes its results.
 pub fn run(
     command: &RunCommand,
     messages: &MessageOptions,
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<(), CommandError> {
-    // A mistake in the options should not wait for the compiler.
+    // Errors in the options are reported before compilation.
     let args = command.options.run_args(messages.error_format)?;
     let begin = Instant::now();
     let compilation = super::compile(&command.program, None, reporter, texts)?;

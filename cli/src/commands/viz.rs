@@ -1,4 +1,4 @@
-//! `spmdc viz`: how parameters, results and named values lie on the devices.
+//! `spmdc viz`: draws the layouts of parameters, results and named values.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ pub fn viz(
     Ok(text)
 }
 
-/// What the drawings mean.
+/// The legend of the drawings.
 fn legend(module: &Module) -> String {
     let axes = module.mesh.whole().axes;
     let (sizes, count): (Vec<String>, usize) =
@@ -59,7 +59,7 @@ fn legend(module: &Module) -> String {
     indented(&text, "", "", width())
 }
 
-/// Parameters, then the user's variables in the order of the program, then results.
+/// Parameters, then the user's variables in program order, then results.
 pub fn named_values(module: &Module) -> Vec<(String, Value)> {
     let func = &module.func;
     let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));

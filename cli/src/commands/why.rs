@@ -1,4 +1,4 @@
-//! `spmdc why PROG:LINE NAME`: where a layout comes from, what forces a collective, and the edit that spares it.
+//! `spmdc why PROG:LINE NAME`: the source of a layout, the cause of a collective, and the edit that avoids it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::options::WhyCommand;
 use crate::sources::{SourceTexts, load};
 use crate::table::{grouped, indented, width};
 
-/// What is known of a line and its values.
+/// The report on a line and its values.
 pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let mut program = command.program.clone();
     let line = line_of(&mut program.program)?;
@@ -38,7 +38,7 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Comm
     Ok(text)
 }
 
-/// Takes the line off the end of `PROG:LINE`.
+/// Splits the line number off `PROG:LINE`.
 fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
     let text = program.to_string_lossy().into_owned();
     let split = text.rsplit_once(':').and_then(|(path, line)| Some((PathBuf::from(path), line.parse().ok()?)));
@@ -50,7 +50,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
     Ok(line)
 }
 
-/// `here` are the values of the line, which are listed.
+/// The error for an unknown name; it lists the values of the line, `here`.
 fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> RunError {
     let error = RunError::new("E0702", format!("line {line} defines no value `{name}`"));
     let mut help = if names.iter().any(|known| known == name) {
@@ -72,7 +72,7 @@ fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> R
     error.with_help(help)
 }
 
-/// The ways that have been shown, and of which value: from each of their steps on.
+/// The chains that have been shown, with their values: each suffix of their steps.
 #[derive(Default)]
 struct ShownChains<'a>(Vec<(&'a [(String, Span)], &'a str)>);
 
@@ -93,7 +93,7 @@ fn show_layout<'a>(
         let others = format!("{indent}{:<12}", "");
         for (at, (step, span)) in way.steps.iter().enumerate() {
             let rest = &way.steps[at..];
-            // A reference is as long as one step, so that one is written out.
+            // A reference is as long as one step, so a single step is written out.
             let known = shown.0.iter().find(|(known, _)| rest.len() > 1 && *known == rest);
             if let Some((_, value)) = known {
                 add(text, &format!("as shown for {value}"), &others, &others);
@@ -156,7 +156,7 @@ fn show_forced<'a>(
     }
 }
 
-/// Lines that fit the terminal.
+/// Adds lines that fit the terminal.
 fn add(text: &mut String, words: &str, first: &str, others: &str) {
     text.push_str(&indented(words, first, others, width()));
 }

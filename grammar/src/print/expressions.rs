@@ -1,14 +1,14 @@
-//! Expressions as text: parentheses where an operand binds less than its place asks for, and where the text would
-//! otherwise read as something else.
+//! Prints expressions: with parentheses around operands that bind less tightly than their position requires, and where the text
+//! would otherwise be parsed differently.
 
 use super::{TreePrinter, string};
 use crate::ast::*;
 
-/// How tightly an expression binds, loosest first. An operand that binds less than its place asks for is put in
+/// How tightly an expression binds, loosest first. An operand that binds less tightly than its position requires is put in
 /// parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// Lambdas, and what ends in a brace, although that could be an operand.
+    /// Lambdas, and expressions that end in a brace, although these could be operands.
     Lambda,
     Or,
     And,
@@ -56,7 +56,7 @@ impl Level {
         }
     }
 
-    /// What the operands of a binary operator of this level must bind like.
+    /// The levels that the operands of a binary operator of this level must have.
     fn operands(self) -> (Level, Level) {
         match self {
             Level::Lambda => (Level::Lambda, Level::Lambda),
@@ -76,7 +76,7 @@ impl Level {
 }
 
 impl TreePrinter<'_> {
-    /// An expression in a place that asks for `level`.
+    /// An expression in a position that requires `level`.
     pub(super) fn expr(&mut self, expr: &Expr, level: Level) {
         if Level::of(expr) < level {
             return self.parenthesized(expr);
@@ -146,7 +146,7 @@ impl TreePrinter<'_> {
         self.push(")");
     }
 
-    /// Operators of one level in a row, left to right. A loop, as rows can be long.
+    /// Operators of one level in a row, left to right, by a loop because rows can be long.
     fn binary(&mut self, expr: &Expr) {
         let mut row = Vec::new();
         let mut first = expr;
@@ -163,7 +163,7 @@ impl TreePrinter<'_> {
         let start = self.out.len();
         self.expr(first, level);
         for (op, rhs) in row.into_iter().rev() {
-            // Behind a brace, `//` begins a comment.
+            // After a brace, `//` begins a comment.
             if op == InfixOp::FloorDiv && self.out.ends_with('}') {
                 self.out.insert(start, '(');
                 self.push(")");
@@ -171,7 +171,7 @@ impl TreePrinter<'_> {
             self.push(&format!(" {} ", op.symbol()));
             let start = self.out.len();
             self.expr(rhs, Level::of_operator(op).operands().1);
-            // And before what looks like a shape.
+            // And before an apparent shape.
             let rhs = &self.out[start..];
             if op == InfixOp::FloorDiv && (rhs.starts_with(['[', '{']) || rhs.starts_with('(') && rhs.contains(',')) {
                 self.out.insert(start, '(');
@@ -282,7 +282,7 @@ impl TreePrinter<'_> {
     }
 }
 
-/// Whether `base` directly before `next` would read as something else: `2.0`, `f32[3]`, `P(x)`.
+/// Whether `base` directly before `next` would be parsed differently: `2.0`, `f32[3]`, `P(x)`.
 fn is_misread_before(base: &Expr, next: &ExprKind) -> bool {
     let is_call = matches!(next, ExprKind::Call { .. });
     if let ExprKind::Int(_) | ExprKind::Float(_) = &base.kind {

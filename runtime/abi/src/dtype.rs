@@ -1,4 +1,4 @@
-//! Element types, and all that is known of each: one row of a table.
+//! Element types and their properties: one row of a table for each.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub enum DType {
     Key,
 }
 
-/// What the elements of a type are.
+/// The kind of the elements of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Truth values.
@@ -50,10 +50,10 @@ pub enum Kind {
     Key,
 }
 
-/// How an element in memory differs from the one that is computed with.
+/// The difference between an element in memory and in computations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// Not at all.
+    /// None.
     Same,
     /// A byte that is 0 or 1, for a truth value.
     Truth,
@@ -70,11 +70,11 @@ struct Row {
     kind: Kind,
     /// The type of a value between loading and storing.
     computed: DType,
-    /// The code in a `.npy` file, behind the byte order; None: the elements are arrays there.
+    /// The code in a `.npy` file, after the byte order; None: the elements are arrays there.
     npy: Option<&'static str>,
-    /// The type in C, or that of the same size that holds the bits.
+    /// The type in C, or one of the same size that holds the bits.
     c: &'static str,
-    /// Of floats the bits of infinity, which are less than those of any NaN, and of the quiet NaN.
+    /// For floats, the bits of infinity, which are less than those of any NaN, and of the quiet NaN.
     limits: Option<[u64; 2]>,
 }
 
@@ -94,7 +94,7 @@ impl Row {
     }
 }
 
-/// In the order of the variants.
+/// The rows, in the order of the variants.
 const TABLE: [Row; 14] = [
     Row::new(DType::Bool, "bool", 1, Kind::Bool, DType::Bool).files(Some("b1"), "bool"),
     Row::new(DType::I8, "i8", 1, Kind::Signed, DType::I8).files(Some("i1"), "int8_t"),
@@ -135,7 +135,7 @@ impl DType {
         self.row().name
     }
 
-    /// The type that the language calls so.
+    /// The type with this name in the language.
     pub fn named(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
@@ -145,17 +145,17 @@ impl DType {
         self.row().size
     }
 
-    /// What the elements are: truth values, integers, floats or keys.
+    /// The kind of the elements: bools, integers, floats or keys.
     pub fn kind(self) -> Kind {
         self.row().kind
     }
 
-    /// The type that values have between loading and storing: narrow floats are computed in f32 and rounded after each operation.
+    /// The type of values between loading and storing: narrow floats are computed in f32 and rounded after each operation.
     pub fn computed(self) -> DType {
         self.row().computed
     }
 
-    /// How an element in memory differs from the one that is computed with.
+    /// The difference between an element in memory and in computations.
     pub fn stored(self) -> Stored {
         match self.kind() {
             Kind::Bool => Stored::Truth,
@@ -164,12 +164,12 @@ impl DType {
         }
     }
 
-    /// Whether it is a float that is computed in a wider type.
+    /// Whether it is a float computed in a wider type.
     pub fn is_narrow(self) -> bool {
         self.computed() != self
     }
 
-    /// The code in a `.npy` file, behind the byte order; None for keys, which are pairs of `u4` there.
+    /// The code in a `.npy` file, after the byte order; None for keys, which are pairs of `u4` there.
     pub fn npy(self) -> Option<&'static str> {
         self.row().npy
     }
@@ -179,7 +179,7 @@ impl DType {
         self.row().c
     }
 
-    /// Of a float the bits of infinity (those of every NaN are more, but for the sign) and of the positive quiet NaN.
+    /// For a float, the bits of infinity (those of every NaN are larger, apart from the sign) and of the positive quiet NaN.
     pub fn infinity_and_nan(self) -> Option<[u64; 2]> {
         self.row().limits
     }

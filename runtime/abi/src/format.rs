@@ -1,34 +1,34 @@
-//! Texts with places for values, and how Rust's format specifications say that a value is written there.
+//! Format strings: texts with placeholders, whose specifications have the syntax of Rust's.
 
-/// A part of a text that is printed.
+/// A part of a format string.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// Text that is printed as it is.
+    /// Text that is printed unchanged.
     Text(String),
-    /// The place of the next value.
+    /// The placeholder of the next value.
     Value(Spec),
 }
 
-/// What may stand behind the colon of a place: `[[fill]align][+][0][width][.precision][e]`, or `?`.
+/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e]`, or `?`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The character that fills the width; None: a space.
     pub fill: Option<char>,
-    /// None: numbers stand on the right, everything else on the left.
+    /// None: numbers are aligned to the right, everything else to the left.
     pub align: Option<Align>,
-    /// A sign on positive numbers, too.
+    /// Whether positive numbers get a sign, too.
     pub plus: bool,
-    /// Zeros between sign and digits fill the width.
+    /// Whether zeros between sign and digits fill the width.
     pub zeros: bool,
-    /// The least number of characters, at most 1000; 0 when not given.
+    /// The minimum number of characters, at most 1000; 0 by default.
     pub width: usize,
     /// Digits after the point.
     pub precision: Option<usize>,
-    /// How the value itself is written.
+    /// The form of the value itself.
     pub form: Form,
 }
 
-/// Where a text stands in its width.
+/// The alignment of a text in its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// `<`
@@ -39,7 +39,7 @@ pub enum Align {
     Right,
 }
 
-/// How a value is written.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// `{}`: the value as NumPy prints it, or with the digits of the precision.
@@ -51,14 +51,14 @@ pub enum Form {
     Type,
 }
 
-/// Widths and precisions are at most this; no line needs more.
+/// Maximum width and precision, in characters.
 const MOST: usize = 1000;
 
-/// A specification with all its parts is shorter.
+/// Maximum length of a specification, in bytes.
 const MOST_LETTERS: usize = 40;
 
 impl Spec {
-    /// What stands between `{:` and `}`.
+    /// Parses the text between `{:` and `}`.
     pub fn parse(text: &str) -> Option<Spec> {
         let mut spec = Spec::default();
         let align = |c: char| match c {
@@ -107,7 +107,7 @@ impl Spec {
         Some(spec)
     }
 
-    /// The place of a value written so: `{}`, `{:8.3}`.
+    /// The placeholder with this specification: `{}`, `{:8.3}`.
     pub fn place(&self) -> String {
         if *self == Spec::default() {
             return "{}".to_string();
@@ -131,7 +131,7 @@ impl Spec {
         format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}}}")
     }
 
-    /// Fills a text up to the width; numbers stand on the right unless something else is asked for.
+    /// Pads a text to the width; by default numbers are aligned to the right.
     pub fn pad(&self, text: String, is_number: bool) -> String {
         let missing = self.width.saturating_sub(text.chars().count());
         if missing == 0 {
@@ -151,7 +151,7 @@ impl Spec {
     }
 }
 
-/// Takes a text apart: `{}` and `{:8.3}` are places, `{{` and `}}` are braces, and everything else stands for itself.
+/// Splits a format string: `{}` and `{:8.3}` are placeholders, `{{` and `}}` are braces, and everything else is text.
 ///
 /// ```
 /// use spmdc_abi::{Piece, Spec, pieces};
@@ -168,7 +168,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
-        // No specification is long, so that a text full of braces is still read in one go.
+        // The length of a specification is bounded, so that a text full of braces is still read in linear time.
         let close = after.bytes().take(MOST_LETTERS).position(|byte| byte == b'}').filter(|_| c == '{');
         let spec = close.and_then(|close| {
             let spec = if close == 0 { "" } else { after[..close].strip_prefix(':')? };

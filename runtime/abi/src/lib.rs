@@ -1,9 +1,9 @@
-//! What the compiler hands to the runtime: a program as data, and the shape of its kernels.
+//! The interface between compiler and runtime: a program as data, and the signature of its kernels.
 //!
-//! All loops over elements are native code: *kernels*, one function per loop nest. What surrounds them (which kernel next,
-//! which collective, loops and branches over whole arrays) is the *schedule*: a tree of [`Step`]s, the same for every device.
-//! A device runs the schedule until it must wait for others; its worker thread then goes on with another device. So a
-//! device needs no thread and no stack of its own, and a rendezvous costs a counter.
+//! All loops over elements are native code: *kernels*, one function per loop nest. Everything around them (the order of kernels and
+//! collectives, loops and branches over whole arrays) is the *schedule*: a tree of [`Step`]s, the same for every device. A device
+//! runs the schedule until it must wait for others; its worker thread then continues with another device. So a device needs no
+//! thread and no stack of its own, and a barrier costs a counter.
 //!
 //! # Memory
 //! Every buffer has a [`Place`]: an arena and a byte offset, fixed at compile time and equal on all devices. An arena exists
@@ -12,7 +12,7 @@
 //! also share the work of filling it (`split`), with a [`Step::Sync`] before and after.
 //!
 //! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
-//! constants; how much of it is valid on a device is a [`Scalar`] that the loader resolves once per device.
+//! constants; the valid length on a device is a [`Scalar`] that the loader resolves once per device.
 #![warn(missing_docs)]
 
 mod dtype;
@@ -27,14 +27,14 @@ pub use format::{Align, Form, Piece, Spec, pieces};
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
 pub const ABI_VERSION: u32 = 10;
 
-/// The place that an index names in a dimension, counted from the end if it is negative; None unless that and the `len - 1` places
-/// behind it exist.
+/// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
+/// it exist.
 pub fn counted_index(index: i128, extent: i128, len: i128) -> Option<i128> {
     let counted = if index < 0 { index + extent } else { index };
     (0..=extent - len).contains(&counted).then_some(counted)
 }
 
-/// What is wrong with an index that names no place.
+/// The message for an index that is out of bounds.
 pub fn out_of_bounds(index: i128, extent: i128, len: i128) -> String {
     match len {
         1 => format!("index {index} is out of bounds for a dimension of {extent}"),
@@ -66,7 +66,7 @@ impl Kernels {
     }
 }
 
-/// A program in an object file: what its entry function hands to the runtime. The compiler writes it word by word.
+/// A program in an object file: the argument of the runtime's entry functions. The compiler writes it word by word.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Image {
@@ -74,9 +74,9 @@ pub struct Image {
     pub program: *const u8,
     /// Bytes of the encoded program.
     pub program_len: u64,
-    /// The first entry of the table of kernels.
+    /// The table of kernels.
     pub kernels: *const KernelFn,
-    /// Entries of that table, in the order of [`Program::kernels`].
+    /// The number of entries of that table, in the order of [`Program::kernels`].
     pub kernel_count: u64,
     /// The features of the processor that the kernels need: a bit for each of [`CPU_FEATURES`].
     pub features: u64,
@@ -110,12 +110,12 @@ pub const CPU_FEATURES: [&str; 24] = [
     "i8mm",
 ];
 
-/// What a kernel returns when it must stop the program.
+/// The return values of kernels.
 pub mod trap {
-    /// The kernel has done its work.
+    /// The kernel has finished.
     pub const NONE: i64 = 0;
-    /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number: the second of them, and so on.
-    /// Of several the kernel returns the first.
+    /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number is the second of them, and
+    /// so on. If several fail, the kernel returns the first.
     pub const DIVISION_BY_ZERO: i64 = 1;
 }
 
@@ -193,7 +193,7 @@ pub struct MeshAxis {
     pub size: usize,
 }
 
-/// A compiled program, but for the machine code of its kernels. Device `d` has the row-major coordinates of `d` in `mesh`.
+/// A compiled program, without the machine code of its kernels. Device `d` has the row-major coordinates of `d` in `mesh`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// The [`ABI_VERSION`] of the compiler; the runtime refuses any other than its own.
@@ -206,19 +206,19 @@ pub struct Program {
     pub mesh: Vec<MeshAxis>,
     /// The arenas of memory; [`Place::arena`] indexes them.
     pub arenas: Vec<Arena>,
-    /// What lies in the arenas, for messages and reports: the largest are named when memory does not suffice.
+    /// The contents of the arenas, for messages and reports: an out-of-memory error names the largest.
     pub buffers: Vec<BufferInfo>,
     /// The parameters of the entry function, in order.
     pub params: Vec<Binding>,
     /// The results of the entry function, in order.
     pub results: Vec<Binding>,
-    /// Written once, before the first run.
+    /// Constants, written once before the first run.
     pub constants: Vec<ConstantData>,
     /// The schedule, the same for every device.
     pub body: Vec<Step>,
     /// Names of the kernels, in the order of their function table.
     pub kernels: Vec<String>,
-    /// How long the compiler took, for `--stats`.
+    /// Milliseconds of compilation, for `--stats`.
     pub compile_ms: f64,
 }
 
@@ -229,7 +229,7 @@ impl Program {
     }
 }
 
-/// Memory that the compiler has planned.
+/// An arena of memory that the compiler has planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arena {
     /// The axes along which each coordinate has its own copy.
@@ -238,14 +238,14 @@ pub struct Arena {
     pub bytes: u64,
 }
 
-/// One buffer of an arena, as messages name it.
+/// One buffer of an arena, for messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BufferInfo {
     /// The user's name for the value, or the operation that made it.
     pub name: String,
     /// The type as printed in messages, with its sharding.
     pub ty: String,
-    /// Where the buffer lies.
+    /// The place of the buffer.
     pub place: Place,
     /// Size of the buffer in one copy of its arena.
     pub bytes: u64,
@@ -262,27 +262,27 @@ pub struct Binding {
     pub ty: String,
     /// Element type, shape and sharding of the whole array.
     pub layout: Layout,
-    /// Where a device's block lies.
+    /// The place of a device's block.
     pub place: Place,
 }
 
-/// A list of numbers that the program contains: a place that no step writes, in every instance of its arena.
+/// The elements of a constant: no step writes their place, in any instance of its arena.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstantData {
-    /// Where the numbers lie.
+    /// The place of the elements.
     pub place: Place,
-    /// The elements as they lie in memory.
+    /// The bytes of the elements.
     pub bytes: Vec<u8>,
 }
 
-/// Where a source line is; line and column are one-based, 0 when unknown.
+/// A source position; line and column are one-based, 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Site {
     /// An index of [`Program::files`].
     pub file: u16,
-    /// The line, from 1 on; 0 when unknown.
+    /// The line, from 1 on; 0 if unknown.
     pub line: u32,
-    /// The column in characters, from 1 on; 0 when unknown.
+    /// The column in characters, from 1 on; 0 if unknown.
     pub column: u32,
 }
 
@@ -295,7 +295,7 @@ pub struct Place {
     pub offset: u64,
 }
 
-/// How a whole array lies on the devices: per dimension its size and the axes that split it, major to minor.
+/// The distribution of a whole array over the devices: for each dimension its size and the axes that split it, major to minor.
 ///
 /// With `n` the product of the axes' sizes, blocks have `b = ceil(size / n)` elements, and the device with linear coordinate
 /// `t` along the axes holds `[min(t*b, size), min((t+1)*b, size))`: flat over several axes, trailing blocks perhaps empty.
@@ -344,7 +344,7 @@ pub enum Scalar {
     Max(Box<Scalar>, Box<Scalar>),
 }
 
-/// A whole number that is known when the step runs.
+/// An integer whose value is known when the step runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Bound {
     /// Known at compile time.
@@ -354,15 +354,15 @@ pub enum Bound {
 }
 
 /// One entry of the schedule. Devices run the entries of a list in order.
-// Steps are made once and then only looked at; a box in each would cost more than the room.
+// Steps are built once and then only read; boxing each would cost more than the memory.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
     /// A loop nest as native code.
     Kernel(KernelStep),
-    /// Kernels with one range and one `split`. For any part of the range each of them uses, of what the others write, only what
-    /// they write for this very part; and none of them stops the program. All are run for one panel of the range, then for the
-    /// next, so that what they hand on stays in the cache.
+    /// Kernels with one range and one `split`. For any part of the range, each kernel uses only those elements written by the
+    /// others that they write for the same part; and none of them stops the program. All run for one panel of the range, then for
+    /// the next, so that intermediate results stay in the cache.
     Panels {
         /// At least one, in the order in which they run on each panel.
         kernels: Vec<KernelStep>,
@@ -371,20 +371,21 @@ pub enum Step {
     },
     /// A matrix product done by the library.
     Gemm(GemmStep),
-    /// Moves blocks between the devices of each group so that they lie as `to` says: every device fetches exact ranges.
+    /// Moves blocks between the devices of each group into the layout of `to`: every device fetches exact ranges.
     Exchange(ExchangeStep),
     /// Combines partial values of the devices along `reduce`, in the order of their device numbers.
     Reduce(ReduceStep),
-    /// Whole local buffers between the members of each group.
+    /// Permutes whole local buffers between the members of each group.
     Permute(PermuteStep),
-    /// Parts of the blocks of other devices, such as the rows next to one's own.
+    /// Fetches parts of the blocks of other devices, such as neighbouring rows.
     Fetch(FetchStep),
-    /// A barrier: waits until every device of the group (all that differ from this one along `group` only) has arrived. Collectives
-    /// do not wait by themselves: a barrier stands between a device's access to memory and another device's conflicting access.
+    /// A barrier: waits until every device of the group (all devices that differ from this one along `group` only) has arrived.
+    /// Collectives themselves do not wait: a barrier separates a device's access to memory from a conflicting access of another
+    /// device.
     Sync {
         /// The axes along which the devices of the group differ.
         group: AxisSet,
-        /// The collective that needs the barrier; None where a step of another kind does.
+        /// The collective that needs the barrier; None if a step of another kind does.
         kind: Option<CollectiveKind>,
         /// The statement that needs the barrier.
         site: Site,
@@ -402,7 +403,7 @@ pub enum Step {
     Await {
         /// The axes along which the devices of the group differ.
         group: AxisSet,
-        /// The collective that needs the barrier; None where a step of another kind does.
+        /// The collective that needs the barrier; None if a step of another kind does.
         kind: Option<CollectiveKind>,
         /// The statement that needs the barrier.
         site: Site,
@@ -418,8 +419,8 @@ pub enum Step {
         /// Devices that differ along these axes only share `to`.
         split: AxisSet,
     },
-    /// Checks that `i + (i < 0 ? extent : 0)` and the `len - 1` places behind it are among `0..extent`, and writes the sum to `to` as i64;
-    /// stops the program otherwise.
+    /// Checks that `i + (i < 0 ? extent : 0)` and the `len - 1` indices after it are among `0..extent`, and writes the sum to `to`
+    /// as i64; stops the program otherwise.
     CheckIndex {
         /// A scalar: the index `i`, which may be negative.
         index: Place,
@@ -427,28 +428,28 @@ pub enum Step {
         dtype: DType,
         /// Elements of the dimension.
         extent: i64,
-        /// Places that are used from the index on: 1 for an index, more for a slice.
+        /// The number of elements used from the index on: 1 for an index, more for a slice.
         len: i64,
         /// An i64 scalar: the index, counted from the front.
         to: Place,
         /// The statement with the index, for the message.
         site: Site,
     },
-    /// `counter` (an i32 scalar) takes the values `start..end`. It lies in an arena of all axes: devices do not keep in step, so
-    /// one may begin its next trip while another still reads its counter.
+    /// `counter` (an i32 scalar) takes the values `start..end`. Its arena has all axes: without a barrier between trips, one device
+    /// may begin its next trip while another still reads its counter.
     For {
         /// The i32 scalar that holds the current value.
         counter: Place,
         /// The first value.
         start: Bound,
-        /// The value behind the last one; the body does not run if it is not above `start`.
+        /// The exclusive end; the body does not run if it is not above `start`.
         end: Bound,
         /// One trip.
         body: Vec<Step>,
         /// The loop in the source.
         site: Site,
     },
-    /// Runs `cond`, then reads the bool `flag`; while it is true runs `body` and begins again.
+    /// Runs `cond`, then reads the bool `flag`; while it is true, runs `body` and starts again.
     While {
         /// The steps that compute `flag`.
         cond: Vec<Step>,
@@ -470,14 +471,14 @@ pub enum Step {
         /// The branch in the source.
         site: Site,
     },
-    /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, as NumPy prints it if
-    /// nothing else is asked for.
+    /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, in NumPy's format
+    /// unless the specification says otherwise.
     ///
-    /// With `asserts` the first value is a bool, and the program stops with the text where it is false; else nothing is printed.
+    /// With `asserts` the first value is a bool, and the program stops with the text if it is false; otherwise nothing is printed.
     Print {
-        /// The text with places for values: see [`pieces`].
+        /// The text with placeholders for values: see [`pieces`].
         text: String,
-        /// The values, in the order of their places in the text; with `asserts` the condition comes first.
+        /// The values, in the order of their placeholders; with `asserts` the condition comes first.
         values: Vec<PrintValue>,
         /// Whether it is an assertion.
         asserts: bool,
@@ -489,7 +490,7 @@ pub enum Step {
 /// A value of [`Step::Print`]: the whole array is printed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrintValue {
-    /// Where a device's block lies.
+    /// The place of a device's block.
     pub place: Place,
     /// Element type, shape and sharding.
     pub layout: Layout,
@@ -504,23 +505,23 @@ pub struct KernelStep {
     pub kernel: u32,
     /// The buffers of the kernel, in the order of its parameters.
     pub buffers: Vec<Place>,
-    /// The numbers that the kernel is called with, in the order of its parameters.
+    /// The scalar arguments of the kernel, in the order of its parameters.
     pub scalars: Vec<Scalar>,
-    /// The kernel is called for parts of `0..range`.
+    /// The range; the kernel is called for parts of `0..range`.
     pub range: Scalar,
-    /// Which units of `range` are the kernel's own; None: all of them.
+    /// The units of `range` that the kernel computes; None for all of them.
     pub part: Option<RangePart>,
     /// Devices that differ along these axes only share the written buffers: `range` is divided among them, and each calls the
-    /// kernel for those units of its share that are the kernel's own. So `range` is equal on all of them; `part` need not be.
+    /// kernel for those units of its share that are in `part`. So `range` is equal on all of them; `part` need not be.
     pub split: AxisSet,
-    /// So many units of `range`, from its first one on, are computed by one device and one thread: what they use lies side by side. At
-    /// least 1.
+    /// The number of units of `range`, from its first one on, that one device and one thread compute together, because they use
+    /// adjacent memory. At least 1.
     pub grain: u32,
     /// Estimated nanoseconds per unit of the range, so that tiny kernels are not spread over threads.
     pub cost: f32,
     /// The statement that the kernel computes; of several that are fused, the last.
     pub site: Site,
-    /// Where the divisions of integers stand that the kernel makes: see [`trap::DIVISION_BY_ZERO`].
+    /// The source positions of the kernel's integer divisions: see [`trap::DIVISION_BY_ZERO`].
     pub divisions: Vec<Site>,
 }
 
@@ -556,17 +557,17 @@ pub struct GemmStep {
     pub contracted: Vec<GemmDim>,
     /// As in [`KernelStep::split`]: the work is divided among these devices.
     pub split: AxisSet,
-    /// One operand is taken from where its blocks lie, one after the other.
+    /// Set if one operand is read in place, one block after the other.
     pub ring: Option<GemmRing>,
     /// The statement that the product computes.
     pub site: Site,
 }
 
-/// An operand of a product whose blocks lie with several devices. Extents of dimensions that this operand has (its strides there
-/// are not 0) are the owner's.
+/// An operand of a product whose blocks are on several devices. Extents of dimensions that this operand has (with strides other
+/// than 0) are the owner's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmRing {
-    /// The collective that this stands for, and the bytes of one device's operand, for `--stats`.
+    /// The collective that this replaces, for `--stats`.
     pub kind: CollectiveKind,
     /// Bytes of one device's operand.
     pub bytes: u64,
@@ -574,16 +575,16 @@ pub struct GemmRing {
     pub is_b: bool,
     /// The axes, major to minor, along which the owners have positions.
     pub axes: Vec<u8>,
-    /// The index in the whole operand at which the owner's block begins, and how far apart in elements its neighbours lie in the
-    /// other operand and in `c`. If not in `c`, the products are added up, in the order of positions on every device.
+    /// The index in the whole operand at which the owner's block begins. The products are summed, in the order of positions on
+    /// every device, if the dimension is not in `c`.
     pub start: Scalar,
-    /// Elements between neighbours in the operand that is not taken from the owners.
+    /// The stride of the split dimension in the other operand, in elements.
     pub other: i64,
-    /// Elements between neighbours in `c`; 0 if the dimension is contracted.
+    /// The stride of the split dimension in `c`, in elements; 0 if the dimension is contracted.
     pub c: i64,
 }
 
-/// One dimension of a product and how far apart its elements lie in each operand (0 where it does not occur).
+/// One dimension of a product and its stride in each operand (0 for an operand without it).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GemmDim {
     /// Elements of the dimension on the device.
@@ -596,7 +597,7 @@ pub struct GemmDim {
     pub c: i64,
 }
 
-/// The kinds of collectives as they are listed for the user.
+/// The kinds of collectives in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CollectiveKind {
     /// Every device of a group receives the combination of all their partial values.
@@ -609,7 +610,7 @@ pub enum CollectiveKind {
     AllToAll,
     /// Every device receives data of particular other devices of its group.
     CollectivePermute,
-    /// A value goes to the devices of another mesh.
+    /// A value is sent to the devices of another mesh.
     Transfer,
 }
 
@@ -637,26 +638,26 @@ impl CollectiveKind {
     }
 }
 
-/// One side of a collective. The arena of a side has at least the axes that split the value. Whoever shares the target takes
-/// part in the collective, whether in its group or not, and writes a part of it.
+/// One side of a collective. The arena of a side has at least the axes that split the value. A device that shares the target takes
+/// part in the collective, whether in its group or not, and writes a part of the target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shards {
-    /// Where a device's block lies.
+    /// The place of a device's block.
     pub place: Place,
-    /// How the whole array lies on the devices.
+    /// The layout of the whole array.
     pub layout: Layout,
 }
 
 /// A change of the sharding of an array: see [`Step::Exchange`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStep {
-    /// The collective that it is listed as.
+    /// The kind of the collective in reports.
     pub kind: CollectiveKind,
-    /// The devices that take part together: those that differ along these axes only.
+    /// The axes along which the devices of a group differ.
     pub group: AxisSet,
-    /// The blocks as they lie.
+    /// The blocks before the change.
     pub from: Shards,
-    /// The blocks as they shall lie.
+    /// The blocks after the change.
     pub to: Shards,
     /// Bytes of one device's operand, for `--stats`.
     pub bytes: u64,
@@ -666,16 +667,16 @@ pub struct ExchangeStep {
     pub site: Site,
 }
 
-/// How partial values are combined, element by element.
+/// The operation that combines partial values, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReduceOp {
     /// The sum; integers wrap.
     Sum,
     /// The product; integers wrap.
     Product,
-    /// NaN wins.
+    /// The maximum; NaN if an operand is NaN.
     Max,
-    /// NaN wins.
+    /// The minimum; NaN if an operand is NaN.
     Min,
     /// Logical and, of bools only.
     And,
@@ -686,17 +687,17 @@ pub enum ReduceOp {
 /// A combination of partial values: see [`Step::Reduce`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReduceStep {
-    /// The collective that it is listed as.
+    /// The kind of the collective in reports.
     pub kind: CollectiveKind,
-    /// How the partial values are combined.
+    /// The operation that combines the partial values.
     pub op: ReduceOp,
-    /// All devices that take part together; a superset of `reduce`.
+    /// The axes along which the devices of a group differ; a superset of `reduce`.
     pub group: AxisSet,
-    /// Along these axes every device holds a partial value.
+    /// The axes along which every device holds a partial value.
     pub reduce: AxisSet,
     /// The partial values.
     pub from: Shards,
-    /// The combined value, as a device shall hold it.
+    /// The combined value, in its layout on the devices.
     pub to: Shards,
     /// Bytes of one device's operand, for `--stats`.
     pub bytes: u64,
@@ -706,12 +707,12 @@ pub struct ReduceStep {
     pub site: Site,
 }
 
-/// Whole local buffers that change their devices: see [`Step::Permute`].
+/// A permutation of whole local buffers: see [`Step::Permute`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermuteStep {
-    /// The axes of the group, major to minor: positions in it count in this order.
+    /// The axes of the group, major to minor, which number its positions.
     pub axes: Vec<u8>,
-    /// For each position in the group, whose buffer it receives; None receives zeros.
+    /// For each position in the group, the position whose buffer it receives; None for zeros.
     pub source: Vec<Option<u32>>,
     /// The buffer that other devices receive.
     pub from: Place,
@@ -723,22 +724,22 @@ pub struct PermuteStep {
     pub site: Site,
 }
 
-/// Every device copies boxes out of the blocks of others into buffers of its own. What is not copied stays as it is.
+/// Every device copies boxes from the blocks of others into buffers of its own. Other elements of these buffers are unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchStep {
-    /// The collective that it is listed as.
+    /// The kind of the collective in reports.
     pub kind: CollectiveKind,
-    /// The devices that take part together; they hold all that any of them copies.
+    /// The axes along which the devices of a group differ; a group holds all elements that its devices copy.
     pub group: AxisSet,
     /// The boxes that every device copies.
     pub parts: Vec<FetchPart>,
-    /// The most bytes that one device provides, for `--stats`.
+    /// Maximum bytes provided by any device, for `--stats`.
     pub bytes: u64,
     /// The statement that communicates.
     pub site: Site,
 }
 
-/// What comes from one buffer into another: the boxes of all combinations of one [`FetchRun`] for each dimension.
+/// The boxes copied from one buffer into another: all combinations of one [`FetchRun`] for each dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchPart {
     /// The element type of both buffers.
@@ -754,19 +755,19 @@ pub struct FetchPart {
 /// One dimension of the boxes of a [`FetchPart`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchDim {
-    /// Elements with which the dimension is stored on either side.
+    /// Stored length of the dimension in the buffer that is read.
     pub from_len: usize,
-    /// Elements of the dimension in the buffer that is written.
+    /// Stored length of the dimension in the buffer that is written.
     pub to_len: usize,
     /// The axes, major to minor, along which the owners of a run have positions.
     pub owners: Vec<u8>,
     /// The axes, major to minor, along which devices copy different runs.
     pub axes: Vec<u8>,
-    /// For each position along `axes` what is copied there.
+    /// For each position along `axes`, the runs to copy.
     pub runs: Vec<Vec<FetchRun>>,
 }
 
-/// Elements `from`, `from + step`, ... of the owner's block come to `to`, `to + 1`, ...
+/// Elements `from`, `from + step`, ... of the owner's block are copied to `to`, `to + 1`, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchRun {
     /// A position along [`FetchDim::owners`].

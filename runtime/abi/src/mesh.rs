@@ -1,4 +1,4 @@
-//! Where devices and their blocks are: coordinates on the mesh, groups of devices, the blocks of a layout.
+//! The positions of devices and their blocks: coordinates on the mesh, groups of devices, the blocks of a layout.
 //!
 //! On a mesh `(X = 2, Y = 4)` device 6 has the coordinates `X = 1, Y = 2`. The devices that differ from it along Y only are
 //! 4, 5, 6 and 7; its linear coordinate along `(Y, X)`, major to minor, is `2 * 2 + 1 = 5`.
@@ -7,20 +7,20 @@ use std::ops::Range;
 
 use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
 
-/// More devices than this are taken for a mistake.
+/// Maximum number of devices: more are a mistake.
 const MAX_DEVICES: usize = 1 << 16;
 
 /// The devices of a mesh, numbered row-major: the last axis varies fastest.
 #[derive(Clone, Debug)]
 pub struct DeviceMesh {
     sizes: Vec<usize>,
-    /// How far apart in number two devices are whose coordinates along the axis differ by one.
+    /// For each axis, the difference in number of two devices whose coordinates along it differ by one.
     strides: Vec<usize>,
     devices: usize,
 }
 
 impl DeviceMesh {
-    /// An error for a mesh without devices, or with more than there can be.
+    /// The mesh with these axes; an error without devices, or with more than the maximum.
     pub fn new(axes: &[MeshAxis]) -> Result<DeviceMesh, String> {
         let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
         let devices = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
@@ -58,7 +58,7 @@ impl DeviceMesh {
         device / self.strides[axis] % self.sizes[axis]
     }
 
-    /// How many combinations of coordinates these axes have.
+    /// The number of combinations of coordinates along these axes.
     pub fn count(&self, axes: impl IntoIterator<Item = usize>) -> usize {
         axes.into_iter().map(|axis| self.sizes[axis]).product()
     }
@@ -96,12 +96,12 @@ impl DeviceMesh {
         (0..self.sizes.len()).filter(|&axis| self.coordinate(a, axis) != self.coordinate(b, axis)).collect()
     }
 
-    /// The length of the largest block of a dimension, which is the length it is stored with.
+    /// The length of the largest block of a dimension, which is its stored length on every device.
     pub fn stored_len(&self, dim: &LayoutDim) -> usize {
         dim.size.div_ceil(self.count(dim.axes.iter().map(|&axis| axis as usize)))
     }
 
-    /// The units of a kernel's own range that are the device's share.
+    /// The units in a kernel's `part` that are the device's share.
     pub fn units(&self, step: &KernelStep, device: usize) -> Range<i64> {
         let whole = self.resolve(&step.range, device);
         let (grain, ranks) = (i64::from(step.grain), self.count(step.split.iter()));
@@ -120,7 +120,7 @@ impl DeviceMesh {
         (position * len).min(dim.size)..((position + 1) * len).min(dim.size)
     }
 
-    /// The shape that every block of the layout is stored in.
+    /// The shape in which every block of the layout is stored.
     pub fn stored_shape(&self, layout: &Layout) -> Vec<usize> {
         layout.dims.iter().map(|dim| self.stored_len(dim)).collect()
     }
@@ -130,8 +130,8 @@ impl DeviceMesh {
         layout.dims.iter().map(|dim| self.block(dim, device)).collect()
     }
 
-    /// The number that a scalar stands for on the device; wraps like the kernels' arithmetic. Its axes must exist,
-    /// and its tables have an entry for each position.
+    /// The value of a scalar on the device; wraps like the kernels' arithmetic. Its axes must exist, and its tables must have an
+    /// entry for each position.
     pub fn resolve(&self, scalar: &Scalar, device: usize) -> i64 {
         match scalar {
             Scalar::Const(value) => *value,
@@ -152,7 +152,7 @@ pub fn split_axes(layout: &Layout) -> AxisSet {
     layout.dims.iter().flat_map(|dim| dim.axes.iter().map(|&axis| axis as usize)).collect()
 }
 
-/// What device number `rank` of `count` does of `0..range` when they divide it.
+/// The share of device number `rank` of `count` when they divide `0..range`.
 pub fn share(range: i64, rank: usize, count: usize) -> Range<i64> {
     debug_assert!(rank < count && range >= 0, "part {rank} of {count} of {range}");
     let cut = |rank: usize| (range as i128 * rank as i128 / count as i128) as i64;
