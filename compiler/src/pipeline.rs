@@ -1,6 +1,6 @@
 //! The whole compiler, in order.
 //!
-//! Each stage has a contract. [`Watch`] checks it after each pass in debug builds and under `--verify`, so that an error names the
+//! Each stage has a contract. `Watch` checks it after each pass in debug builds and under `--verify`, so that an error names the
 //! pass; a program that was read as a dump is always checked. Callers that need the program in between (`dump`, reports, tests)
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 

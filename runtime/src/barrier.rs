@@ -10,7 +10,7 @@
 //! # Ordering
 //! Every device that leaves the barrier sees the writes that each device made before it arrived: an arriving worker adds to
 //! `arrived` with release, the last worker reads `arrived` with acquire and publishes the next generation with release, and every
-//! worker that goes on has read that generation with acquire. Within one crew, all of this happens under the lock of the crew.
+//! worker that continues has read that generation with acquire. Within one crew, all of this happens under the lock of the crew.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};

@@ -13,7 +13,7 @@ use spmdc_abi::{
     Step,
 };
 
-/// Upper bound of sizes, ranges and strides, far above those of any real program.
+/// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
 
 /// Checks the program and returns its mesh.

@@ -61,7 +61,7 @@ pub(crate) enum Op {
         end: LoopBound,
         exit: usize,
     },
-    /// Goes back to `body` for the next trip.
+    /// Jumps back to `body` for the next trip.
     Next {
         counter: usize,
         body: usize,
@@ -502,7 +502,7 @@ impl Panels {
             let (mut at, mut failed) = (begin, trap::NONE);
             while at < end {
                 let until = end.min(at + self.panel);
-                // The divisions of a call are numbered after those of the preceding calls.
+                // The divisions of a call are numbered after the divisions of the preceding calls.
                 let mut before = 0;
                 for call in &self.calls {
                     // SAFETY: as promised by the caller.

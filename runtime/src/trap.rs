@@ -68,7 +68,6 @@ impl std::error::Error for RunError {}
 /// the least of `(clock, site, device)` is the same failure whatever the timing of the threads; the site decides because one
 /// operation may do the work of several statements. A device therefore runs on until its clock passes that of a known failure: it
 /// might still fail earlier in the program.
-/// statements. For that, a device goes on until its clock passes that of a known failure: it might still fail earlier in the program.
 #[derive(Debug)]
 pub(crate) struct Failures {
     /// The least clock at which a device failed.

@@ -23,7 +23,7 @@ use crate::table::{grouped, indented, width};
 /// shown.
 const LINES_SHOWN: usize = 24;
 
-/// Maximum number of layouts that are drawn, those of the most values; `spmdc viz` draws the others.
+/// Maximum number of layouts that are drawn, the ones that most values have; `spmdc viz` draws the others.
 const LAYOUTS_DRAWN: usize = 2;
 
 /// Maximum number of values of one layout whose types are listed.

@@ -1,10 +1,10 @@
 //! From the syntax tree to the typed IR.
 //!
 //! The program's entry function is expanded: every call is replaced by the called function's body, with the arguments' types for
-//! its parameters. The result is one function of statements over arrays. During expansion, an expression is a [`term::Term`]: an
+//! its parameters. The result is one function of statements over arrays. During expansion, an expression is a [`Term`]: an
 //! array of the program, or an object that exists at compile time only, such as a number, a struct or a function.
 //!
-//! An error is reported and its term becomes [`term::Term::Poison`], which every operation accepts silently. So several errors are
+//! An error is reported and its term becomes [`Term::Poison`], which every operation accepts silently. So several errors are
 //! reported in one run, each once.
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]

@@ -1,6 +1,6 @@
 //! From loop nests to machine code.
 //!
-//! `kernel` emits the loops of a nest (`tile` those of tiles, `strip` those of strips), `access` loads and stores, `reduction` the
+//! `kernel` emits the loops of a nest (`tile`: of tiles, `strip`: of strips), `access` loads and stores, `reduction` the
 //! combination over loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
 //! compiles; `jit` and `object` are the destinations of the code. All of it implements [`Backend`].
 #![warn(missing_docs)]

@@ -193,7 +193,7 @@ pub fn text(kernel: &Kernel, form: TextForm, destination: Destination) -> Result
     }
 }
 
-/// All math functions reachable from the code, each with its own code; None for those of the C library.
+/// All math functions reachable from the code, each with its own code; None for functions of the C library.
 pub fn math_functions(
     isa: &dyn TargetIsa,
     compiled: &Compiled,

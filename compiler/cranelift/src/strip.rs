@@ -125,7 +125,7 @@ impl Emitter<'_, '_> {
         self.accumulators.clear();
     }
 
-    /// Loads partial results from the stack in place of those of [`Emitter::start_reductions`].
+    /// Loads partial results from the stack; replaces [`Emitter::start_reductions`].
     fn take_out(&mut self, strip: Strip, at: Value) {
         let fresh = self.accumulator_bundles();
         let mut values = Vec::new();

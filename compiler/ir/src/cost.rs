@@ -6,7 +6,7 @@
 //! | communication | bytes received by a device, [`collective`] | reshards, the layout of each op, alignments, whole programs, edits of `why` |
 //! | computation | operations of a device, as bytes by [`operations`] | the layout of each op, partial sums, whole programs |
 //! | repetition | trips, [`trips`] | all of these |
-//! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | what devices divide among them, and in which pieces |
+//! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
 //! | memory | bytes of a device that are held longer | where collectives stand, and which are combined |
 //!
 //! Only differences matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
@@ -123,7 +123,7 @@ pub fn repeated_trips(known: Option<u64>) -> u64 {
 pub struct Trips {
     /// The known count; None if one of the loops has unknown bounds.
     pub known: Option<u64>,
-    /// The count with [`ASSUMED_TRIPS`] for each loop with unknown bounds.
+    /// The count with `ASSUMED_TRIPS` for each loop with unknown bounds.
     pub assumed: u64,
 }
 

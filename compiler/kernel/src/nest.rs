@@ -244,7 +244,7 @@ impl Nest {
         insts.chain(self.stores.iter_mut().map(|store| &mut store.access.address))
     }
 
-    /// Merges neighbouring dimensions if no access distinguishes them, and drops those of one iteration.
+    /// Merges neighbouring dimensions if no access distinguishes them, and drops dimensions of one iteration.
     fn collapse(&mut self) {
         let first = usize::from(self.range.is_some());
         for dim in (first..self.dims.len()).rev() {

@@ -1,4 +1,4 @@
-//! What operations do to one element, bit for bit.
+//! The results of operations on one element, bit for bit.
 //!
 //! The evaluator, constant folding and the code generator's tests all rest on these functions. An element is its bits in the low
 //! bytes of a word. Types f16 and bf16 compute in f32 and round the result to nearest even; conversions to them go through f32.
@@ -268,7 +268,7 @@ pub fn nothing_added(dtype: DType) -> u64 {
     if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 0 }
 }
 
-/// What changes nothing when it is combined with others.
+/// The identity element of a combination: it changes no element with which it is combined.
 pub fn identity_element(op: ReduceOp, dtype: DType) -> u64 {
     let extreme = |float: f64, int: f64| cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
     let bits = match op {

@@ -6,7 +6,7 @@
 //! ```text
 //! in turn             ((0 + x[0]) + x[1]) + ...
 //! by lanes            lane l: ((0 + x[l]) + x[l + 16]) + ...   for the terms up to the last whole sixteen
-//!                     of 16 lanes make 8 by adding lane l + 8 to lane l, then 4, 2, 1; then add what the terms left over give in turn
+//!                     of 16 lanes make 8 by adding lane l + 8 to lane l, then 4, 2, 1; then add the sum of the other terms, in turn
 //! ```
 //!
 //! If a term contains a math function there are 4 lanes: the instructions of one term already overlap, and fill the registers. A

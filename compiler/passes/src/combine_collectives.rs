@@ -108,7 +108,7 @@ impl Combiner<'_> {
         found
     }
 
-    /// Whether a statement is never moved behind others.
+    /// Whether a statement is never moved after others.
     fn stays(&self, stmt: &Stmt) -> bool {
         let Some(op) = stmt.op() else { return true };
         op.has_effect() || op.exchange().is_some()

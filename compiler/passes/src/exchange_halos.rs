@@ -68,7 +68,7 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
     block.stmts = stmts;
 }
 
-/// Whether each halo is an operand of a window that stands behind it in the block.
+/// Whether each halo is an operand of a later window of the block.
 fn halos_are_read(stmts: &[Stmt]) -> bool {
     let halos = stmts.iter().enumerate().filter(|(_, stmt)| matches!(stmt.op(), Some(Op::Halo(_))));
     let mut results = halos.flat_map(|(at, stmt)| stmt.results.iter().map(move |result| (at, result)));
@@ -117,7 +117,7 @@ fn placed(
     let moved = |part: &HaloPart| Halo { parts: vec![part.clone()] }.flow(mesh).total;
     let shares = |value: Value, map: &WindowMap| Spread::new(&map.dims, &layout(value), &to, mesh).is_some();
     let mut total = moved(&part);
-    // What a window before has fetched is fetched again, mostly for both at once; so only where halos can be shared.
+    // Elements that an earlier window fetched are fetched again, mostly once for both: only where halos can be shared.
     while total > 0
         && !is_operand
         && shares(operand, &map)

@@ -261,7 +261,7 @@ mod tests {
     fn what_gains_nothing_stays() {
         let (text, received) = partitioned("u: f32[32@X]) { roll(u, 1) - roll(u, -2)");
         assert_eq!((received, text.matches("halo(").count()), (vec![4, 8], 2), "{text}");
-        // What lies between two places far apart is not fetched.
+        // The elements between two distant places are not fetched.
         let (text, received) = partitioned("u: f32[64@X]) { (u[2:3], u[30:31], roll(u, 1))");
         assert!(received.iter().sum::<u64>() <= 12, "{received:?} {text}");
     }

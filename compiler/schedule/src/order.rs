@@ -96,7 +96,7 @@ pub enum Limit {
 pub struct Schedule {
     /// The tasks, in the order in which every device runs them.
     pub tasks: Vec<Task>,
-    /// The types of all values: those of the function, then temporary ones.
+    /// The types of all values: first the function's values, then temporary ones.
     pub types: Vec<Type>,
     /// Values whose bytes are known at compile time.
     pub constants: Vec<(Value, Vec<u8>)>,

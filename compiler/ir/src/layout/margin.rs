@@ -4,7 +4,7 @@
 //! side of the blocks, along one dimension, contains all elements that any of them needs there.
 //!
 //! ```text
-//! u[:-4] u[1:-3] .. u[4:]  around u[2:-2], u: f32[32@Y], Y = 4     margins of 2 elements before and behind each block
+//! u[:-4] u[1:-3] .. u[4:]  around u[2:-2], u: f32[32@Y], Y = 4     margins of 2 elements before and after each block
 //! ```
 //!
 //! A *span* is a range of places from the first to the last wanted one. Places are indices into the operand, continued beyond both

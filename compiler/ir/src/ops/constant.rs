@@ -46,7 +46,7 @@ impl Constant {
         let dtype = dtype.unwrap_or_else(found);
         let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>();
         let bits = bits.map_err(|error| match dtype == DType::I32 && !is_given {
-            // Nobody asked for 32 bits.
+            // The 32 bits are the default, not the choice of the program.
             true => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
             false => error,
         })?;

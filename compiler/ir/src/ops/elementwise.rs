@@ -181,7 +181,7 @@ impl Semantics for Binary {
         let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).expect(BROADCAST);
         let bits = indices(&shape).map(|index| {
             let (x, y) = (lhs.get_broadcast(&index), rhs.get_broadcast(&index));
-            // The type has the operation: what is missing is a quotient.
+            // The type has the operation: only the quotient is missing.
             number::eval_binary(self.0, lhs.dtype(), x, y).ok_or_else(Trap::division_by_zero)
         });
         let bits = bits.collect::<Result<Vec<u64>, Trap>>()?;

@@ -210,7 +210,7 @@ impl Exchange for Halo {
 }
 
 impl Halo {
-    /// All operands have one element type, being those of a concatenation.
+    /// All operands have one element type, as the operands of a concatenation do.
     fn element_size(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> usize {
         stmt.args.first().map_or(0, |&arg| lowering.ty(arg).dtype().size())
     }

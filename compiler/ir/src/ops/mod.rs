@@ -1,7 +1,7 @@
 //! The table of operations: every op once, one file each.
 //!
 //! An op is a small struct of its attributes that implements [`Rules`]. The table has its names in the language; a call of such a
-//! name goes to [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
+//! name is handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
 mod beyond;
@@ -310,7 +310,7 @@ pub enum Body {
 }
 
 impl Function {
-    /// The forms of its call: that of programs first, if programs may call it, then those of dumps.
+    /// The forms of its call: the form of programs first, if programs may call it, then the forms of dumps.
     pub fn forms(&self) -> impl Iterator<Item = &'static Signature> + use<> {
         let name = self.name;
         let written = prelude::written(name).map(|written| &written.signature);

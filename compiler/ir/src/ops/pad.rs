@@ -172,7 +172,7 @@ enum Mode {
     Edge,
     /// Mirrored at the last element, which is not repeated.
     Reflect,
-    /// Mirrored behind the last element.
+    /// Mirrored after the last element, which is repeated.
     Symmetric,
     /// From the other end.
     Wrap,

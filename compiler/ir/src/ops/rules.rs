@@ -76,7 +76,7 @@ pub trait Rules: Semantics {
 
 /// Axes named by an op.
 pub enum NamedAxes<'a> {
-    /// A list of mesh axes, such as those of the group of a collective.
+    /// A list of mesh axes, such as the axes of a collective's group.
     List(&'a mut Vec<u8>),
     /// A sharding, such as the one that a `reshard` asks for.
     Layout(&'a mut Sharding),
@@ -380,7 +380,7 @@ impl Properties<'_> {
         }
     }
 
-    /// The manual axes along which the results vary, given those of the operands.
+    /// The manual axes along which the results vary, given the ones along which the operands vary.
     pub fn varying(&self, operands: AxisSet) -> AxisSet {
         match self.manual {
             Manual::Local => operands,

@@ -64,7 +64,7 @@ pub fn run(
     Ok(evaluate(&build, &inputs, arrays, result))
 }
 
-/// The value of a result, given those of the parameters.
+/// The value of a result, given the values of the parameters.
 pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result: Value) -> Array {
     let mut known: Vec<Option<Array>> = vec![None; build.func.values.len()];
     for (value, array) in inputs.iter().zip(arrays) {

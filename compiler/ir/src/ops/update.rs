@@ -192,7 +192,7 @@ impl NestLowering for Update {
         // Conditions under which an element is replaced, for dynamic indices of split dimensions.
         let mut tests = Vec::new();
         for (dim, places) in self.at.iter().enumerate() {
-            // The number of the element among those of this device, and its index in the device's block.
+            // The number of the element among the elements of this device, and its index in the device's block.
             let (number, place) = match places {
                 Places::Dynamic(len) => {
                     let &at = dynamic.next().expect("each dynamic place has its operand");

@@ -342,7 +342,7 @@ impl Context<'_> {
         Ok(dims)
     }
 
-    /// The axes of a dimension that the op cuts, pads, rotates or joins: those of the operands.
+    /// The axes of a dimension that the op cuts, pads, rotates or joins: the operands' axes.
     fn kept(
         &self,
         rule: &Factors,

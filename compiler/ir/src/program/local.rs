@@ -1,4 +1,4 @@
-//! The layouts that make a statement local under its factor rule: those needed of its operands, and those of its results.
+//! The layouts of operands and results that make a statement local under its factor rule.
 
 use crate::layout::factors::FactorKind;
 use crate::layout::mesh::Mesh;
@@ -32,7 +32,7 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
 /// For each factor the alignment of its blocks, if it has one.
 pub type Alignments = Vec<Option<sharding::Alignment>>;
 
-/// The alignments of a statement's factors: those of its results, otherwise those of its operands.
+/// The alignments of a statement's factors, taken from its results, otherwise from its operands.
 pub fn alignments_of(func: &Func, projection: &Projection, stmt: &Stmt, assignment: &Assignment) -> Alignments {
     let rule = &projection.rule;
     let results = rule.results.iter().zip(&stmt.results).map(|tensor| (None, tensor));

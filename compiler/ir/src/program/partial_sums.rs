@@ -22,7 +22,7 @@ pub struct FactorBounds {
 }
 
 impl FactorBounds {
-    /// The bounds of an op's result, from those of its operands.
+    /// The bounds of an op's result, from the bounds of its operands.
     pub fn of(op: &Op, operands: &[FactorBounds]) -> FactorBounds {
         match op.rules().properties().elements {
             Elements::Literal(array) => {

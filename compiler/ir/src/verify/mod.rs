@@ -1,4 +1,4 @@
-//! The contracts of modules: those of every module, and those of each stage.
+//! The contracts of modules: one for every module, and one for each stage.
 //!
 //! Always:
 //! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block sees its operands only;

@@ -1,9 +1,9 @@
 //! Decides where partial sums are combined: where they arise, or after ops that are linear in them.
 //!
 //! ```text
-//! x @ y + x @ z                        the products stay partial, one all_reduce behind `+`
+//! x @ y + x @ z                        the products stay partial, one all_reduce after `+`
 //! let s = x @ y; sum(s - s / 4)        `s` stays partial, one all_reduce of a number
-//! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce behind the loop
+//! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce after the loop
 //! ```
 //!
 //! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each
@@ -15,7 +15,7 @@
 //!
 //! Several users of a value share its cost: `sum(s - s / 4)` combines the total, while of `s + a` and `s - b`, both needed whole,
 //! each pays half of `s` and would pay for all of its own. If the users want it in different layouts, they get it whole: then all
-//! values are priced anew without following that value.
+//! values are priced again without following that value.
 //!
 //! Addends over different axes, over X of `n` devices and over Y of `m`, of `B` bytes each, receive
 //!

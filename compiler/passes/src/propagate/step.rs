@@ -27,7 +27,7 @@ pub struct Slot {
     pub causes: Vec<(u8, Cause)>,
 }
 
-/// The op of a [`Cause`] where an operand gets the layout of its annotation at once.
+/// The op of a `Cause` where an operand gets the layout of its annotation at once.
 pub const ANNOTATION: &str = "annotation";
 
 /// Why propagation split a value over an axis.

@@ -293,7 +293,7 @@ impl<'a> StepEmitter<'a> {
         reads.chain(work.writes().into_iter().map(|value| self.access(value, true))).collect()
     }
 
-    /// The axes along which devices read each other's blocks: those of a collective, and those along which they share its target.
+    /// The axes along which devices read each other's blocks: the collective's axes, and the axes along which they share its target.
     fn group(&self, work: &Work) -> AxisSet {
         let axes = |axes: &[u8]| axes.iter().map(|&axis| axis as usize).collect::<AxisSet>();
         let group = match work {

@@ -142,7 +142,7 @@ impl<'a> Merger<'a> {
         find(&mut self.root, class)
     }
 
-    /// Merges copies first, above all those of loops and branches; then kernels that can write in place of an operand.
+    /// Merges copies first, above all the copies of loops and branches; then kernels that can write in place of an operand.
     fn merge_all(&mut self) {
         for work in self.lifetimes.work.iter().flatten() {
             if let Work::Copy { from, to, .. } = work {

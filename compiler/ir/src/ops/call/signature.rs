@@ -39,7 +39,7 @@ pub enum Status {
     InDumps {
         /// The completion of "`name` ..." in the message to a program; empty if the name has no form for programs.
         with: &'static str,
-        /// The help of that message, such as "write x[i]".
+        /// The help of that message, such as "write `x[i]`".
         instead: &'static str,
     },
 }

@@ -32,7 +32,7 @@ pub trait GroupCollective {
         true
     }
 
-    /// The manual axes along which the results vary, given those of the operands.
+    /// The manual axes along which the results vary, given the ones along which the operands vary.
     fn varying(&self, operands: AxisSet) -> AxisSet;
 
     /// The results of all members, in the order of their position along the axes. `members` holds the operands of each.

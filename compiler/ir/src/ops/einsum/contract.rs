@@ -269,7 +269,7 @@ fn dot(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_>) -> Resu
     tensordot(build, a, b, &[ra - 1], &[rb.saturating_sub(2)], args)
 }
 
-/// Sums over pairs of dimensions; the result has the remaining dimensions of `a`, then those of `b`.
+/// Sums over pairs of dimensions; the result has the remaining dimensions of `a`, then the ones of `b`.
 fn tensordot(
     build: &mut CallBuilder,
     a: Value,

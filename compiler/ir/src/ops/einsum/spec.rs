@@ -1,4 +1,4 @@
-//! The notation of `einsum`: a letter for each dimension of each operand, and for those of the result.
+//! The notation of `einsum`: a letter for each dimension of each operand and of the result.
 //!
 //! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions of `...` get
 //! letters that the text does not use, counted from the last, so that operands of different rank broadcast.

@@ -1,7 +1,7 @@
 //! Verifies a memory plan: replays the program and checks that every step reads the values that the schedule says.
 //!
 //! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. The replay
-//! assumes none of that. It goes through the steps of the program side by side with the tasks from which they were made, for all
+//! assumes none of that. It executes the steps of the program side by side with the tasks from which they were made, for all
 //! devices, over a shadow memory that maps each byte to the names of the values in it (`shadow.rs`), as regalloc2's checker does
 //! for registers. It fails where
 //!

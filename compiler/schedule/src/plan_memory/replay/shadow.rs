@@ -228,7 +228,7 @@ impl Shadow {
         self.set(names)
     }
 
-    /// Removes these names from all units: a loop makes their values anew in each trip.
+    /// Removes these names from all units: a loop computes their values again in each trip.
     pub fn kill(&mut self, names: &[Name]) {
         let ids: Vec<SetId> = (0..self.sets.len())
             .map(|id| {
