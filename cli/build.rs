@@ -1,4 +1,4 @@
-//! Puts the pages of `spmdc explain` into the command.
+//! Embeds the pages of `spmdc explain` in the command.
 
 use std::env;
 use std::error::Error;

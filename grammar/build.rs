@@ -1,4 +1,4 @@
-//! Turns `src/grammar.lalrpop` into the parser, and only when that file has changed.
+//! Generates the parser from `src/grammar.lalrpop` when that file has changed.
 
 use std::error::Error;
 

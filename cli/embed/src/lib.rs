@@ -1,4 +1,4 @@
-//! Where Cargo has put the static library of the crate `spmdc-executable`.
+//! Locates the static library of the crate `spmdc-executable`, which Cargo has built.
 //!
 //! Cargo compiles a dependency once, as a Rust library and as a static library, side by side: `libspmdc_executable-HASH.rlib` and
 //! `.a`. It has no variable for either path. The command line of the compiler has the first one, and a macro runs in the compiler.
@@ -8,7 +8,7 @@
 use proc_macro::TokenStream;
 use std::path::PathBuf;
 
-/// The path of the archive, as a string literal. Where nothing is linked, as in `cargo check`, there is no archive: some file that exists.
+/// The path of the archive, as a string literal. Without linking, as in `cargo check`, there is no archive: any existing file.
 #[proc_macro]
 pub fn executable_archive(_: TokenStream) -> TokenStream {
     let found = archive(std::env::args());

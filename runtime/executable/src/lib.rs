@@ -1,5 +1,5 @@
-//! What executables and libraries of `spmdc build` are linked with: from the entry function of the compiler's object to the
-//! runtime.
+//! The library that `spmdc build` links into executables and libraries: it connects the entry function of the compiler's object
+//! with the runtime.
 
 #![warn(missing_docs)]
 
@@ -14,7 +14,7 @@ use spmdc_runtime::args::ErrorFormat;
 /// The rest of `main`.
 ///
 /// # Safety
-/// The image must be as the compiler made it.
+/// The image must be unchanged output of the compiler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spmd_main(image: &'static Image) -> c_int {
     // SAFETY: as promised by the caller.
@@ -25,7 +25,7 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// The rest of a library's function. Gives 0, or another number after an error that [`spmd_error`] describes.
+/// The rest of a library's function. Returns 0, or another number after an error that [`spmd_error`] describes.
 ///
 /// # Safety
 /// As for `spmdc_runtime::call::call`.
@@ -41,14 +41,14 @@ pub unsafe extern "C" fn spmd_call(image: &'static Image, inputs: *const *const 
     status
 }
 
-/// What went wrong in this thread's last call; empty if nothing did. It is valid until the next call.
+/// The error message of this thread's last call, empty if the call succeeded; valid until the next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn spmd_error() -> *const c_char {
     ERROR.with(|error| error.borrow().as_ptr())
 }
 
-/// A shuffle of bytes, which the code generator calls where the processor has no instruction for it. It passes vectors as C does,
-/// and so do functions of its convention.
+/// A shuffle of bytes, which generated code calls if the processor has no instruction for it. Generated code passes vectors by the
+/// calling convention of C.
 #[cfg(target_arch = "x86_64")]
 #[allow(improper_ctypes_definitions)]
 #[unsafe(no_mangle)]
