@@ -119,7 +119,7 @@ impl Checker<'_> {
                         (WrittenOperator::Call(function), _) if takes(function, "out") => {
                             self.source(span).strip_suffix(')').map(|call| (span, format!("{call}, {out})")))
                         }
-                        // Without an axis it works on the flattened array, whose layout it cannot be asked for.
+                        // Without an axis, it flattens the array, and has no parameter for the layout of the flattened array.
                         (WrittenOperator::Call(function), _) if takes(function, "axis") => {
                             place(0).map(|(_, place)| (place, format!("ravel({}, {out})", self.source(place))))
                         }

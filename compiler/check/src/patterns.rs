@@ -41,7 +41,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The `count` terms that a pattern of a tuple binds; a term that has others is reported.
+    /// The `count` terms that a tuple pattern binds; reports a term that does not have `count` parts.
     fn taken_apart(&mut self, term: &Term, count: usize, pattern: Span) -> Vec<Term> {
         if let Term::Array(value) = term
             && self.build.ty(*value).shape().first() == Some(&count)

@@ -124,7 +124,7 @@ impl Vector<'_, '_> {
     }
 
     fn int_unary(&mut self, op: UnaryOp, dtype: DType, x: Bundle) -> Bundle {
-        // Of the others whoever builds kernels converts to floats first.
+        // The operands of other operations are converted to floats when a kernel is built.
         match op.of_integers().unwrap_or_else(|| unreachable!("{op:?} of integers")) {
             IntegerOp::Neg => self.map(x, |v, x| v.builder.ins().ineg(x)),
             IntegerOp::Not => self.map(x, |v, x| v.builder.ins().bnot(x)),

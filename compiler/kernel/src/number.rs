@@ -125,7 +125,7 @@ pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
     }
 }
 
-/// Whether a float is what the operation asks for; None if it asks nothing.
+/// The answer of `isnan`, `isinf` or `isfinite`; None for any other operation.
 fn eval_test(op: UnaryOp, x: f64) -> Option<bool> {
     if op == UnaryOp::IsNan {
         return Some(x.is_nan());

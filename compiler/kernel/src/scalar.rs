@@ -145,7 +145,7 @@ operations! {
     }
 }
 
-/// An operation on one integer; the others are of floats or bools only.
+/// An operation on one integer; other unary operations are defined for floats only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegerOp {
     /// `-x`, wrapping.
@@ -172,7 +172,7 @@ pub enum LogicalOp {
 }
 
 impl UnaryOp {
-    /// What it does to an integer; None if it is not defined for integers.
+    /// The operation on an integer; None if it is not defined for integers.
     pub fn of_integers(self) -> Option<IntegerOp> {
         let pairs = [
             (UnaryOp::Neg, IntegerOp::Neg),
@@ -201,7 +201,7 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
-    /// What it does to bools; None if it is not defined for bools.
+    /// The operation on bools; None if it is not defined for bools.
     pub fn of_bools(self) -> Option<LogicalOp> {
         if let BinaryOp::Add | BinaryOp::Or | BinaryOp::Maximum = self {
             return Some(LogicalOp::Or);

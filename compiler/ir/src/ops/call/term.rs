@@ -150,7 +150,7 @@ impl Term {
         }
     }
 
-    /// Whether it can stand where an array is needed, as far as its outermost form tells: the items of a list are not looked at.
+    /// Whether it can stand for an array: an array, a number, a bool or a list, whatever the items of the list are.
     pub fn is_operand(&self) -> bool {
         matches!(self, Term::Array(_) | Term::List(_)) || self.static_scalar().is_some()
     }
