@@ -7,8 +7,6 @@
 //! | 2 | the command line is wrong, or a file that it names |
 //! | 3 | an error while running |
 
-#![warn(clippy::wildcard_enum_match_arm)]
-
 mod ar;
 mod commands;
 mod header;

@@ -1,6 +1,5 @@
 //! The compiler: typed IR, sharding propagation, partitioning and code generation. It does no IO.
 
-#![warn(clippy::wildcard_enum_match_arm)]
 #![warn(missing_docs)]
 
 pub mod backends;

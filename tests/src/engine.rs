@@ -1,7 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
-use spmdc_abi::Kernels;
+use spmdc_abi::{Kernels, Kind};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
@@ -10,7 +10,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
 use spmdc_ir::array::Array;
 use spmdc_ir::eval::evaluate;
-use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::CodegenError;
 use spmdc_kernel::machine::Machine;
@@ -154,10 +154,10 @@ pub fn generate(array: &mut HostArray, seed: u64) {
         state ^= state >> 7;
         state ^= state << 17;
         let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
-        let bits = match dtype {
-            DType::Bool => u64::from(unit < 0.5),
-            dtype if dtype.is_float() => spmdc_ir::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
-            _ => (unit * 7.0) as u64,
+        let bits = match dtype.kind() {
+            Kind::Bool => u64::from(unit < 0.5),
+            Kind::Float => spmdc_ir::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
+            Kind::Signed | Kind::Unsigned | Kind::Key => (unit * 7.0) as u64,
         };
         element.copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);
     }

@@ -14,7 +14,6 @@
 //! - `combine_collectives`: small independent collectives of the same devices are combined.
 //! - `overlap`: collectives come after work that does not need them.
 
-#![warn(clippy::wildcard_enum_match_arm)]
 #![warn(missing_docs)]
 
 pub mod choose_alignments;
