@@ -37,7 +37,7 @@ impl fmt::Display for LibraryHeader<'_> {
         writeln!(f, " *")?;
         writeln!(
             f,
-            " * Arrays are whole and row-major; f16 and bf16 are their bits, a key is two words. Returns 0, or another"
+            " * Arrays are whole and row-major; floats of less than 32 bits are their bits, a key is two words. Returns 0, or another"
         )?;
         writeln!(
             f,

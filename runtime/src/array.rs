@@ -19,13 +19,13 @@ impl HostArray {
     /// instructions; the bytes of results must not.
     pub fn with_one_nan(mut self) -> HostArray {
         debug_assert_eq!(self.bytes.len(), self.len() * self.dtype.size(), "the array has all its elements");
-        let Some([infinity, quiet]) = self.dtype.infinity_and_nan() else { return self };
+        let Some(format) = self.dtype.format() else { return self };
         let size = self.dtype.size();
-        let sign = 1u64 << (8 * size - 1);
+        let (last, quiet) = (format.last(), format.nan());
         for element in self.bytes.chunks_exact_mut(size) {
             let mut word = [0; 8];
             word[..size].copy_from_slice(element);
-            if u64::from_le_bytes(word) & !sign > infinity {
+            if u64::from_le_bytes(word) & !format.sign() > last {
                 element.copy_from_slice(&quiet.to_le_bytes()[..size]);
             }
         }

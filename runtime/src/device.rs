@@ -15,7 +15,7 @@ use crate::gemm::PreparedProduct;
 use crate::launch::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
-use spmdc_abi::{DType, KernelFn, Site, counted_index, out_of_bounds, trap};
+use spmdc_abi::{DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
 
 /// One prepared operation.
 #[derive(Debug)]
@@ -589,16 +589,16 @@ impl Counter {
 unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     // SAFETY: as promised by the caller.
     unsafe {
-        match dtype {
-            DType::Bool | DType::U8 => place.read() as i128,
-            DType::I8 => place.cast::<i8>().read() as i128,
-            DType::I16 => place.cast::<i16>().read() as i128,
-            DType::I32 => place.cast::<i32>().read() as i128,
-            DType::I64 => place.cast::<i64>().read() as i128,
-            DType::U16 => place.cast::<u16>().read() as i128,
-            DType::U32 => place.cast::<u32>().read() as i128,
-            DType::U64 => place.cast::<u64>().read() as i128,
-            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 | DType::Key => 0,
+        match (dtype.kind(), dtype.width()) {
+            (Kind::Bool, _) | (Kind::Unsigned, Width::W8) => place.read() as i128,
+            (Kind::Signed, Width::W8) => place.cast::<i8>().read() as i128,
+            (Kind::Signed, Width::W16) => place.cast::<i16>().read() as i128,
+            (Kind::Signed, Width::W32) => place.cast::<i32>().read() as i128,
+            (Kind::Signed, Width::W64) => place.cast::<i64>().read() as i128,
+            (Kind::Unsigned, Width::W16) => place.cast::<u16>().read() as i128,
+            (Kind::Unsigned, Width::W32) => place.cast::<u32>().read() as i128,
+            (Kind::Unsigned, Width::W64) => place.cast::<u64>().read() as i128,
+            (Kind::Float | Kind::Key, _) => 0,
         }
     }
 }

@@ -323,7 +323,7 @@ fn check_type(source: NpySource, shown: &str, param: &Binding) -> Result<Source,
         let shape = source.shape()[..source.shape().len() - 1].to_vec();
         return check_shape(KeySource { words: source, shape }, shown, param);
     }
-    check_shape(source, shown, param)
+    check_shape(source.taken_for(param.layout.dtype), shown, param)
 }
 
 fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &Binding) -> Result<Source, RunError> {

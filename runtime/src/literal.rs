@@ -3,11 +3,9 @@
 //! A number must fit the parameter's type: a whole number fits any float type, but `3.5` is no `i32` and `300` no `u8`. A key is
 //! written as its seed.
 
-use half::{bf16, f16};
-
 use crate::array::HostArray;
 use crate::random;
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Kind, Width};
 
 /// A literal before its type is known: all elements in row-major order.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,50 +141,47 @@ impl Number {
     fn encode(&self, dtype: DType, bytes: &mut Vec<u8>) -> Result<(), String> {
         let name = dtype.name();
         let no_fit = || format!("{} does not fit {name}", self.show());
-        macro_rules! integer {
-            ($integer:ty) => {
-                match *self {
-                    Number::Integer(value) => {
-                        bytes.extend(<$integer>::try_from(value).map_err(|_| no_fit())?.to_ne_bytes())
-                    }
-                    Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not an {name}", self.show())),
-                }
-            };
-        }
-        macro_rules! float {
-            ($parse:expr) => {{
-                let text = match self {
-                    Number::Integer(value) => value.to_string(),
-                    Number::Float(text) => text.clone(),
-                    Number::Bool(_) => return Err(format!("{} is not an {name}", self.show())),
-                };
-                let value = $parse(text.as_str()).map_err(|_| no_fit())?;
-                if value.is_infinite() && !text.ends_with("inf") {
-                    return Err(no_fit());
-                }
-                bytes.extend(value.to_ne_bytes())
-            }};
-        }
-        match dtype {
-            DType::Bool => match self {
+        match dtype.kind() {
+            Kind::Bool => match self {
                 Number::Bool(value) => bytes.push(u8::from(*value)),
                 Number::Integer(_) | Number::Float(_) => {
                     return Err(format!("{} is not a bool; write true or false", self.show()));
                 }
             },
-            DType::I8 => integer!(i8),
-            DType::I16 => integer!(i16),
-            DType::I32 => integer!(i32),
-            DType::I64 => integer!(i64),
-            DType::U8 => integer!(u8),
-            DType::U16 => integer!(u16),
-            DType::U32 => integer!(u32),
-            DType::U64 => integer!(u64),
-            DType::F16 => float!(|text: &str| text.parse().map(f16::from_f64)),
-            DType::Bf16 => float!(|text: &str| text.parse().map(bf16::from_f64)),
-            DType::F32 => float!(|text: &str| text.parse::<f32>()),
-            DType::F64 => float!(|text: &str| text.parse::<f64>()),
-            DType::Key => match *self {
+            Kind::Signed | Kind::Unsigned => match *self {
+                Number::Integer(value) => {
+                    let bits = 8 * dtype.size();
+                    let range = match dtype.is_signed_integer() {
+                        true => -(1 << (bits - 1))..1 << (bits - 1),
+                        false => 0..1 << bits,
+                    };
+                    if !range.contains(&value) {
+                        return Err(no_fit());
+                    }
+                    bytes.extend(&value.to_le_bytes()[..dtype.size()]);
+                }
+                Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not an {name}", self.show())),
+            },
+            Kind::Float => {
+                let text = match self {
+                    Number::Integer(value) => value.to_string(),
+                    Number::Float(text) => text.clone(),
+                    Number::Bool(_) => return Err(format!("{} is not an {name}", self.show())),
+                };
+                let written: f64 = text.parse().map_err(|_| no_fit())?;
+                let element = match dtype.width() {
+                    // Rounded once: through double precision it could be twice.
+                    Width::W32 => text.parse::<f32>().map_err(|_| no_fit())?.to_bits().into(),
+                    Width::W8 | Width::W16 | Width::W64 => dtype.narrow(written),
+                };
+                let value = dtype.widen(element);
+                let is_kept = value.is_finite() || written == value && text.ends_with("inf") || written.is_nan();
+                if !is_kept {
+                    return Err(no_fit());
+                }
+                bytes.extend(&element.to_le_bytes()[..dtype.size()]);
+            }
+            Kind::Key => match *self {
                 Number::Integer(seed) => {
                     let seed = i64::try_from(seed).map_err(|_| no_fit())?;
                     random::key(seed).iter().for_each(|word| bytes.extend(word.to_ne_bytes()));

@@ -16,11 +16,9 @@
 // Coefficients are written as published.
 #![allow(clippy::excessive_precision)]
 
-use half::{bf16, f16};
-
 use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
-use spmdc_abi::DType;
+use spmdc_abi::{DType, FloatFormat, Width};
 
 /// A key of the generator: two 32-bit words.
 pub type Key = [u32; 2];
@@ -81,18 +79,13 @@ pub fn uniform_f64(key: Key, index: u64) -> f64 {
     f64::from_bits(bits64(key, index) >> 12 | 0x3ff0_0000_0000_0000) - 1.0
 }
 
-/// The uniform number in [0, 1) of an index under a key.
+/// The bits of the uniform number in [0, 1) of an index under a key, in a float type of less than 32 bits.
 #[inline(always)]
-pub fn uniform_f16(key: Key, index: u64) -> f16 {
-    let in_one_to_two = f16::from_bits((bits32(key, index) as u16) >> 6 | 0x3c00);
-    f16::from_f32(in_one_to_two.to_f32() - 1.0)
-}
-
-/// The uniform number in [0, 1) of an index under a key.
-#[inline(always)]
-pub fn uniform_bf16(key: Key, index: u64) -> bf16 {
-    let in_one_to_two = bf16::from_bits(u16::from(bits32(key, index) as u8) >> 1 | 0x3f80);
-    bf16::from_f32(in_one_to_two.to_f32() - 1.0)
+fn uniform_narrow(format: FloatFormat, key: Key, index: u64) -> u64 {
+    // As many random bits as the type has, but at least as many as the mantissa; JAX draws whole bytes.
+    let drawn = if format.mantissa < 8 { 8 } else { 16 };
+    let mantissa = (u64::from(bits32(key, index)) & ((1 << drawn) - 1)) >> (drawn - format.mantissa);
+    format.narrow(format.widen(mantissa | format.one()) - 1.0)
 }
 
 // A normal number is the inverse error function of a uniform one in (-1, 1), times the square root of 2. The lower bound is the
@@ -114,22 +107,15 @@ pub fn normal_f64(key: Key, index: u64) -> f64 {
     std::f64::consts::SQRT_2 * erf_inv_f64(u)
 }
 
-/// The normal number of mean 0 and deviation 1 of an index under a key.
+/// The bits of the normal number of mean 0 and deviation 1 of an index under a key, in a float type of less than 32 bits: each step
+/// is computed in f32 and rounded.
 #[inline(always)]
-pub fn normal_f16(key: Key, index: u64) -> f16 {
-    let round = |x: f32| f16::from_f32(x).to_f32();
-    let lowest = f16::from_bits(0xbbff).to_f32();
-    let u = round(uniform_f16(key, index).to_f32() * 2.0 + lowest).max(lowest);
-    f16::from_f32(round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u)))
-}
-
-/// The normal number of mean 0 and deviation 1 of an index under a key.
-#[inline(always)]
-pub fn normal_bf16(key: Key, index: u64) -> bf16 {
-    let round = |x: f32| bf16::from_f32(x).to_f32();
-    let lowest = bf16::from_bits(0xbf7f).to_f32();
-    let u = round(uniform_bf16(key, index).to_f32() * 2.0 + lowest).max(lowest);
-    bf16::from_f32(round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u)))
+fn normal_narrow(format: FloatFormat, key: Key, index: u64) -> u64 {
+    let round = |x: f32| format.widen(format.narrow(x.into())) as f32;
+    let lowest = -format.widen(format.one() - 1) as f32;
+    let uniform = format.widen(uniform_narrow(format, key, index)) as f32;
+    let u = round(uniform * 2.0 + lowest).max(lowest);
+    format.narrow((round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u))).into())
 }
 
 macro_rules! horner {
@@ -376,35 +362,23 @@ fn fill_fused(key: Key, distribution: Distribution, dtype: DType, first: u64, ou
 #[inline(always)]
 fn fill_portable(key: Key, distribution: Distribution, dtype: DType, first: u64, out: &mut [u8]) {
     macro_rules! each {
-        ($draw:path) => {{
-            let size = std::mem::size_of_val(&$draw(key, first));
-            for (element, index) in out.chunks_exact_mut(size).zip(first..) {
-                element.copy_from_slice(&$draw(key, index).to_ne_bytes());
+        ($draw:expr) => {{
+            let draw = $draw;
+            for (element, index) in out.chunks_exact_mut(dtype.size()).zip(first..) {
+                element.copy_from_slice(&draw(key, index).to_ne_bytes());
             }
         }};
     }
-    match (distribution, dtype) {
-        (Distribution::Uniform, DType::F16) => each!(uniform_f16),
-        (Distribution::Uniform, DType::Bf16) => each!(uniform_bf16),
-        (Distribution::Uniform, DType::F32) => each!(uniform_f32),
-        (Distribution::Uniform, DType::F64) => each!(uniform_f64),
-        (Distribution::Normal, DType::F16) => each!(normal_f16),
-        (Distribution::Normal, DType::Bf16) => each!(normal_bf16),
-        (Distribution::Normal, DType::F32) => each!(normal_f32),
-        (Distribution::Normal, DType::F64) => each!(normal_f64),
-        (
-            Distribution::Uniform | Distribution::Normal,
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key,
-        ) => out.fill(0),
+    let Some(format) = dtype.format() else { return out.fill(0) };
+    match (distribution, dtype.width()) {
+        (Distribution::Uniform, Width::W8) => each!(|key, index| uniform_narrow(format, key, index) as u8),
+        (Distribution::Uniform, Width::W16) => each!(|key, index| uniform_narrow(format, key, index) as u16),
+        (Distribution::Uniform, Width::W32) => each!(uniform_f32),
+        (Distribution::Uniform, Width::W64) => each!(uniform_f64),
+        (Distribution::Normal, Width::W8) => each!(|key, index| normal_narrow(format, key, index) as u8),
+        (Distribution::Normal, Width::W16) => each!(|key, index| normal_narrow(format, key, index) as u16),
+        (Distribution::Normal, Width::W32) => each!(normal_f32),
+        (Distribution::Normal, Width::W64) => each!(normal_f64),
     }
 }
 
@@ -463,7 +437,7 @@ mod tests {
         assert_eq!(uniform, [0.48870957, 0.6797972, 0.6162715, 0.5610161]);
         let normal: Vec<u32> = (0..4).map(|i| normal_f32(key(42), i).to_bits()).collect();
         assert_eq!(normal, [0xbce7df15, 0x3eef2be8, 0x3e976661, 0x3e1d3b24]);
-        assert_eq!(uniform_bf16(key(42), 3).to_f32(), 0.8359375);
+        assert_eq!(FloatFormat::BF16.widen(uniform_narrow(FloatFormat::BF16, key(42), 3)), 0.8359375);
     }
 
     #[test]

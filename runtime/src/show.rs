@@ -10,16 +10,15 @@
 //!
 //! The rules are those of NumPy's default print options: the shortest digits that read back as the same number, at most 8
 //! of them after the point; one common form (with or without exponent) for all elements shown, decided by their range;
-//! columns aligned; lines of at most 75 characters; the edges only when there are more than 1000 elements. A `bf16` is
-//! written as the `ml_dtypes` package writes it: each element by itself, with up to six digits. A key is two `u32`.
+//! columns aligned; lines of at most 75 characters; the edges only when there are more than 1000 elements. A float that NumPy
+//! does not have, such as `bf16`, is written as the `ml_dtypes` package writes it: each element by itself, with up to six digits.
+//! A key is two `u32`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use half::{bf16, f16};
-
 use crate::array::HostArray;
-use spmdc_abi::{DType, Form, Spec};
+use spmdc_abi::{DType, Form, Kind, Spec, Width};
 
 /// The reason why there is an exponent to read.
 const EXPONENT: &str = "a finite number written so has an exponent";
@@ -104,46 +103,33 @@ struct ShownElements<'a> {
 }
 
 impl ShownElements<'_> {
-    fn raw<const N: usize>(&self, index: usize) -> [u8; N] {
-        debug_assert_eq!(N, self.dtype.size(), "an element is read in its type");
-        let mut raw = [0; N];
-        raw.copy_from_slice(&self.bytes[index * N..(index + 1) * N]);
-        raw
+    /// The bits of an element.
+    fn bits(&self, index: usize) -> u64 {
+        let size = self.dtype.size();
+        let mut raw = [0; 8];
+        raw[..size].copy_from_slice(&self.bytes[index * size..(index + 1) * size]);
+        u64::from_le_bytes(raw)
     }
 
     /// An element of an integer type or bool.
     fn integer(&self, index: usize) -> i128 {
-        match self.dtype {
-            DType::Bool => i128::from(self.raw::<1>(index)[0] != 0),
-            DType::I8 => i8::from_ne_bytes(self.raw(index)).into(),
-            DType::I16 => i16::from_ne_bytes(self.raw(index)).into(),
-            DType::I32 => i32::from_ne_bytes(self.raw(index)).into(),
-            DType::I64 => i64::from_ne_bytes(self.raw(index)).into(),
-            DType::U8 => u8::from_ne_bytes(self.raw(index)).into(),
-            DType::U16 => u16::from_ne_bytes(self.raw(index)).into(),
-            DType::U32 => u32::from_ne_bytes(self.raw(index)).into(),
-            DType::U64 | DType::Key => u64::from_ne_bytes(self.raw(index)).into(),
-            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => self.float(index) as i128,
+        let bits = self.bits(index);
+        match (self.dtype.kind(), self.dtype.width()) {
+            (Kind::Bool, _) => i128::from(bits != 0),
+            (Kind::Signed, Width::W8) => (bits as i8).into(),
+            (Kind::Signed, Width::W16) => (bits as i16).into(),
+            (Kind::Signed, Width::W32) => (bits as i32).into(),
+            (Kind::Signed, Width::W64) => (bits as i64).into(),
+            (Kind::Unsigned | Kind::Key, _) => bits.into(),
+            (Kind::Float, _) => self.float(index) as i128,
         }
     }
 
     /// An element of a float type; `f64` holds all of them exactly.
     fn float(&self, index: usize) -> f64 {
-        match self.dtype {
-            DType::F16 => f16::from_ne_bytes(self.raw(index)).to_f64(),
-            DType::Bf16 => bf16::from_ne_bytes(self.raw(index)).to_f64(),
-            DType::F32 => f32::from_ne_bytes(self.raw(index)).into(),
-            DType::F64 => f64::from_ne_bytes(self.raw(index)),
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key => self.integer(index) as f64,
+        match self.dtype.kind() {
+            Kind::Float => self.dtype.widen(self.bits(index)),
+            Kind::Bool | Kind::Signed | Kind::Unsigned | Kind::Key => self.integer(index) as f64,
         }
     }
 }
@@ -176,19 +162,11 @@ enum Format {
 
 impl Format {
     fn choose(elements: &ShownElements, shown: &[usize]) -> Format {
-        match elements.dtype {
-            DType::Bool => Format::Bool,
-            DType::Bf16 => Format::Brief,
-            DType::F16 | DType::F32 | DType::F64 => Format::for_floats(elements, shown),
-            DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key => {
+        match elements.dtype.kind() {
+            Kind::Bool => Format::Bool,
+            Kind::Float if elements.dtype.is_foreign_to_numpy() => Format::Brief,
+            Kind::Float => Format::for_floats(elements, shown),
+            Kind::Signed | Kind::Unsigned | Kind::Key => {
                 let width = shown.iter().map(|&i| elements.integer(i).to_string().len()).max();
                 Format::Integer(width.unwrap_or(0))
             }
@@ -270,29 +248,25 @@ impl Format {
 
 /// Arrays of the type with an element of at least this magnitude are written with exponents.
 fn exponent_from(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 1e3,
-        DType::F32 => 1e6,
-        _ => 1e8,
+    match dtype.width() {
+        Width::W8 | Width::W16 => 1e3,
+        Width::W32 => 1e6,
+        Width::W64 => 1e8,
     }
 }
 
 /// Scalars of the type of at least this magnitude are written with an exponent.
 fn scalar_exponent_from(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 1e3,
-        DType::F32 => 1e6,
-        _ => 1e16,
+    match dtype.width() {
+        Width::W8 | Width::W16 => 1e3,
+        Width::W32 => 1e6,
+        Width::W64 => 1e16,
     }
 }
 
 /// The nearest value of the float type: NumPy compares in the array's own type.
 fn round_to(x: f64, dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => f16::from_f64(x).to_f64(),
-        DType::F32 => f64::from(x as f32),
-        _ => x,
-    }
+    dtype.widen(dtype.narrow(x))
 }
 
 fn not_finite_text(x: f64) -> &'static str {
@@ -307,14 +281,14 @@ fn not_finite_text(x: f64) -> &'static str {
 
 /// The shortest decimal digits that read back as `x` in its type, and the exponent of the first: 0.25 is ("25", -1).
 fn shortest_digits(x: f64, dtype: DType) -> (String, i32) {
-    let text = match dtype {
-        DType::F16 => {
-            let reads_back = |text: &String| text.parse().is_ok_and(|y: f64| f16::from_f64(y).to_f64() == x);
+    let text = match dtype.width() {
+        Width::W8 | Width::W16 if !dtype.is_foreign_to_numpy() => {
+            let reads_back = |text: &String| text.parse().is_ok_and(|y: f64| round_to(y, dtype) == x);
             let texts = (0..8).map(|digits| format!("{x:.digits$e}"));
             texts.into_iter().find(reads_back).unwrap_or_else(|| format!("{x:e}"))
         }
-        DType::F32 => format!("{:e}", x as f32),
-        _ => format!("{x:e}"),
+        Width::W32 => format!("{:e}", x as f32),
+        Width::W8 | Width::W16 | Width::W64 => format!("{x:e}"),
     };
     let (mantissa, exponent) = text.split_once('e').expect(EXPONENT);
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -402,10 +376,10 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
 
 /// A scalar in the format of NumPy's `str`.
 fn scalar(elements: &ShownElements) -> String {
-    match elements.dtype {
-        DType::Bool => if elements.integer(0) != 0 { "True" } else { "False" }.to_string(),
-        DType::Bf16 => brief_text(elements.float(0)),
-        DType::F16 | DType::F32 | DType::F64 => {
+    match elements.dtype.kind() {
+        Kind::Bool => if elements.integer(0) != 0 { "True" } else { "False" }.to_string(),
+        Kind::Float if elements.dtype.is_foreign_to_numpy() => brief_text(elements.float(0)),
+        Kind::Float => {
             let x = elements.float(0);
             if !x.is_finite() {
                 return not_finite_text(x).to_string();
@@ -417,15 +391,7 @@ fn scalar(elements: &ShownElements) -> String {
             }
             with_exponent_text(x, dtype, 20, false, 0).replace(".e", "e")
         }
-        DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::Key => elements.integer(0).to_string(),
+        Kind::Signed | Kind::Unsigned | Kind::Key => elements.integer(0).to_string(),
     }
 }
 

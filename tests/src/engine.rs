@@ -156,7 +156,7 @@ pub fn generate(array: &mut HostArray, seed: u64) {
         let unit = (state >> 40) as f64 / (1u64 << 24) as f64;
         let bits = match dtype.kind() {
             Kind::Bool => u64::from(unit < 0.5),
-            Kind::Float => spmdc_ir::ops::constant::float_bits(4.0 * unit - 2.0, dtype),
+            Kind::Float => dtype.narrow(4.0 * unit - 2.0),
             Kind::Signed | Kind::Unsigned | Kind::Key => (unit * 7.0) as u64,
         };
         element.copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);

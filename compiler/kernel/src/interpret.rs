@@ -237,7 +237,7 @@ fn write(buffer: &mut [u8], dtype: DType, at: i64, bits: u64) {
     buffer[start..start + dtype.size()].copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);
 }
 
-/// Sums and products of halves are kept in single precision.
+/// Sums and products of narrow floats are kept in single precision.
 fn accumulator(dtype: DType, op: ReduceOp) -> DType {
     if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype.computed() } else { dtype }
 }
@@ -257,7 +257,7 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
     let (first, op) = match combine {
         Combine::Reduce(op) | Combine::Scan { op, .. } => {
             let of = accumulator(dtype, op);
-            let bits = number::cast(dtype, of, bits).expect("halves become single precision");
+            let bits = number::cast(dtype, of, bits).expect("narrow floats widen");
             // A scan begins with its first value, any other combination with the identity element.
             let before = match partial {
                 Some((sum, _)) => sum,
@@ -295,5 +295,5 @@ fn finish(dtype: DType, combine: Combine, partial: Partial) -> u64 {
         Some((bits, _)) => (bits, accumulator(dtype, op)),
         None => (number::identity_element(op, dtype), dtype),
     };
-    number::cast(of, dtype, bits).expect("single precision becomes half")
+    number::cast(of, dtype, bits).expect("single precision narrows")
 }

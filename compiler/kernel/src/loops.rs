@@ -4,7 +4,7 @@
 //! every point; its stores write values at addresses given by affine maps, or combine them over the reduced dimensions. For a row
 //! sum of `2 * x`: dims `[rows, columns (reduced)]`, body `load x[d0*c + d1]; const 2; mul`, store sum at `[d0]`.
 //!
-//! Semantics of the body: an instruction of type f16 or bf16 computes in f32 and rounds its result. Integers wrap.
+//! Semantics of the body: an instruction on narrow floats computes in f32 and rounds its result. Integers wrap.
 
 use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_abi::{DType, ReduceOp, Scalar, trap};
@@ -238,7 +238,7 @@ pub enum Inst {
 /// The combination over the reduced dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
-    /// A reduction; sums and products of f16 and bf16 accumulate in f32.
+    /// A reduction; sums and products of narrow floats accumulate in f32.
     Reduce(ReduceOp),
     /// The i32 position, row-major over the reduced dimensions, of the first largest element; NaN counts as largest.
     ArgMax,
@@ -246,7 +246,7 @@ pub enum Combine {
     ArgMin,
     /// The running total, stored at every point; it begins with `first`, which is the same for all reduced points.
     Scan {
-        /// The operation; its sums and products of f16 and bf16 accumulate in f32.
+        /// The operation; its sums and products of narrow floats accumulate in f32.
         op: ReduceOp,
         /// The value with which the scan begins.
         first: Elem,

@@ -1,7 +1,7 @@
 //! The results of operations on one element, bit for bit.
 //!
 //! The evaluator, constant folding and the code generator's tests all rest on these functions. An element is its bits in the low
-//! bytes of a word. Types f16 and bf16 compute in f32 and round the result to nearest even; conversions to them go through f32.
+//! bytes of a word. Narrow floats compute in f32 and round the result to nearest even; conversions to them go through f32.
 //! Integers wrap. Only NaNs are free: that a result is NaN is defined, its sign and payload are not; results leave a
 //! program with one NaN only (`HostArray::with_one_nan`).
 //!
@@ -13,7 +13,6 @@
 //! ```
 
 use crate::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
-use half::{bf16, f16};
 use spmdc_abi::{DType, Kind, ReduceOp};
 use spmdc_math::{MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
 
@@ -38,27 +37,19 @@ pub fn to_float(dtype: DType, bits: u64) -> f64 {
     if dtype == DType::F64 { f64::from_bits(bits) } else { f64::from(to_f32(dtype, bits)) }
 }
 
-/// A number rounded to a float type; the 16-bit ones through f32.
+/// A number rounded to a float type; the narrow ones through f32.
 pub fn from_float(dtype: DType, value: f64) -> u64 {
     if dtype == DType::F64 { value.to_bits() } else { from_f32(dtype, value as f32) }
 }
 
 fn to_f32(dtype: DType, bits: u64) -> f32 {
-    match dtype {
-        DType::F16 => f16::from_bits(bits as u16).to_f32(),
-        DType::Bf16 => bf16::from_bits(bits as u16).to_f32(),
-        DType::F32 => f32::from_bits(bits as u32),
-        other => unreachable!("{} does not compute in f32", other.name()),
-    }
+    debug_assert_eq!(dtype.computed(), DType::F32, "{} computes in f32", dtype.name());
+    if dtype == DType::F32 { f32::from_bits(bits as u32) } else { dtype.widen(bits) as f32 }
 }
 
 fn from_f32(dtype: DType, value: f32) -> u64 {
-    match dtype {
-        DType::F16 => u64::from(f16::from_f32(value).to_bits()),
-        DType::Bf16 => u64::from(bf16::from_f32(value).to_bits()),
-        DType::F32 => u64::from(value.to_bits()),
-        other => unreachable!("{} does not compute in f32", other.name()),
-    }
+    debug_assert_eq!(dtype.computed(), DType::F32, "{} computes in f32", dtype.name());
+    if dtype == DType::F32 { value.to_bits().into() } else { dtype.narrow(value.into()) }
 }
 
 /// All ones in the width of the type.
@@ -270,15 +261,19 @@ pub fn nothing_added(dtype: DType) -> u64 {
 
 /// The identity element of a combination: it changes no element with which it is combined.
 pub fn identity_element(op: ReduceOp, dtype: DType) -> u64 {
-    let extreme = |float: f64, int: f64| cast(DType::F64, dtype, if dtype.is_float() { float } else { int }.to_bits());
+    // Of floats infinity, or the largest number of a type without.
+    let extreme = |sign: f64| match dtype.format() {
+        Some(format) => Some(dtype.narrow(sign * dtype.widen(format.last()))),
+        None => cast(DType::F64, dtype, (sign * 1e30).to_bits()),
+    };
     let bits = match op {
         ReduceOp::Sum | ReduceOp::Or => Some(0),
         ReduceOp::Product => cast(DType::I32, dtype, 1),
         ReduceOp::And => cast(DType::I64, dtype, u64::MAX),
         ReduceOp::Max if dtype == DType::Bool => Some(0),
-        ReduceOp::Max => extreme(f64::NEG_INFINITY, -1e30),
+        ReduceOp::Max => extreme(-1.0),
         ReduceOp::Min if dtype == DType::Bool => Some(1),
-        ReduceOp::Min => extreme(f64::INFINITY, 1e30),
+        ReduceOp::Min => extreme(1.0),
     };
     bits.expect("every type but keys converts")
 }

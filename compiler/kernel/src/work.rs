@@ -6,15 +6,15 @@ use spmdc_abi::DType;
 
 /// Approximate machine instructions for one element.
 pub fn work(inst: &Inst) -> f64 {
-    let half = |dtype: DType| if dtype.is_narrow() { 8.0 } else { 0.0 };
+    let narrow = |dtype: DType| if dtype.is_narrow() { 8.0 } else { 0.0 };
     match inst {
         Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
-        Inst::Load { dtype, .. } => 1.0 + half(*dtype),
+        Inst::Load { dtype, .. } => 1.0 + narrow(*dtype),
         Inst::Index { .. } => 1.0,
-        Inst::Unary { op, dtype, .. } => unary_work(*op) + half(*dtype),
-        Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + half(*dtype),
+        Inst::Unary { op, dtype, .. } => unary_work(*op) + narrow(*dtype),
+        Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + narrow(*dtype),
         Inst::Compare { .. } | Inst::Select { .. } => 1.0,
-        Inst::Cast { from, to, .. } => 1.0 + half(*from) + half(*to),
+        Inst::Cast { from, to, .. } => 1.0 + narrow(*from) + narrow(*to),
         Inst::InRange { .. } => 3.0,
     }
 }

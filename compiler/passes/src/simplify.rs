@@ -9,7 +9,7 @@
 use crate::contract;
 use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::constant::{Constant, float_bits};
+use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::elementwise::Binary;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
@@ -75,7 +75,7 @@ impl Simplifier<'_> {
     fn is_one(&self, value: Value) -> bool {
         let one = |array: &Array| {
             let dtype = array.dtype();
-            let one = if dtype.is_float() { float_bits(1.0, dtype) } else { 1 };
+            let one = if dtype.is_float() { dtype.narrow(1.0) } else { 1 };
             array.bits.first() == Some(&one)
         };
         self.scalars[value.0 as usize].as_ref().is_some_and(one)

@@ -1,5 +1,6 @@
 //! Element types and their properties: one row of a table for each.
 
+use super::FloatFormat;
 use serde::{Deserialize, Serialize};
 
 /// Element types. Their order is the order of the language's reference.
@@ -61,57 +62,80 @@ pub enum Stored {
     Narrow,
 }
 
+/// The room that an element takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// One byte.
+    W8,
+    /// Two bytes.
+    W16,
+    /// Four bytes.
+    W32,
+    /// Eight bytes.
+    W64,
+}
+
 /// A row of the table.
 struct Row {
     dtype: DType,
     name: &'static str,
-    /// Bytes of one element.
-    size: usize,
+    width: Width,
     kind: Kind,
-    /// The type of a value between loading and storing.
-    computed: DType,
-    /// The code in a `.npy` file, after the byte order; None: the elements are arrays there.
-    npy: Option<&'static str>,
+    /// For floats, the fields of the bits.
+    format: Option<FloatFormat>,
+    /// The codes in a `.npy` file, after the byte order; the first one is written. None: the elements are arrays there.
+    npy: &'static [&'static str],
+    /// The name in a `.safetensors` file, if there is one.
+    safetensors: Option<&'static str>,
     /// The type in C, or one of the same size that holds the bits.
     c: &'static str,
-    /// For floats, the bits of infinity, which are less than those of any NaN, and of the quiet NaN.
-    limits: Option<[u64; 2]>,
 }
 
 impl Row {
-    const fn new(dtype: DType, name: &'static str, size: usize, kind: Kind, computed: DType) -> Row {
-        Row { dtype, name, size, kind, computed, npy: None, c: "", limits: None }
+    const fn new(dtype: DType, name: &'static str, kind: Kind, width: Width) -> Row {
+        Row { dtype, name, width, kind, format: None, npy: &[], safetensors: None, c: "" }
     }
 
-    const fn files(mut self, npy: Option<&'static str>, c: &'static str) -> Row {
-        (self.npy, self.c) = (npy, c);
+    const fn float(dtype: DType, name: &'static str, format: FloatFormat) -> Row {
+        let width = match 1 + format.exponent + format.mantissa {
+            8 => Width::W8,
+            16 => Width::W16,
+            32 => Width::W32,
+            64 => Width::W64,
+            _ => panic!("a float has 8, 16, 32 or 64 bits"),
+        };
+        let mut row = Row::new(dtype, name, Kind::Float, width);
+        row.format = Some(format);
+        row
+    }
+
+    const fn files(mut self, npy: &'static [&'static str], safetensors: &'static str, c: &'static str) -> Row {
+        (self.npy, self.safetensors, self.c) = (npy, Some(safetensors), c);
         self
     }
 
-    const fn limits(mut self, infinity: u64, nan: u64) -> Row {
-        self.limits = Some([infinity, nan]);
+    const fn in_c(mut self, c: &'static str) -> Row {
+        self.c = c;
         self
     }
 }
 
 /// The rows, in the order of the variants.
 const TABLE: [Row; 14] = [
-    Row::new(DType::Bool, "bool", 1, Kind::Bool, DType::Bool).files(Some("b1"), "bool"),
-    Row::new(DType::I8, "i8", 1, Kind::Signed, DType::I8).files(Some("i1"), "int8_t"),
-    Row::new(DType::I16, "i16", 2, Kind::Signed, DType::I16).files(Some("i2"), "int16_t"),
-    Row::new(DType::I32, "i32", 4, Kind::Signed, DType::I32).files(Some("i4"), "int32_t"),
-    Row::new(DType::I64, "i64", 8, Kind::Signed, DType::I64).files(Some("i8"), "int64_t"),
-    Row::new(DType::U8, "u8", 1, Kind::Unsigned, DType::U8).files(Some("u1"), "uint8_t"),
-    Row::new(DType::U16, "u16", 2, Kind::Unsigned, DType::U16).files(Some("u2"), "uint16_t"),
-    Row::new(DType::U32, "u32", 4, Kind::Unsigned, DType::U32).files(Some("u4"), "uint32_t"),
-    Row::new(DType::U64, "u64", 8, Kind::Unsigned, DType::U64).files(Some("u8"), "uint64_t"),
-    Row::new(DType::F16, "f16", 2, Kind::Float, DType::F32).files(Some("f2"), "uint16_t").limits(0x7c00, 0x7e00),
-    Row::new(DType::Bf16, "bf16", 2, Kind::Float, DType::F32).files(Some("V2"), "uint16_t").limits(0x7f80, 0x7fc0),
-    Row::new(DType::F32, "f32", 4, Kind::Float, DType::F32).files(Some("f4"), "float").limits(0x7f80_0000, 0x7fc0_0000),
-    Row::new(DType::F64, "f64", 8, Kind::Float, DType::F64)
-        .files(Some("f8"), "double")
-        .limits(0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000),
-    Row::new(DType::Key, "key", 8, Kind::Key, DType::Key).files(None, "uint32_t"),
+    Row::new(DType::Bool, "bool", Kind::Bool, Width::W8).files(&["b1", "?"], "BOOL", "bool"),
+    Row::new(DType::I8, "i8", Kind::Signed, Width::W8).files(&["i1"], "I8", "int8_t"),
+    Row::new(DType::I16, "i16", Kind::Signed, Width::W16).files(&["i2"], "I16", "int16_t"),
+    Row::new(DType::I32, "i32", Kind::Signed, Width::W32).files(&["i4"], "I32", "int32_t"),
+    Row::new(DType::I64, "i64", Kind::Signed, Width::W64).files(&["i8"], "I64", "int64_t"),
+    Row::new(DType::U8, "u8", Kind::Unsigned, Width::W8).files(&["u1"], "U8", "uint8_t"),
+    Row::new(DType::U16, "u16", Kind::Unsigned, Width::W16).files(&["u2"], "U16", "uint16_t"),
+    Row::new(DType::U32, "u32", Kind::Unsigned, Width::W32).files(&["u4"], "U32", "uint32_t"),
+    Row::new(DType::U64, "u64", Kind::Unsigned, Width::W64).files(&["u8"], "U64", "uint64_t"),
+    Row::float(DType::F16, "f16", FloatFormat::F16).files(&["f2"], "F16", "uint16_t"),
+    Row::float(DType::Bf16, "bf16", FloatFormat::BF16).files(&["V2", "bfloat16"], "BF16", "uint16_t"),
+    Row::float(DType::F32, "f32", FloatFormat::F32).files(&["f4"], "F32", "float"),
+    Row::float(DType::F64, "f64", FloatFormat::F64).files(&["f8"], "F64", "double"),
+    Row::new(DType::Key, "key", Kind::Key, Width::W64).in_c("uint32_t"),
 ];
 
 impl DType {
@@ -126,6 +150,7 @@ impl DType {
         all
     };
 
+    #[inline]
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
@@ -141,18 +166,32 @@ impl DType {
     }
 
     /// Bytes of one element; a bool is one byte, 0 or 1.
+    #[inline]
     pub fn size(self) -> usize {
-        self.row().size
+        match self.width() {
+            Width::W8 => 1,
+            Width::W16 => 2,
+            Width::W32 => 4,
+            Width::W64 => 8,
+        }
+    }
+
+    /// The room that an element takes.
+    #[inline]
+    pub fn width(self) -> Width {
+        self.row().width
     }
 
     /// The kind of the elements: bools, integers, floats or keys.
+    #[inline]
     pub fn kind(self) -> Kind {
         self.row().kind
     }
 
     /// The type of values between loading and storing: narrow floats are computed in f32 and rounded after each operation.
+    #[inline]
     pub fn computed(self) -> DType {
-        self.row().computed
+        if self.is_narrow() { DType::F32 } else { self }
     }
 
     /// The difference between an element in memory and in computations.
@@ -164,14 +203,33 @@ impl DType {
         }
     }
 
-    /// Whether it is a float computed in a wider type.
+    /// Whether it is a float of less than 32 bits, which is computed in `f32`.
+    #[inline]
     pub fn is_narrow(self) -> bool {
-        self.computed() != self
+        match self.width() {
+            Width::W8 | Width::W16 => self.is_float(),
+            Width::W32 | Width::W64 => false,
+        }
     }
 
     /// The code in a `.npy` file, after the byte order; None for keys, which are pairs of `u4` there.
     pub fn npy(self) -> Option<&'static str> {
-        self.row().npy
+        self.row().npy.first().copied()
+    }
+
+    /// The type that a `.npy` file calls so, behind the byte order.
+    pub fn named_in_npy(code: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.row().npy.contains(&code))
+    }
+
+    /// Whether NumPy does not know the type: files have its elements as raw bytes, and `ml_dtypes` decides how they are shown.
+    pub fn is_foreign_to_numpy(self) -> bool {
+        self.npy().is_some_and(|code| code.starts_with('V'))
+    }
+
+    /// The type that a `.safetensors` file calls so.
+    pub fn named_in_safetensors(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.row().safetensors == Some(name))
     }
 
     /// The type in C whose array holds the elements; a key is two of them.
@@ -179,12 +237,37 @@ impl DType {
         self.row().c
     }
 
-    /// For a float, the bits of infinity (those of every NaN are larger, apart from the sign) and of the positive quiet NaN.
-    pub fn infinity_and_nan(self) -> Option<[u64; 2]> {
-        self.row().limits
+    /// For a float, the fields of its bits.
+    pub fn format(self) -> Option<FloatFormat> {
+        self.row().format
     }
 
-    /// Whether it is `f16`, `bf16`, `f32` or `f64`.
+    /// The number that the bits of an element of a float type stand for; every type widens exactly.
+    #[inline]
+    pub fn widen(self, bits: u64) -> f64 {
+        match self.width() {
+            Width::W8 | Width::W16 => self.known_format().widen(bits),
+            Width::W32 => f32::from_bits(bits as u32).into(),
+            Width::W64 => f64::from_bits(bits),
+        }
+    }
+
+    /// The bits of the number of a float type that is nearest; of two that are equally near the one whose last bit is 0.
+    #[inline]
+    pub fn narrow(self, value: f64) -> u64 {
+        match self.width() {
+            Width::W8 | Width::W16 => self.known_format().narrow(value),
+            Width::W32 => (value as f32).to_bits().into(),
+            Width::W64 => value.to_bits(),
+        }
+    }
+
+    fn known_format(self) -> FloatFormat {
+        self.format().unwrap_or_else(|| panic!("{} is no float", self.name()))
+    }
+
+    /// Whether it is a float of any width.
+    #[inline]
     pub fn is_float(self) -> bool {
         self.kind() == Kind::Float
     }
@@ -214,7 +297,9 @@ mod tests {
         for (at, dtype) in DType::ALL.into_iter().enumerate() {
             assert_eq!((dtype as usize, DType::named(dtype.name())), (at, Some(dtype)));
             assert_eq!(dtype.computed().computed(), dtype.computed());
-            assert_eq!(dtype.infinity_and_nan().is_some(), dtype.is_float());
+            assert_eq!(dtype.format().is_some(), dtype.is_float());
+            let bits = dtype.format().map(|format| 1 + format.exponent + format.mantissa);
+            assert!(bits.is_none_or(|bits| bits as usize == 8 * dtype.size()));
         }
     }
 }

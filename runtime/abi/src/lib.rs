@@ -16,12 +16,14 @@
 #![warn(missing_docs)]
 
 mod dtype;
+mod float_format;
 mod format;
 pub mod mesh;
 
 use serde::{Deserialize, Serialize};
 
-pub use dtype::{DType, Kind, Stored};
+pub use dtype::{DType, Kind, Stored, Width};
+pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.

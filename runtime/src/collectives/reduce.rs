@@ -4,7 +4,7 @@
 //! result is shared, each sharing device writes a part, so an all_reduce of `B` bytes reads `n * B` bytes in total.
 //!
 //! Values are combined in the order of the device numbers, whatever the number of threads, so every device and every run gets
-//! the same bits. f16 and bf16 are added up in f32 and rounded once.
+//! the same bits. Narrow floats are added up in f32 and rounded once.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -12,7 +12,7 @@ use half::slice::HalfFloatSliceExt;
 use super::{BlockPiece, Rows, Sides};
 use crate::memory::Memory;
 use crate::trap::RunError;
-use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
+use spmdc_abi::{AxisSet, DType, FloatFormat, Kind, ReduceOp, ReduceStep, Width};
 
 /// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
 /// cache.
@@ -25,6 +25,7 @@ pub(crate) struct BoxReduction {
     sources: Box<[*const u8]>,
     to: *mut u8,
     rows: Rows,
+    dtype: DType,
     /// The loop for the type and the operation.
     combine: unsafe fn(&BoxReduction),
 }
@@ -65,6 +66,7 @@ pub(crate) fn plan(
             .collect(),
         to,
         rows: sides.rows(piece),
+        dtype,
         combine,
     };
     Ok(pieces.iter().map(planned).collect())
@@ -75,9 +77,9 @@ trait Element: Copy {
     type Wide: Copy + Default;
 
     /// Loads at most one tile.
-    fn load(from: &[Self], to: &mut [Self::Wide]);
+    fn load(dtype: DType, from: &[Self], to: &mut [Self::Wide]);
 
-    fn store(from: &[Self::Wide], to: &mut [Self]);
+    fn store(dtype: DType, from: &[Self::Wide], to: &mut [Self]);
 }
 
 macro_rules! plain_elements {
@@ -86,12 +88,12 @@ macro_rules! plain_elements {
             type Wide = $type;
 
             #[inline(always)]
-            fn load(from: &[$type], to: &mut [$type]) {
+            fn load(_: DType, from: &[$type], to: &mut [$type]) {
                 to.copy_from_slice(from);
             }
 
             #[inline(always)]
-            fn store(from: &[$type], to: &mut [$type]) {
+            fn store(_: DType, from: &[$type], to: &mut [$type]) {
                 to.copy_from_slice(from);
             }
         }
@@ -103,11 +105,11 @@ plain_elements!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
 impl Element for f16 {
     type Wide = f32;
 
-    fn load(from: &[f16], to: &mut [f32]) {
+    fn load(_: DType, from: &[f16], to: &mut [f32]) {
         from.convert_to_f32_slice(to);
     }
 
-    fn store(from: &[f32], to: &mut [f16]) {
+    fn store(_: DType, from: &[f32], to: &mut [f16]) {
         to.convert_from_f32_slice(from);
     }
 }
@@ -120,14 +122,14 @@ impl Element for Bf16 {
     type Wide = f32;
 
     #[inline(always)]
-    fn load(from: &[Bf16], to: &mut [f32]) {
+    fn load(_: DType, from: &[Bf16], to: &mut [f32]) {
         for (to, from) in to.iter_mut().zip(from) {
             *to = f32::from_bits((from.0 as u32) << 16);
         }
     }
 
     #[inline(always)]
-    fn store(from: &[f32], to: &mut [Bf16]) {
+    fn store(_: DType, from: &[f32], to: &mut [Bf16]) {
         for (to, from) in to.iter_mut().zip(from) {
             let bits = from.to_bits();
             // To nearest, ties to even; a NaN stays a NaN though its payload may lie in the lower half.
@@ -136,6 +138,34 @@ impl Element for Bf16 {
         }
     }
 }
+
+/// A float of at most 16 bits that no instruction converts; the element type says how.
+#[derive(Clone, Copy)]
+struct NarrowElement<T>(T);
+
+macro_rules! narrow_elements {
+    ($($type:ty)*) => {$(
+        impl Element for NarrowElement<$type> {
+            type Wide = f32;
+
+            #[inline(always)]
+            fn load(dtype: DType, from: &[NarrowElement<$type>], to: &mut [f32]) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = dtype.widen(from.0.into()) as f32;
+                }
+            }
+
+            #[inline(always)]
+            fn store(dtype: DType, from: &[f32], to: &mut [NarrowElement<$type>]) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = NarrowElement(dtype.narrow((*from).into()) as $type);
+                }
+            }
+        }
+    )*};
+}
+
+narrow_elements!(u8 u16);
 
 /// An operation on two values; the first one belongs to the device with the lower number.
 trait Operation<T> {
@@ -260,23 +290,23 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
             let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
             if len == TILE {
                 // The common case separately: with a constant length, all of this stays in vector registers.
-                E::load(&tile(first)[..TILE], &mut total);
+                E::load(plan.dtype, &tile(first)[..TILE], &mut total);
                 for source in others {
-                    E::load(&tile(source)[..TILE], &mut next);
+                    E::load(plan.dtype, &tile(source)[..TILE], &mut next);
                     for (a, b) in total.iter_mut().zip(&next) {
                         *a = O::apply(*a, *b);
                     }
                 }
-                E::store(&total, &mut to[..TILE]);
+                E::store(plan.dtype, &total, &mut to[..TILE]);
             } else {
-                E::load(tile(first), &mut total[..len]);
+                E::load(plan.dtype, tile(first), &mut total[..len]);
                 for source in others {
-                    E::load(tile(source), &mut next[..len]);
+                    E::load(plan.dtype, tile(source), &mut next[..len]);
                     for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
                         *a = O::apply(*a, *b);
                     }
                 }
-                E::store(&total[..len], to);
+                E::store(plan.dtype, &total[..len], to);
             }
         }
     }
@@ -319,25 +349,27 @@ fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReductio
             }
         };
     }
-    match dtype {
-        DType::Bool => match op {
+    match (dtype.kind(), dtype.width()) {
+        (Kind::Bool, _) => match op {
             ReduceOp::And | ReduceOp::Min => Some(combine_wide::<u8, And>),
             ReduceOp::Or | ReduceOp::Max => Some(combine_wide::<u8, Or>),
             ReduceOp::Sum | ReduceOp::Product => None,
         },
-        DType::I8 => arithmetic!(i8),
-        DType::I16 => arithmetic!(i16),
-        DType::I32 => arithmetic!(i32),
-        DType::I64 => arithmetic!(i64),
-        DType::U8 => arithmetic!(u8),
-        DType::U16 => arithmetic!(u16),
-        DType::U32 => arithmetic!(u32),
-        DType::U64 => arithmetic!(u64),
-        DType::F16 => arithmetic!(f16),
-        DType::Bf16 => arithmetic!(Bf16),
-        DType::F32 => arithmetic!(f32),
-        DType::F64 => arithmetic!(f64),
-        DType::Key => None,
+        (Kind::Signed, Width::W8) => arithmetic!(i8),
+        (Kind::Signed, Width::W16) => arithmetic!(i16),
+        (Kind::Signed, Width::W32) => arithmetic!(i32),
+        (Kind::Signed, Width::W64) => arithmetic!(i64),
+        (Kind::Unsigned, Width::W8) => arithmetic!(u8),
+        (Kind::Unsigned, Width::W16) => arithmetic!(u16),
+        (Kind::Unsigned, Width::W32) => arithmetic!(u32),
+        (Kind::Unsigned, Width::W64) => arithmetic!(u64),
+        (Kind::Float, Width::W8) => arithmetic!(NarrowElement<u8>),
+        (Kind::Float, Width::W16) if dtype.format() == Some(FloatFormat::F16) => arithmetic!(f16),
+        (Kind::Float, Width::W16) if dtype.format() == Some(FloatFormat::BF16) => arithmetic!(Bf16),
+        (Kind::Float, Width::W16) => arithmetic!(NarrowElement<u16>),
+        (Kind::Float, Width::W32) => arithmetic!(f32),
+        (Kind::Float, Width::W64) => arithmetic!(f64),
+        (Kind::Key, _) => None,
     }
 }
 
@@ -356,6 +388,7 @@ mod tests {
             sources: pointers.into(),
             to: to.as_mut_ptr().cast(),
             rows: Rows::contiguous(sources[0].len()),
+            dtype,
             combine: combine_function(dtype, op).unwrap(),
         };
         // SAFETY: all arrays have this many elements, and 64-bit words are aligned for every type.
@@ -418,8 +451,11 @@ mod tests {
         for i in 0..100_000u32 {
             let value = f32::from_bits(i.wrapping_mul(0x9e37_79b9));
             let mut ours = [Bf16(0)];
-            Bf16::store(&[value], &mut ours);
+            Bf16::store(DType::Bf16, &[value], &mut ours);
             assert_eq!(ours[0].0, bf16::from_f32(value).to_bits(), "{value}");
+            let mut by_format = [NarrowElement(0u16)];
+            NarrowElement::<u16>::store(DType::Bf16, &[value], &mut by_format);
+            assert_eq!(by_format[0].0, ours[0].0, "{value}");
         }
     }
 

@@ -1,10 +1,8 @@
 //! Generated arguments: every block is computed from the indices of its elements, so the whole array never exists in memory.
 
-use half::{bf16, f16};
-
 use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Kind, Width};
 
 /// An array whose elements are computed from their indices.
 pub struct GeneratedSource {
@@ -58,16 +56,16 @@ fn count_up(dtype: DType, first: usize, row: &mut [u8]) {
             }
         };
     }
-    match dtype {
-        DType::Bool => each!(|index| u8::from(index != 0)),
-        DType::I8 | DType::U8 => each!(|index| index as u8),
-        DType::I16 | DType::U16 => each!(|index| index as u16),
-        DType::I32 | DType::U32 => each!(|index| index as u32),
-        DType::I64 | DType::U64 | DType::Key => each!(|index| index as u64),
-        DType::F16 => each!(|index| f16::from_f64(index as f64)),
-        DType::Bf16 => each!(|index| bf16::from_f64(index as f64)),
-        DType::F32 => each!(|index| index as f32),
-        DType::F64 => each!(|index| index as f64),
+    match (dtype.kind(), dtype.width()) {
+        (Kind::Bool, _) => each!(|index| u8::from(index != 0)),
+        (Kind::Signed | Kind::Unsigned | Kind::Key, Width::W8) => each!(|index| index as u8),
+        (Kind::Signed | Kind::Unsigned | Kind::Key, Width::W16) => each!(|index| index as u16),
+        (Kind::Signed | Kind::Unsigned | Kind::Key, Width::W32) => each!(|index| index as u32),
+        (Kind::Signed | Kind::Unsigned | Kind::Key, Width::W64) => each!(|index| index as u64),
+        (Kind::Float, Width::W8) => each!(|index| dtype.narrow(index as f64) as u8),
+        (Kind::Float, Width::W16) => each!(|index| dtype.narrow(index as f64) as u16),
+        (Kind::Float, Width::W32) => each!(|index| index as f32),
+        (Kind::Float, Width::W64) => each!(|index| index as f64),
     }
 }
 

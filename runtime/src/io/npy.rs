@@ -1,7 +1,8 @@
 //! The `.npy` format: a short text header, then the elements.
 //!
-//! Versions 1 to 3 are read, in either byte order and either memory order. `ml_dtypes` stores a `bf16` as raw two-byte elements
-//! (`V2`); these are read as `bf16`, and `bf16` is written in this form. A key is stored as two `u32`.
+//! Versions 1 to 3 are read, in either byte order and either memory order. `ml_dtypes` stores a float that NumPy lacks as raw bytes, a
+//! `bf16` as `V2`; these are read as the type of that size that a parameter has, and written in this form. A key is stored as two
+//! `u32`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -28,6 +29,8 @@ pub struct NpySource {
     fortran_order: bool,
     /// The byte order of the elements differs from the machine's.
     swapped: bool,
+    /// The file does not say of which type the elements are, only how many bytes each has.
+    is_raw: bool,
     elements: NpyElements,
 }
 
@@ -90,7 +93,17 @@ impl NpySource {
     /// Little-endian elements in row-major order, as many as the shape says.
     pub(crate) fn in_place(name: PathBuf, dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
         let swapped = cfg!(target_endian = "big") && dtype.size() > 1;
-        NpySource { name, dtype, shape, fortran_order: false, swapped, elements: NpyElements::Ready(elements) }
+        let elements = NpyElements::Ready(elements);
+        NpySource { name, dtype, shape, fortran_order: false, swapped, is_raw: false, elements }
+    }
+
+    /// The same elements, taken for those of another type where the file leaves that open: raw bytes, as many as that type is
+    /// written as.
+    pub fn taken_for(mut self, dtype: DType) -> NpySource {
+        if self.is_raw && dtype.npy() == self.dtype.npy() {
+            self.dtype = dtype;
+        }
+        self
     }
 
     /// The bytes of all elements.
@@ -224,6 +237,7 @@ struct NpyHeader {
     shape: Vec<usize>,
     fortran_order: bool,
     swapped: bool,
+    is_raw: bool,
 }
 
 impl NpyHeader {
@@ -250,10 +264,10 @@ impl NpyHeader {
         let text = content.get(prefix..prefix + len).ok_or("its header is cut off")?;
         let text = std::str::from_utf8(text).map_err(|_| "its header is not text")?;
         let fields = HeaderText { rest: text }.fields()?;
-        let (dtype, swapped) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
+        let (dtype, swapped, is_raw) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
         let shape = fields.shape.ok_or("its header has no `shape`")?;
         let fortran_order = fields.fortran_order.ok_or("its header has no `fortran_order`")?;
-        Ok((NpyHeader { dtype, shape, fortran_order, swapped }, prefix + len))
+        Ok((NpyHeader { dtype, shape, fortran_order, swapped, is_raw }, prefix + len))
     }
 
     /// The number of bytes of the elements.
@@ -270,25 +284,22 @@ impl NpyHeader {
     }
 
     fn source(self, name: PathBuf, elements: NpyElements) -> NpySource {
-        let NpyHeader { dtype, shape, fortran_order, swapped } = self;
-        NpySource { name, dtype, shape, fortran_order, swapped, elements }
+        let NpyHeader { dtype, shape, fortran_order, swapped, is_raw } = self;
+        NpySource { name, dtype, shape, fortran_order, swapped, is_raw, elements }
     }
 }
 
-/// The element type, and whether its bytes must be swapped.
-fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
+/// The element type, whether its bytes must be swapped, and whether the elements are raw bytes.
+fn parse_descr(descr: &str) -> Result<(DType, bool, bool), String> {
     let (swapped, code) = match descr.as_bytes().first() {
         Some(b'<') => (cfg!(target_endian = "big"), &descr[1..]),
         Some(b'>') => (cfg!(target_endian = "little"), &descr[1..]),
         Some(b'|' | b'=') => (false, &descr[1..]),
         _ => (false, descr),
     };
-    let named = DType::ALL.into_iter().find(|dtype| dtype.npy() == Some(code));
-    let dtype = match (named, code) {
-        (Some(dtype), _) => dtype,
-        (None, "?") => DType::Bool,
-        (None, "bfloat16") => DType::Bf16,
-        (None, _) => {
+    let dtype = match DType::named_in_npy(code) {
+        Some(dtype) => dtype,
+        None => {
             let kind = match code.as_bytes().first() {
                 Some(b'O') => "Python objects, which are not read",
                 Some(b'c') => "complex numbers, which the language does not have",
@@ -299,7 +310,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool), String> {
             return Err(format!("its elements (`{descr}`) are {kind}"));
         }
     };
-    Ok((dtype, swapped && dtype.size() > 1))
+    Ok((dtype, swapped && dtype.size() > 1, code.starts_with('V')))
 }
 
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, TensorInfo};
+use safetensors::tensor::TensorInfo;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::io::npy::NpySource;
@@ -51,7 +51,7 @@ impl SafetensorsFile {
             return Ok(None);
         };
         let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
-        let known = element_type(*dtype).ok_or_else(|| {
+        let known = DType::named_in_safetensors(&format!("{dtype:?}")).ok_or_else(|| {
             unreadable(&shown, format!("its elements are of a kind that the language does not have ({dtype:?})"))
         })?;
         let elements = self.elements.part(*start as u64, (end - start) as u64);
@@ -129,25 +129,6 @@ impl<'de> Visitor<'de> for Arrays {
         }
         Ok(arrays)
     }
-}
-
-fn element_type(dtype: Dtype) -> Option<DType> {
-    Some(match dtype {
-        Dtype::BOOL => DType::Bool,
-        Dtype::I8 => DType::I8,
-        Dtype::I16 => DType::I16,
-        Dtype::I32 => DType::I32,
-        Dtype::I64 => DType::I64,
-        Dtype::U8 => DType::U8,
-        Dtype::U16 => DType::U16,
-        Dtype::U32 => DType::U32,
-        Dtype::U64 => DType::U64,
-        Dtype::F16 => DType::F16,
-        Dtype::BF16 => DType::Bf16,
-        Dtype::F32 => DType::F32,
-        Dtype::F64 => DType::F64,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -13,10 +13,12 @@ use crate::ops::rules::{
     Reads, Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
+use spmdc_abi::Kind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number;
 
 /// An array known at compile time: a scalar, or the elements of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,8 +114,8 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
     match term.static_scalar().ok_or_else(|| no_number(term, span))? {
         StaticScalar::Bool(value) if dtype == DType::Bool => Ok(u64::from(value)),
         StaticScalar::Bool(value) => number_bits(&Term::Int(i128::from(value)), dtype, span),
-        StaticScalar::Int(value) if dtype.is_float() => Ok(float_bits(value as f64, dtype)),
-        StaticScalar::Float(value) if dtype.is_float() => Ok(float_bits(value, dtype)),
+        StaticScalar::Int(value) if dtype.is_float() => Ok(dtype.narrow(value as f64)),
+        StaticScalar::Float(value) if dtype.is_float() => Ok(dtype.narrow(value)),
         StaticScalar::Int(value) if dtype.is_integer() => {
             let (bits, (low, high)) = (dtype.size() as u32 * 8, range(dtype));
             if value < low || value > high {
@@ -131,26 +133,6 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
     }
 }
 
-/// A number rounded to a float type, as bits.
-pub fn float_bits(value: f64, dtype: DType) -> u64 {
-    match dtype {
-        DType::F64 => value.to_bits(),
-        DType::F32 => u64::from((value as f32).to_bits()),
-        DType::F16 => u64::from(half::f16::from_f64(value).to_bits()),
-        DType::Bf16 => u64::from(half::bf16::from_f64(value).to_bits()),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::Key => unreachable!("{} is not a float type", dtype.name()),
-    }
-}
-
 /// An element as a literal that reads back as the same bits; NaN and infinities are written as expressions.
 pub fn literal(dtype: DType, bits: u64) -> String {
     let float = |value: f64, text: String| {
@@ -162,28 +144,13 @@ pub fn literal(dtype: DType, bits: u64) -> String {
             text
         }
     };
-    match dtype {
-        DType::Bool => (bits != 0).to_string(),
-        DType::I8 => (bits as i8).to_string(),
-        DType::I16 => (bits as i16).to_string(),
-        DType::I32 => (bits as i32).to_string(),
-        DType::I64 => (bits as i64).to_string(),
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Key => bits.to_string(),
-        DType::F16 => {
-            let value = half::f16::from_bits(bits as u16).to_f64();
-            float(value, format!("{value:?}"))
-        }
-        DType::Bf16 => {
-            let value = half::bf16::from_bits(bits as u16).to_f64();
-            float(value, format!("{value:?}"))
-        }
-        DType::F32 => {
-            let value = f32::from_bits(bits as u32);
-            float(f64::from(value), format!("{value:?}"))
-        }
-        DType::F64 => {
-            let value = f64::from_bits(bits);
-            float(value, format!("{value:?}"))
+    match dtype.kind() {
+        Kind::Bool => (bits != 0).to_string(),
+        Kind::Signed | Kind::Unsigned | Kind::Key => number::to_int(dtype, bits).to_string(),
+        Kind::Float => {
+            let value = dtype.widen(bits);
+            // The shortest digits that read back as the same f32, not as the same f64.
+            float(value, if dtype == DType::F32 { format!("{:?}", value as f32) } else { format!("{value:?}") })
         }
     }
 }

@@ -457,15 +457,13 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
         let message = format!("`round` to {decimals} decimals is not defined for {}", dtype.name());
         return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert to a float first, as in f32(x)"));
     }
-    let largest = match dtype {
-        DType::F16 => 4,
-        DType::F64 => 308,
-        _ => 38,
-    };
-    if decimals > largest {
+    // Powers of ten beyond these overflow: nothing is left to round.
+    let largest = dtype.widen(dtype.format().map_or(0, |format| format.largest())).log10().floor();
+    if decimals as f64 > largest {
         return Ok(value);
     }
-    let inner = if dtype == DType::F16 { DType::F32 } else { dtype };
+    // Where the scaled number would soon overflow, it is held in a wider type.
+    let inner = if largest < 38.0 { dtype.computed() } else { dtype };
     let value = promote::cast(build, value, inner)?;
     let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;
     let scaled = build.emit1(Binary(BinaryOp::Mul), &[value, factor])?;

@@ -4,7 +4,7 @@
 
 use super::broadcast::{broadcast, filled};
 use super::cast::Cast;
-use super::constant::{Constant, filling_bits, float_bits, number_bits};
+use super::constant::{Constant, filling_bits, number_bits};
 use super::elementwise::{Binary, Compare, Select};
 use super::iota::Iota;
 use super::reshape::reshape;
@@ -163,8 +163,7 @@ fn linspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
     let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
     let gaps = if endpoint { len.saturating_sub(1) } else { len }.max(1);
     // start * (1 - t) + stop * t with t = i / gaps, and exactly `stop` at the end.
-    let constant =
-        |build: &mut CallBuilder, value: f64| build.emit1(Constant::scalar(dtype, float_bits(value, dtype)), &[]);
+    let constant = |build: &mut CallBuilder, value: f64| build.emit1(Constant::scalar(dtype, dtype.narrow(value)), &[]);
     let index = indices(build, dtype, &[len], 0)?;
     let count = constant(build, gaps as f64)?;
     let t = binary(build, BinaryOp::Div, index, count)?;

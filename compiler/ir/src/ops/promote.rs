@@ -14,7 +14,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::no_array;
 use crate::ops::call::term::{StaticScalar, Term};
 use crate::program::Value;
-use spmdc_abi::Kind as ElementKind;
+use spmdc_abi::{Kind as ElementKind, Width};
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -41,6 +41,8 @@ pub fn join(a: DType, b: DType) -> Option<DType> {
         return None;
     }
     Some(match (a.is_float(), b.is_float()) {
+        // A float of 8 bits is there to save room, and says itself what it becomes.
+        (true, true) if a.width() == Width::W8 || b.width() == Width::W8 => return None,
         (true, true) if a.size() == b.size() => DType::F32,
         (true, true) => wider(a, b),
         (true, false) => a,
@@ -50,11 +52,11 @@ pub fn join(a: DType, b: DType) -> Option<DType> {
         (false, false) if a.is_signed_integer() == b.is_signed_integer() => wider(a, b),
         (false, false) => {
             let (signed, unsigned) = if a.is_signed_integer() { (a, b) } else { (b, a) };
-            match unsigned {
-                DType::U8 => wider(signed, DType::I16),
-                DType::U16 => wider(signed, DType::I32),
-                DType::U32 => DType::I64,
-                _ => DType::F32,
+            match unsigned.width() {
+                Width::W8 => wider(signed, DType::I16),
+                Width::W16 => wider(signed, DType::I32),
+                Width::W32 => DType::I64,
+                Width::W64 => DType::F32,
             }
         }
     })
@@ -103,8 +105,7 @@ fn meet(known: Option<OperandKind>, other: OperandKind, span: Span) -> Result<Op
     };
     Ok(match (known.unwrap_or(other), other) {
         (OperandKind::Strong(a), OperandKind::Strong(b)) => {
-            let message = || format!("{} and {} have no common type", a.name(), b.name());
-            OperandKind::Strong(join(a, b).ok_or_else(|| Diagnostic::error(Code::E0203, span, message()))?)
+            OperandKind::Strong(join(a, b).ok_or_else(|| no_common_type(a, b, span))?)
         }
         (OperandKind::Strong(DType::Key), _) | (_, OperandKind::Strong(DType::Key)) => return Err(apart(DType::Key)),
         (OperandKind::Strong(DType::Bool), weak) | (weak, OperandKind::Strong(DType::Bool)) => weak,
@@ -119,6 +120,16 @@ fn meet(known: Option<OperandKind>, other: OperandKind, span: Span) -> Result<Op
             OperandKind::WeakFloat
         }
     })
+}
+
+fn no_common_type(a: DType, b: DType, span: Span) -> Diagnostic {
+    let message = format!("{} and {} have no common type", a.name(), b.name());
+    let error = Diagnostic::error(Code::E0203, span, message);
+    if !a.is_float() || !b.is_float() {
+        return error;
+    }
+    let wider = if a.size() >= b.size() { a } else { b };
+    error.help(format!("a float of 8 bits is converted only where that is written, as in {}(x)", wider.name()))
 }
 
 /// The type to which all operands are converted.

@@ -394,7 +394,7 @@ pub fn accumulated(dtype: DType) -> DType {
     }
 }
 
-/// The type in which products are summed: integers below 32 bits widen to 32 bits, whose low bits are the same; halves widen to
+/// The type in which products are summed: integers below 32 bits widen to 32 bits, whose low bits are the same; narrow floats widen to
 /// f32.
 pub fn summed_in(dtype: DType) -> DType {
     accumulated(dtype).computed()

@@ -444,7 +444,7 @@ impl Call for Scan {
             let asked = args.optional_dtype("dtype")?;
             let dtype = asked.unwrap_or(result);
             result = asked.unwrap_or(accumulated(dtype));
-            // Small integers wrap in the same way at the end; the totals of halves may exceed the largest half.
+            // Small integers wrap in the same way at the end; the totals of narrow floats may exceed the largest number.
             value = promote::cast(build, value, dtype)?;
             value = promote::cast(build, value, summed_in(dtype))?;
             if axis.is_none() {

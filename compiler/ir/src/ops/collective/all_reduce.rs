@@ -13,7 +13,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::constant::{Constant, float_bits};
+use crate::ops::constant::Constant;
 use crate::ops::elementwise::Binary;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
@@ -49,17 +49,18 @@ pub(super) fn combine(op: ReduceOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
     number::eval_binary(op, dtype, lhs, rhs).expect("typing refuses reductions without an operation")
 }
 
-/// All members' values combined, in order. Half-precision sums are kept in f32 until the end.
+/// All members' values combined, in order. Sums of narrow floats are kept in f32 until the end.
 pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     let first = members[0][0];
     let dtype = first.dtype();
     let wide = dtype.computed();
-    let widened = |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).expect("halves widen") };
+    let widened =
+        |bits: u64| if wide == dtype { bits } else { number::cast(dtype, wide, bits).expect("narrow floats widen") };
     let element = |index: usize| {
         let start = widened(first.bits[index]);
         let total =
             members[1..].iter().fold(start, |total, member| combine(op, wide, total, widened(member[0].bits[index])));
-        if wide == dtype { total } else { number::cast(wide, dtype, total).expect("f32 rounds to halves") }
+        if wide == dtype { total } else { number::cast(wide, dtype, total).expect("f32 narrows") }
     };
     Array::new(first.ty.clone(), (0..first.bits.len()).map(element).collect())
 }
@@ -183,7 +184,7 @@ impl Call for PAllReduce {
         if name != "pmean" {
             return Ok(Term::Array(sum));
         }
-        let count = build.emit1(Constant::scalar(dtype, float_bits(members as f64, dtype)), &[])?;
+        let count = build.emit1(Constant::scalar(dtype, dtype.narrow(members as f64)), &[])?;
         Ok(Term::Array(build.emit1(Binary(BinaryOp::Div), &[sum, count])?))
     }
 }

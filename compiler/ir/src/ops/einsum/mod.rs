@@ -6,7 +6,7 @@
 //!
 //! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products with a
 //! vector, run as loop nests. A large operand that would have to be gathered is read block by block from the devices that hold it
-//! (`ring`). The calls convert types under 32 bits: f16 and bf16 accumulate in f32.
+//! (`ring`). The calls convert types under 32 bits: narrow floats accumulate in f32.
 
 pub mod contract;
 pub mod diagonal;
