@@ -12,7 +12,7 @@ use spmdc_abi::{DType, Kind, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use spmdc_math::MathFn2;
 
-/// The type of one element in registers: f16 and bf16 are held as f32. A bool is a mask, whose width varies.
+/// The type of one element in registers: narrow floats are held as f32. A bool is a mask, whose width varies.
 pub fn register_type(dtype: DType) -> Type {
     match dtype.kind() {
         Kind::Float if dtype == DType::F64 => F64,
@@ -45,7 +45,7 @@ impl Vector<'_, '_> {
             }
             Stored::Narrow => {
                 let bits = self.resize(raw, I32, false);
-                self.decode_half(dtype, bits)
+                self.decode_narrow(dtype, bits)
             }
         }
     }
@@ -56,7 +56,7 @@ impl Vector<'_, '_> {
             Stored::Same => value,
             Stored::Truth => self.mask_to_int(value, I8),
             Stored::Narrow => {
-                let bits = self.encode_half(dtype, value);
+                let bits = self.encode_narrow(dtype, value);
                 self.resize(bits, memory_type(dtype), false)
             }
         }
@@ -84,7 +84,7 @@ impl Vector<'_, '_> {
             op,
             UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite
         ) || op.is_rounding();
-        if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, y) } else { y }
+        if dtype.is_narrow() && !is_exact { self.round_to_narrow(dtype, y) } else { y }
     }
 
     fn float_unary(&mut self, op: UnaryOp, x: Bundle, math: MathStyle) -> Bundle {
@@ -160,7 +160,7 @@ impl Vector<'_, '_> {
         }
         let z = self.float_binary(op, x, y, math);
         let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
-        if dtype.is_narrow() && !is_exact { self.round_to_half(dtype, z) } else { z }
+        if dtype.is_narrow() && !is_exact { self.round_to_narrow(dtype, z) } else { z }
     }
 
     fn bool_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle) -> Bundle {
@@ -552,7 +552,7 @@ impl Vector<'_, '_> {
         }
     }
 
-    /// Integers wrap, floats saturate with NaN as 0, and to bool is "not zero". f16 and bf16 are rounded from f32.
+    /// Integers wrap, floats saturate with NaN as 0, and to bool is "not zero". Narrow floats are rounded from f32.
     pub fn cast(&mut self, from: DType, to: DType, x: Bundle) -> Bundle {
         if from == to {
             return x;
@@ -588,7 +588,7 @@ impl Vector<'_, '_> {
                 let wide = if x.lane.bits() < 32 { self.resize(x, I32, from.is_signed_integer()) } else { x };
                 let signed = from.is_signed_integer() || x.lane.bits() < 32;
                 let float = self.int_to_float(wide, lane, signed);
-                if to.is_narrow() { self.round_to_half(to, float) } else { float }
+                if to.is_narrow() { self.round_to_narrow(to, float) } else { float }
             }
             (true, false) => self.float_to(to, x),
             (true, true) => {
@@ -597,8 +597,7 @@ impl Vector<'_, '_> {
                     (false, true) => self.promote(x),
                     (true, true) | (false, false) => x,
                 };
-                let widens = from == DType::F16 && to == DType::F32;
-                if to.is_narrow() && !widens { self.round_to_half(to, float) } else { float }
+                if to.is_narrow() { self.round_to_narrow(to, float) } else { float }
             }
         }
     }

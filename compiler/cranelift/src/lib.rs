@@ -1,18 +1,18 @@
 //! From loop nests to machine code.
 //!
 //! `kernel` emits the loops of a nest (`tile`: of tiles, `strip`: of strips), `access` loads and stores, `reduction` the
-//! combination over loops, `arithmetic`, `half_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
+//! combination over loops, `arithmetic`, `narrow_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
 //! compiles; `jit` and `object` are the destinations of the code. All of it implements [`Backend`].
 #![warn(missing_docs)]
 
 mod access;
 mod arithmetic;
-mod half_lanes;
 mod jit;
 mod kernel;
 mod lanes;
 mod machine;
 mod math_calls;
+mod narrow_lanes;
 mod object;
 mod reduction;
 mod strip;

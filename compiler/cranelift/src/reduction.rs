@@ -319,7 +319,7 @@ impl Vector<'_, '_> {
     }
 
     fn round_result(&mut self, dtype: DType, value: Bundle) -> Bundle {
-        if dtype.is_narrow() { self.round_to_half(dtype, value) } else { value }
+        if dtype.is_narrow() { self.round_to_narrow(dtype, value) } else { value }
     }
 }
 
@@ -332,18 +332,18 @@ fn identity_element(combine: Combine, dtype: DType, lane: Type) -> u64 {
     let float = |value: f64| {
         if lane.bits() == 32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
     };
+    // Of a type without infinity the largest number.
+    let infinity = dtype.format().map(|format| format.widen(format.last()));
     let (all_ones, sign) = (u64::MAX, 1_u64 << (lane.bits() - 1));
-    let smallest = match () {
-        () if dtype == DType::Bool => 0,
-        () if dtype.is_float() => float(f64::NEG_INFINITY),
-        () if dtype.is_signed_integer() => sign,
-        () => 0,
+    let smallest = match infinity {
+        Some(infinity) => float(-infinity),
+        None if dtype.is_signed_integer() => sign,
+        None => 0,
     };
-    let largest = match () {
-        () if dtype == DType::Bool => all_ones,
-        () if dtype.is_float() => float(f64::INFINITY),
-        () if dtype.is_signed_integer() => sign - 1,
-        () => all_ones,
+    let largest = match infinity {
+        Some(infinity) => float(infinity),
+        None if dtype.is_signed_integer() => sign - 1,
+        None => all_ones,
     };
     match combine {
         Combine::ArgMax | Combine::Reduce(ReduceOp::Max) => smallest,

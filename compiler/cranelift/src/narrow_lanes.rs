@@ -1,0 +1,164 @@
+//! Floats of less than 32 bits in single precision lanes.
+//!
+//! In registers a narrow float is an `f32` that happens to be representable; only memory has its few bits. Conversions are integer
+//! arithmetic, the same for scalars and vectors, rounding to nearest even with subnormals, infinities and NaN kept. They are the steps
+//! of `spmdc_abi::FloatFormat` for a format that is known while code is generated; one whose exponent is that of `f32` needs few.
+
+use super::vector::{Bundle, Vector};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, I32};
+use spmdc_abi::{DType, FloatFormat};
+
+const F32_INFINITY: i64 = 0x7f80_0000;
+const F32_NAN: i64 = 0x7fc0_0000;
+const F32_BIAS: i64 = FloatFormat::F32.bias();
+const F32_MANTISSA: u32 = FloatFormat::F32.mantissa;
+
+/// What conversion needs to know of a format.
+#[derive(Clone, Copy)]
+struct NarrowFormat {
+    format: FloatFormat,
+    /// Bits of an `f32`'s mantissa that the format does not have.
+    dropped: u32,
+    /// Places between the signs of both.
+    sign_shift: u32,
+}
+
+impl NarrowFormat {
+    fn of(dtype: DType) -> NarrowFormat {
+        let format = dtype.format().filter(|_| dtype.is_narrow()).expect("only narrow floats are converted");
+        let dropped = F32_MANTISSA - format.mantissa;
+        NarrowFormat { format, dropped, sign_shift: 31 - format.exponent - format.mantissa }
+    }
+
+    /// The upper bits of an `f32` are such a number.
+    fn is_upper_part(self) -> bool {
+        self.format.exponent == FloatFormat::F32.exponent && self.format.has_infinity
+    }
+
+    /// What the exponent of an `f32` has more.
+    fn rebias(self) -> i64 {
+        (F32_BIAS - self.format.bias()) << F32_MANTISSA
+    }
+
+    /// The smallest number that is not subnormal, as bits of an `f32`.
+    fn smallest_normal(self) -> i64 {
+        (F32_BIAS + 1 - self.format.bias()) << F32_MANTISSA
+    }
+
+    /// The bits of the first `f32` beyond the range, once the last place is rounded.
+    fn limit(self) -> i64 {
+        ((self.format.largest() as i64 + 1) << self.dropped) + self.rebias()
+    }
+
+    /// The bits of the power of two, as an `f32`, whose last place is the smallest subnormal of the format.
+    fn subnormal_magic(self) -> i64 {
+        let smallest = 1 - self.format.bias() - i64::from(self.format.mantissa);
+        (F32_BIAS + smallest + i64::from(F32_MANTISSA)) << F32_MANTISSA
+    }
+}
+
+impl Vector<'_, '_> {
+    /// Bits from memory, in the low part of `I32` lanes, as numbers.
+    pub fn decode_narrow(&mut self, dtype: DType, bits: Bundle) -> Bundle {
+        let narrow = NarrowFormat::of(dtype);
+        let NarrowFormat { format, dropped, sign_shift } = narrow;
+        if narrow.is_upper_part() {
+            let high = self.shift_left(bits, dropped);
+            return self.bitcast(F32, high);
+        }
+        let sign = self.and_int(bits, format.sign() as i64);
+        let sign = self.shift_left(sign, sign_shift);
+        let magnitude = self.and_int(bits, format.sign() as i64 - 1);
+        let shifted = self.shift_left(magnitude, dropped);
+        // The exponent's bias is too small: a product puts it right, subnormals too, as they are exact in f32.
+        let small = self.bitcast(F32, shifted);
+        let scale = self.float(F32, 2.0_f64.powi((F32_BIAS - format.bias()) as i32));
+        let scaled = self.mul(small, scale);
+        let scaled = self.bitcast(I32, scaled);
+        let infinite = self.or_int(shifted, if format.has_infinity { F32_INFINITY } else { F32_NAN });
+        let largest = self.int(I32, format.largest() as i64);
+        let special = self.compare_ints(IntCC::SignedGreaterThan, magnitude, largest);
+        let value = self.select(special, infinite, scaled);
+        let value = self.or(value, sign);
+        self.bitcast(F32, value)
+    }
+
+    /// The bits of numbers that [`Vector::round_to_narrow`] has made representable, in `I32` lanes.
+    pub fn encode_narrow(&mut self, dtype: DType, value: Bundle) -> Bundle {
+        let narrow = NarrowFormat::of(dtype);
+        let NarrowFormat { format, dropped, sign_shift } = narrow;
+        let bits = self.bitcast(I32, value);
+        if narrow.is_upper_part() {
+            return self.shift_right(bits, dropped);
+        }
+        let sign = self.shift_right(bits, sign_shift);
+        let sign = self.and_int(sign, format.sign() as i64);
+        let magnitude = self.and_int(bits, 0x7fff_ffff);
+        // Normal: a smaller bias. Subnormal: multiples of the last place of the magic number. Infinity and NaN: all ones.
+        let rebias = self.int(I32, narrow.rebias());
+        let normal = self.sub(magnitude, rebias);
+        let normal = self.shift_right(normal, dropped);
+        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic()));
+        let magic_float = self.bitcast(F32, magic);
+        let sum = self.add(float, magic_float);
+        let sum = self.bitcast(I32, sum);
+        let subnormal = self.sub(sum, magic);
+        let smallest = self.int(I32, narrow.smallest_normal());
+        let is_subnormal = self.compare_ints(IntCC::SignedLessThan, magnitude, smallest);
+        let finite = self.select(is_subnormal, subnormal, normal);
+        let limit = self.int(I32, narrow.limit());
+        let is_special = self.compare_ints(IntCC::SignedGreaterThanOrEqual, magnitude, limit);
+        let special = if format.has_infinity {
+            let fraction = self.shift_right(magnitude, dropped);
+            let fraction = self.and_int(fraction, (1 << format.mantissa) - 1);
+            self.or_int(fraction, format.last() as i64)
+        } else {
+            self.int(I32, format.nan() as i64)
+        };
+        let code = self.select(is_special, special, finite);
+        self.or(code, sign)
+    }
+
+    /// The nearest representable number; ties to even.
+    pub fn round_to_narrow(&mut self, dtype: DType, value: Bundle) -> Bundle {
+        let narrow = NarrowFormat::of(dtype);
+        let dropped = narrow.dropped;
+        let bits = self.bitcast(I32, value);
+        // Adding just under half of the last kept place, and the parity of that place, carries exactly when rounding up is due;
+        // a carry out of the fraction is the next exponent, or infinity.
+        let parity = self.shift_right(bits, dropped);
+        let parity = self.and_int(parity, 1);
+        let under_half = self.int(I32, (1 << (dropped - 1)) - 1);
+        let raised = self.add(bits, under_half);
+        let raised = self.add(raised, parity);
+        let rounded = self.and_int(raised, -(1 << dropped));
+        let rounded = if narrow.is_upper_part() { rounded } else { self.fit_narrow(narrow, bits, rounded) };
+        let rounded = self.bitcast(F32, rounded);
+        // A NaN could carry into the sign or lose its fraction: give the quiet one.
+        let quiet = self.int(I32, F32_NAN);
+        let quiet = self.bitcast(F32, quiet);
+        let is_nan = self.compare_floats(FloatCC::Unordered, value, value);
+        self.select(is_nan, quiet, rounded)
+    }
+
+    /// What rounding the fraction alone gets wrong where the exponent is shorter, too: subnormals, and numbers beyond the range.
+    fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Bundle, rounded: Bundle) -> Bundle {
+        let sign = self.and_int(bits, 0x8000_0000);
+        let magnitude = self.and_int(bits, 0x7fff_ffff);
+        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic()));
+        let magic = self.bitcast(F32, magic);
+        let sum = self.add(float, magic);
+        let subnormal = self.sub(sum, magic);
+        let subnormal = self.bitcast(I32, subnormal);
+        let subnormal = self.or(subnormal, sign);
+        let smallest = self.int(I32, narrow.smallest_normal());
+        let is_subnormal = self.compare_ints(IntCC::SignedLessThan, magnitude, smallest);
+        let value = self.select(is_subnormal, subnormal, rounded);
+        let beyond = if narrow.format.has_infinity { F32_INFINITY } else { F32_NAN };
+        let (limit, beyond) = (self.int(I32, narrow.limit()), self.or_int(sign, beyond));
+        let magnitude = self.and_int(value, 0x7fff_ffff);
+        let overflows = self.compare_ints(IntCC::SignedGreaterThanOrEqual, magnitude, limit);
+        self.select(overflows, beyond, value)
+    }
+}
