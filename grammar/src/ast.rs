@@ -620,7 +620,7 @@ pub enum DTypeName {
 
 impl DTypeName {
     /// Every element type with its name, in the order of the variants.
-    pub const ALL: [(DTypeName, &'static str); 14] = [
+    pub const ALL: &[(DTypeName, &'static str)] = &[
         (DTypeName::Bool, "bool"),
         (DTypeName::I8, "i8"),
         (DTypeName::I16, "i16"),
@@ -640,6 +640,11 @@ impl DTypeName {
     /// The name in the language.
     pub fn name(self) -> &'static str {
         DTypeName::ALL[self as usize].1
+    }
+
+    /// The element type of this name.
+    pub fn named(name: &str) -> Option<DTypeName> {
+        DTypeName::ALL.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
     }
 
     /// The element type that has this name in other languages.

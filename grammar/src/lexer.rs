@@ -199,7 +199,7 @@ fn malformed_number(text: &str, span: Span) -> Diagnostic {
     let diagnostic = Diagnostic::error(Code::E0001, span, format!("`{text}` is not a number"));
     let word = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_' || c == '.');
     let number = &text[..text.len() - word.len()];
-    if crate::ast::DTypeName::ALL.iter().any(|(_, name)| *name == word) {
+    if crate::ast::DTypeName::named(word).is_some() {
         diagnostic.help(format!("a literal takes its type from its surroundings; `{word}({number})` fixes it"))
     } else {
         diagnostic.help("numbers look like 12, 1_000, 0xff, 1.5 or 1e-5; a name cannot begin with a digit")

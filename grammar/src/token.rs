@@ -74,9 +74,10 @@ pub enum Token<'s> {
     #[token("_", priority = 10)]
     Underscore,
 
-    #[regex("bool|i8|i16|i32|i64|u8|u16|u32|u64|f16|bf16|f32|f64|key", dtype, priority = 10)]
+    /// Stands for the next two, of which `word` makes one.
+    #[regex("[A-Za-z_][A-Za-z0-9_]*", word, priority = 2)]
+    Word,
     DType(DTypeName),
-    #[regex("[A-Za-z_][A-Za-z0-9_]*", |lexer| lexer.slice(), priority = 2)]
     Name(&'s str),
     #[regex("[0-9]", integer)]
     Int(u64),
@@ -213,8 +214,10 @@ pub struct Lexeme<'s> {
     pub end: usize,
 }
 
-fn dtype<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Option<DTypeName> {
-    DTypeName::ALL.iter().find(|(_, name)| *name == lexer.slice()).map(|(dtype, _)| *dtype)
+/// The element type of this name, or a name.
+fn word<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Token<'s> {
+    let word = lexer.slice();
+    DTypeName::named(word).map_or(Token::Name(word), Token::DType)
 }
 
 /// The rest of an integer after its first digit: `12`, `1_000`, `0xff`, `0o17`, `0b101`.

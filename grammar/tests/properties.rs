@@ -138,7 +138,7 @@ impl Maker<'_> {
                 mesh: self.maybe(Self::name),
             },
             0 => TypeExprKind::Array {
-                dtype: ElementType::Name(DTypeName::ALL[self.below(14)].0),
+                dtype: ElementType::Name(DTypeName::ALL[self.below(DTypeName::ALL.len())].0),
                 dims: self.many(0, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
                 unreduced: self.many(0, Self::name),
                 varying: self.many(0, Self::name),

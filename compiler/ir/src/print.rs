@@ -398,7 +398,7 @@ fn is_plain_name(name: &str) -> bool {
         "const", "else", "false", "fn", "for", "if", "import", "in", "let", "manual", "mesh", "mut", "true", "type",
         "while", "None", "P", "_",
     ];
-    let is_word = WORDS.contains(&name) || DTypeName::ALL.iter().any(|(_, dtype)| *dtype == name);
+    let is_word = WORDS.contains(&name) || DTypeName::named(name).is_some();
     !is_word
         && !is_number_name(name)
         && !is_builtin(name)
