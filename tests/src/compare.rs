@@ -1,7 +1,6 @@
 //! Comparing arrays: integers and bools exactly, floats within a tolerance that fits how they were computed.
 
-use half::{bf16, f16};
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Kind, Width};
 use spmdc_runtime::array::HostArray;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,21 +29,14 @@ impl Tolerance {
 
     /// What suits an element type when sums may be taken in another order.
     pub fn reassociated(dtype: DType) -> Tolerance {
-        let relative = match dtype {
-            DType::F64 => 1e-12,
-            DType::F32 => 1e-5,
-            DType::F16 => 4e-3,
-            DType::Bf16 => 3e-2,
-            DType::Bool
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64
-            | DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::Key => return Tolerance::Exact,
+        let Some(format) = dtype.format() else { return Tolerance::Exact };
+        let place = (-f64::from(format.mantissa)).exp2();
+        let relative = match dtype.width() {
+            Width::W64 => 1e-12,
+            Width::W32 => 1e-5,
+            // A few last places; of so few bits that a few places are all there is, one.
+            Width::W16 => 4.0 * place,
+            Width::W8 => place,
         };
         Tolerance::Relative { relative, of_largest: true }
     }
@@ -56,16 +48,13 @@ pub fn numbers(array: &HostArray) -> Vec<f64> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
     let number = |bytes: &[u8]| {
         let bits = word(bytes);
-        match array.dtype {
-            DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Key => bits as f64,
-            DType::I8 => f64::from(bits as i8),
-            DType::I16 => f64::from(bits as i16),
-            DType::I32 => f64::from(bits as i32),
-            DType::I64 => bits as i64 as f64,
-            DType::F16 => f16::from_bits(bits as u16).to_f64(),
-            DType::Bf16 => bf16::from_bits(bits as u16).to_f64(),
-            DType::F32 => f64::from(f32::from_bits(bits as u32)),
-            DType::F64 => f64::from_bits(bits),
+        match (array.dtype.kind(), array.dtype.width()) {
+            (Kind::Bool | Kind::Unsigned | Kind::Key, _) => bits as f64,
+            (Kind::Signed, Width::W8) => f64::from(bits as i8),
+            (Kind::Signed, Width::W16) => f64::from(bits as i16),
+            (Kind::Signed, Width::W32) => f64::from(bits as i32),
+            (Kind::Signed, Width::W64) => bits as i64 as f64,
+            (Kind::Float, _) => array.dtype.widen(bits),
         }
     };
     array.bytes.chunks_exact(size).map(number).collect()

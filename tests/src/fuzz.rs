@@ -6,6 +6,7 @@ use crate::compare::difference;
 use crate::engine::{self, Failure};
 use crate::random::programs::{Scale, Writer};
 use crate::random::{Draw, Mesh};
+use spmdc_abi::DType;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::print;
 use spmdc_grammar::span::FileId;
@@ -231,13 +232,11 @@ enum WordKind {
 
 impl WordKind {
     fn of(word: &[u8]) -> WordKind {
-        const DTYPES: [&str; 13] =
-            ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"];
         const KEYWORDS: [&str; 8] = ["fn", "let", "mut", "for", "in", "if", "else", "const"];
         let is = |list: &[&str]| list.iter().any(|item| item.as_bytes() == word);
         match word.first() {
             Some(byte) if byte.is_ascii_digit() => WordKind::Number,
-            _ if is(&DTYPES) => WordKind::DType,
+            _ if DType::ALL.iter().any(|dtype| dtype.name().as_bytes() == word) => WordKind::DType,
             _ if is(&KEYWORDS) => WordKind::Keyword,
             Some(byte) if is_of_word(*byte) => WordKind::Name,
             Some(_) | None => WordKind::Operator,

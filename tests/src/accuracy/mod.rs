@@ -6,7 +6,7 @@
 //! of the reference is known as well.
 //!
 //! ```no_run
-//! use spmdc_abi::DType;
+//! use spmdc_abi::{DType, FloatFormat};
 //! use spmdc_tests::accuracy::{Function, Sweep};
 //! let sweep = Sweep { samples: Some(1 << 20), threads: 2 };
 //! let errors = sweep.run(Function::from_name("exp").ok_or("no such function")?, DType::F32)?;
@@ -19,7 +19,7 @@ pub mod samples;
 pub mod subject;
 
 use reference::{Format, Tally};
-use spmdc_abi::DType;
+use spmdc_abi::{DType, FloatFormat};
 use spmdc_math::{MathFn, MathFn2, Symmetry};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,20 +83,10 @@ impl Function {
 /// The largest error that a function may have. Half precision rounds what single precision gives: half a place, and one place of
 /// a format with 13 or 16 digits more.
 pub fn bound(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => 2.0,
-        DType::F32 => 1.0,
-        DType::F16 => 0.5 + 0.5_f64.powi(13),
-        _ => 0.5 + 0.5_f64.powi(16),
-    }
-}
-
-fn format(dtype: DType) -> Format {
-    match dtype {
-        DType::F64 => Format::F64,
-        DType::F32 => Format::F32,
-        DType::F16 => Format::F16,
-        _ => Format::BF16,
+    match (dtype, dtype.format()) {
+        (DType::F64, _) => 2.0,
+        (DType::F32, _) | (_, None) => 1.0,
+        (_, Some(format)) => 0.5 + 0.5_f64.powi((FloatFormat::F32.mantissa - format.mantissa) as i32),
     }
 }
 
@@ -189,7 +179,7 @@ impl Errors {
 
     /// Measures one answer by the widest format.
     fn exact(&mut self, (x, y): (f64, Option<f64>), got: f64) {
-        let (error, doubt) = reference::exact(format(self.dtype), self.function.number(), x, y, got);
+        let (error, doubt) = reference::exact(Format::of(self.dtype), self.function.number(), x, y, got);
         self.doubt = self.doubt.max(doubt);
         if error.is_infinite() {
             if self.wrong == 0 {
@@ -232,7 +222,7 @@ impl Sweep {
         let subject = Subject::new(function, dtype)?;
         let whole = match (function, dtype) {
             (Function::One(_), DType::F32) => 1 << if function.symmetry().is_some() { 31 } else { 32 },
-            (Function::One(_), DType::F16 | DType::Bf16) => 1 << 16,
+            (Function::One(_), narrow) if narrow.is_narrow() => 1 << (8 * narrow.size()),
             _ => 100_000_000,
         };
         let mirrored = if dtype == DType::F32 && function.symmetry().is_some() { 2 } else { 1 };
@@ -278,7 +268,7 @@ fn every_number(subject: &Subject, chunk: u64, stride: u64, errors: &mut Errors)
     let mut got = vec![0.0; CHUNK];
     let mut tally = |x: &[f32], sign: f32| {
         subject.run(&[x], &mut got);
-        let tally = reference::tally_narrow(format(subject.dtype), &truth, &got, sign);
+        let tally = reference::tally_narrow(Format::of(subject.dtype), &truth, &got, sign);
         errors.add(tally, |i| (f64::from(x[i]), None), |i| f64::from(got[i]));
         for probe in 0..PROBES {
             let i = samples::random(chunk, probe) as usize % CHUNK;
@@ -344,7 +334,7 @@ fn measure(
     then: impl Fn(&mut Errors, Look<(f64, Option<f64>)>, Look<f64>),
 ) {
     let got = subject.answers(x, y);
-    let tally = reference::tally_wide(format(subject.dtype), subject.function.number(), x, y, &got);
+    let tally = reference::tally_wide(Format::of(subject.dtype), subject.function.number(), x, y, &got);
     let (argument, got) = (|i: usize| (x[i], y.map(|y| y[i])), |i: usize| got[i]);
     errors.add(tally, argument, got);
     then(errors, &argument, &got);

@@ -1,5 +1,7 @@
 //! The truth: C's functions in wider formats (`reference/reference.c`).
 
+use super::samples::exponents;
+use spmdc_abi::DType;
 use std::ffi::c_int;
 use std::ptr;
 
@@ -15,10 +17,14 @@ pub struct Format {
 }
 
 impl Format {
-    pub const F16: Format = Format { digits: 11, last: -24, largest: 15 };
-    pub const BF16: Format = Format { digits: 8, last: -133, largest: 127 };
-    pub const F32: Format = Format { digits: 24, last: -149, largest: 127 };
     pub const F64: Format = Format { digits: 53, last: -1074, largest: 1023 };
+
+    /// Of the elements of a float type.
+    pub fn of(dtype: DType) -> Format {
+        let (last, largest) = exponents(dtype);
+        let digits = dtype.format().expect("a float type").mantissa as c_int + 1;
+        Format { digits, last, largest }
+    }
 }
 
 /// What a run of answers came to.

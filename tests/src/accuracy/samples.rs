@@ -43,13 +43,10 @@ fn scaled(x: f64, power: i32) -> f64 {
 }
 
 /// The exponents of the smallest subnormal number of a type and of its largest number.
-fn exponents(dtype: DType) -> (i32, i32) {
-    match dtype {
-        DType::F64 => (-1074, 1023),
-        DType::F16 => (-24, 15),
-        DType::Bf16 => (-133, 127),
-        _ => (-149, 127),
-    }
+pub fn exponents(dtype: DType) -> (i32, i32) {
+    let format = dtype.format().expect("a float type");
+    let smallest = 1 - format.bias() as i32 - format.mantissa as i32;
+    (smallest, dtype.widen(format.largest()).log2().floor().min(1023.0) as i32)
 }
 
 /// A number so close to `x` that they share a random number of digits.
@@ -157,12 +154,7 @@ pub fn specials() -> Vec<f64> {
     let mut x = vec![0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 1e-300, 1e300, f64::INFINITY, f64::NAN];
     for dtype in [DType::F16, DType::Bf16, DType::F32, DType::F64] {
         let (smallest, largest) = exponents(dtype);
-        let digits = match dtype {
-            DType::F64 => 53,
-            DType::F32 => 24,
-            DType::F16 => 11,
-            _ => 8,
-        };
+        let digits = dtype.format().expect("a float type").mantissa as i32 + 1;
         let place = scaled(1.0, 1 - digits);
         let tiny = scaled(1.0, smallest);
         let normal = scaled(1.0, smallest + digits - 1);

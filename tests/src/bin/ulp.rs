@@ -28,23 +28,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// The floats of 16 bits and more.
+fn measured() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float() && dtype.size() > 1).collect()
+}
+
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     let mut sweep = Sweep { samples: None, threads: 2 };
     let (mut dtypes, mut functions) = (Vec::new(), Vec::new());
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|n| n.parse().ok()).ok_or(format!("{argument} needs a number"));
         match argument.as_str() {
-            "--f16" => dtypes.push(DType::F16),
-            "--bf16" => dtypes.push(DType::Bf16),
-            "--f32" => dtypes.push(DType::F32),
-            "--f64" => dtypes.push(DType::F64),
             "--samples" => sweep.samples = Some(number()?),
             "--threads" => sweep.threads = number()? as usize,
+            flag if flag.starts_with("--") => {
+                let dtype = DType::named(&flag[2..]).filter(|dtype| measured().contains(dtype));
+                dtypes.push(dtype.ok_or(format!("there is no option `{flag}`"))?);
+            }
             name => functions.push(Function::from_name(name).ok_or(format!("there is no function `{name}`"))?),
         }
     }
     if dtypes.is_empty() {
-        dtypes = vec![DType::F32, DType::F64, DType::F16, DType::Bf16];
+        dtypes = measured();
     }
     if functions.is_empty() {
         functions = Function::all().collect();

@@ -1,6 +1,6 @@
 //! A random call of each function and operator of the language.
 
-use super::{Array, Draw, FLOATS, INTS, all, numbers};
+use super::{Array, Draw, all, floats, ints, numbers};
 use spmdc_abi::DType;
 use spmdc_math::MathFn;
 
@@ -74,19 +74,19 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
             Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)"))
         }
         "reciprocal" | "sigmoid" | "silu" | "softplus" => {
-            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a)"))
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
         }
-        _ if MathFn::from_name(name).is_some() => Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a)")),
+        _ if MathFn::from_name(name).is_some() => Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)")),
         "gelu" => {
             let form = draw.pick(&["", ", approximate=false"]);
-            Call::new(&[(draw.pick(FLOATS), &shape)], format!("gelu(a{form})"))
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("gelu(a{form})"))
         }
         "minimum" | "maximum" | "pow" => {
             let dtype = draw.pick(&numbers());
             Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], format!("{name}(a, b)"))
         }
         "atan2" | "hypot" | "logaddexp" => {
-            let dtype = draw.pick(FLOATS);
+            let dtype = draw.pick(&floats());
             Call::new(&[(dtype, &draw.broadcasts(&shape)), (dtype, &shape)], format!("{name}(a, b)"))
         }
         "where" => {
@@ -147,16 +147,16 @@ fn operators(name: &str, draw: &mut Draw) -> Option<Call> {
             Call::new(&params[..if exponent == "b" { 2 } else { 1 }], format!("a ** {exponent}"))
         }
         "|" | "^" | "&" => {
-            let dtype = draw.pick(&[INTS, &[DType::Bool]].concat());
+            let dtype = draw.pick(&[ints(), vec![DType::Bool]].concat());
             Call::new(&[(dtype, &shape), (dtype, &other)], format!("a {name} b"))
         }
         "<<" | ">>" => {
-            let dtype = draw.pick(INTS);
+            let dtype = draw.pick(&ints());
             Call::new(&[(dtype, &shape), (dtype, &other)], format!("a {name} b"))
         }
         "&&" | "||" => Call::new(&[(DType::Bool, &shape), (DType::Bool, &other)], format!("a {name} b")),
         "neg" => Call::new(&[(draw.pick(&numbers()), &shape)], "-a"),
-        "!" => Call::new(&[(draw.pick(&[INTS, &[DType::Bool]].concat()), &shape)], "!a"),
+        "!" => Call::new(&[(draw.pick(&[ints(), vec![DType::Bool]].concat()), &shape)], "!a"),
         "T" => Call::new(&[(draw.pick(&all()), &shape)], "a.T"),
         "constant" => {
             let len = 1 + draw.below(6);
@@ -201,7 +201,7 @@ fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         "all" | "any" => Call::new(&[(DType::Bool, &shape)], format!("{name}(a{axes})")),
         "mean" | "var" | "std" | "logsumexp" | "norm" => {
-            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a{axes})"))
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a{axes})"))
         }
         "argmax" | "argmin" => {
             let axis = if rank > 0 && draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
@@ -217,7 +217,7 @@ fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
         "softmax" | "log_softmax" => {
             let shape = if rank == 0 { draw.shape(1) } else { shape };
             let axis = draw.axis(shape.len());
-            Call::new(&[(draw.pick(FLOATS), &shape)], format!("{name}(a, axis={axis})"))
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a, axis={axis})"))
         }
         _ => return None,
     })
@@ -470,7 +470,7 @@ fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
                 })
                 .collect();
             let starts = if rank == 1 { format!("({},)", starts[0]) } else { format!("({})", starts.join(", ")) };
-            let place = (draw.pick(INTS), &[][..]);
+            let place = (draw.pick(&ints()), &[][..]);
             if name == "dynamic_slice" {
                 let lens = tuple(lens.iter().map(|&len| len as i64));
                 Call::new(&[(dtype, &shape), place], format!("dynamic_slice(a, {starts}, {lens})"))

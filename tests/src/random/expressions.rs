@@ -1,8 +1,8 @@
 //! Expressions of random programs, over all element types.
 
-use super::precision::Precision;
+use super::precision::{Precision, fits};
 use super::programs::{Made, Variable, Writer};
-use super::{Array, FLOATS, INTS, all};
+use super::{Array, all, floats, ints};
 use spmdc_abi::{DType, Kind};
 use spmdc_ir::ops::reduce::accumulated;
 
@@ -172,8 +172,7 @@ impl Writer {
     /// Another element type: of exact values any, of others a float type.
     fn conversion(&mut self, x: &Variable) -> Option<Made> {
         let from = x.array.dtype;
-        let all = all();
-        let to = self.draw.pick(if x.precision.is_exact() { &all } else { FLOATS });
+        let to = self.draw.pick(&if x.precision.is_exact() { all() } else { floats() });
         let (name, to_name) = (&x.name, to.name());
         let (inner, size) = match (from.is_float(), to.is_float()) {
             (true, true) => (name.clone(), x.precision.size),
@@ -224,8 +223,7 @@ impl Writer {
         // What is summed is of the order of `k`, and rounded there.
         let (sx, sy) = (x.precision.size, y.precision.size);
         let precision = Precision::summed(dtype, k, sx * sy, &[(sy, x.precision), (sx, y.precision)]);
-        let fits = dtype != DType::F16 || k as f64 * sx * sy < 60_000.0;
-        fits.then(|| (format!("{left} / {k}"), array, precision))
+        fits(dtype, k as f64 * sx * sy).then(|| (format!("{left} / {k}"), array, precision))
     }
 
     fn reduction(&mut self, x: &Variable) -> Option<Made> {
@@ -265,7 +263,7 @@ impl Writer {
                 if name == "sum" {
                     // The sum itself is rounded, too.
                     scale = format!(" / {size}");
-                    if dtype == DType::F16 && size as f64 * known.size > 60_000.0 {
+                    if !fits(dtype, size as f64 * known.size) {
                         return None;
                     }
                 }
@@ -285,7 +283,7 @@ impl Writer {
         if self.draw.chance(60) {
             return accumulated(dtype);
         }
-        let asked = self.draw.pick(INTS);
+        let asked = self.draw.pick(&ints());
         *named += &format!(", dtype={}", asked.name());
         asked
     }
@@ -309,7 +307,7 @@ impl Writer {
                 let len = array.shape[axis];
                 precision = Precision::summed(array.dtype, len, precision.size, &[(1.0, precision)]);
                 scale = format!(" / {len}");
-                if array.dtype == DType::F16 && len as f64 * precision.size > 60_000.0 {
+                if !fits(array.dtype, len as f64 * precision.size) {
                     return None;
                 }
             }

@@ -1,6 +1,6 @@
 //! Random programs with one collective of `manual` code.
 
-use super::{Array, Draw, FLOATS, Mesh, all, numbers};
+use super::{Array, Draw, Mesh, all, floats, numbers};
 use spmdc_abi::DType;
 
 pub const NAMES: &[&str] = &[
@@ -23,7 +23,7 @@ pub fn program(name: &str, draw: &mut Draw, mesh: &Mesh) -> String {
     let (axis, n, _) = draw.pick(&mesh.axes);
     let (rows, columns) = (1 + draw.below(4), n * (1 + draw.below(3)));
     let dtype = match name {
-        "pmean" => draw.pick(FLOATS),
+        "pmean" => draw.pick(&floats()),
         "psum" | "pmax" | "pmin" | "psum_scatter" => draw.pick(&numbers()),
         "axis_index" | "axis_size" => DType::I32,
         _ => draw.pick(&all()),

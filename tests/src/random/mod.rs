@@ -103,16 +103,20 @@ impl Draw {
     }
 }
 
-pub const FLOATS: &[DType] = &[DType::F16, DType::Bf16, DType::F32, DType::F64];
-pub const INTS: &[DType] =
-    &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+pub fn floats() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).collect()
+}
+
+pub fn ints() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_integer()).collect()
+}
 
 pub fn numbers() -> Vec<DType> {
-    [FLOATS, INTS].concat()
+    [floats(), ints()].concat()
 }
 
 pub fn all() -> Vec<DType> {
-    [FLOATS, INTS, &[DType::Bool]].concat()
+    [numbers(), vec![DType::Bool]].concat()
 }
 
 /// Element type and shape of a parameter.

@@ -1,6 +1,6 @@
 //! How far a value of a random program may be off: sums may be taken in another order, and what is computed of them follows.
 
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Width};
 
 /// What is known of the elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,22 +15,14 @@ pub struct Precision {
 
 /// The distance between numbers around one, twice for f32 and f64 since their functions are right within an ULP.
 pub fn unit(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => (-10f64).exp2(),
-        DType::Bf16 => (-7f64).exp2(),
-        DType::F32 => (-22f64).exp2(),
-        DType::F64 => (-51f64).exp2(),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::Key => 0.0,
-    }
+    let Some(format) = dtype.format() else { return 0.0 };
+    let place = (-f64::from(format.mantissa)).exp2();
+    if dtype.is_narrow() { place } else { 2.0 * place }
+}
+
+/// Whether a sum of this size is far from the largest number of its type.
+pub fn fits(dtype: DType, size: f64) -> bool {
+    dtype.format().is_none_or(|format| size < 0.9 * dtype.widen(format.largest()))
 }
 
 impl Precision {
@@ -58,7 +50,7 @@ impl Precision {
         Precision { error, follows: sum(|operand| operand.follows), size }
     }
 
-    /// Of a mean or a sum of products, which is never exact for floats. Halves are summed in f32 and rounded once.
+    /// Of a mean or a sum of products, which is never exact for floats. Narrow floats are summed in f32 and rounded once.
     pub fn summed(dtype: DType, terms: usize, size: f64, operands: &[(f64, Precision)]) -> Precision {
         if !dtype.is_float() {
             return Precision::exact(size);
@@ -87,8 +79,13 @@ impl Precision {
 
     /// Whether a comparison within the error still says something, and nothing overflows.
     pub fn is_useful(&self, dtype: DType) -> bool {
-        let units = if dtype.size() == 2 { 32.0 } else { 4096.0 };
+        let units = match dtype.width() {
+            Width::W8 => 2.0,
+            Width::W16 => 32.0,
+            Width::W32 | Width::W64 => 4096.0,
+        };
         let most = units * unit(dtype);
-        !dtype.is_float() || self.error <= most && self.follows <= 8.0 && self.size <= 1000.0
+        let is_small = self.size <= 1000.0 && fits(dtype, self.size);
+        !dtype.is_float() || self.error <= most && self.follows <= 8.0 && is_small
     }
 }

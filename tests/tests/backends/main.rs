@@ -6,7 +6,7 @@ mod operations;
 mod random;
 mod strips;
 
-use spmdc_abi::{DType, trap};
+use spmdc_abi::{DType, Kind, trap};
 use spmdc_compiler::backends::IN_MEMORY;
 use spmdc_kernel::backend::LoadedCode;
 use spmdc_kernel::interpret;
@@ -84,23 +84,13 @@ pub fn check_elementwise(kernels: &[(Kernel, Vec<Vec<u8>>)], len: usize) {
 }
 
 /// Every type but keys.
-pub const NUMBERS: [DType; 13] = [
-    DType::Bool,
-    DType::I8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::F16,
-    DType::Bf16,
-    DType::F32,
-    DType::F64,
-];
+pub fn numbers() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|&dtype| dtype != DType::Key).collect()
+}
 
-pub const FLOATS: [DType; 4] = [DType::F16, DType::Bf16, DType::F32, DType::F64];
+pub fn floats() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_float()).collect()
+}
 
 pub const BINARY: [BinaryOp; 18] = [
     BinaryOp::Add,
@@ -165,21 +155,25 @@ impl Random {
 /// Elements at the edges of a type.
 pub fn edges(dtype: DType) -> Vec<u64> {
     let width = 8 * dtype.size();
-    let mut bits = match dtype {
-        DType::Bool => return vec![0, 1],
-        DType::F16 => vec![0x3c00, 0x7bff, 0x7c00, 0x7e00, 1, 0x3ff, 0x400, 0x3555],
-        DType::Bf16 => vec![0x3f80, 0x7f7f, 0x7f80, 0x7fc0, 1, 0x7f, 0x80, 0x3eab],
-        DType::F32 => {
+    let mut bits = match (dtype.kind(), dtype.format()) {
+        (Kind::Bool, _) => return vec![0, 1],
+        (_, Some(format)) if dtype.is_narrow() => {
+            let smallest_normal = 1 << format.mantissa;
+            let third = dtype.narrow(1.0 / 3.0);
+            let limits = [format.largest(), format.last(), format.nan(), 1, smallest_normal - 1, smallest_normal];
+            [&[format.one()][..], &limits, &[third]].concat()
+        }
+        (_, Some(_)) if width == 32 => {
             [1.0, f32::MAX, f32::INFINITY, f32::NAN, 1e-45, f32::MIN_POSITIVE, 0.1, 2147483648.0, 16777217.0, 65520.0]
                 .map(|x: f32| u64::from(x.to_bits()))
                 .to_vec()
         }
-        DType::F64 => {
+        (_, Some(_)) => {
             [1.0, f64::MAX, f64::INFINITY, f64::NAN, 5e-324, f64::MIN_POSITIVE, 0.1, 2147483648.5, 1e-46, 9.3e18]
                 .map(f64::to_bits)
                 .to_vec()
         }
-        _ => vec![1, 2, 3, 7, 100, width as u64 - 1, width as u64, u64::MAX >> (65 - width)],
+        (_, None) => vec![1, 2, 3, 7, 100, width as u64 - 1, width as u64, u64::MAX >> (65 - width)],
     };
     bits.push(0);
     let sign = 1 << (width - 1);

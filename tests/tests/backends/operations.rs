@@ -8,7 +8,7 @@ fn unary_operations_equal_their_definition() {
     let mut kernels = Vec::new();
     let len = 75;
     for op in UnaryOp::all() {
-        for dtype in NUMBERS {
+        for dtype in numbers() {
             if number::eval_unary(op, dtype, 1).is_none() {
                 continue;
             }
@@ -29,7 +29,7 @@ fn binary_operations_equal_their_definition() {
     let mut kernels = Vec::new();
     let len = 461;
     for op in BINARY {
-        for dtype in NUMBERS {
+        for dtype in numbers() {
             if number::eval_binary(op, dtype, 1, 1).is_none() {
                 continue;
             }
@@ -57,7 +57,7 @@ fn operations_with_a_constant_equal_their_definition() {
     let len = 45;
     let ops = [BinaryOp::Minimum, BinaryOp::Maximum, BinaryOp::Shl, BinaryOp::Shr, BinaryOp::FloorDiv, BinaryOp::Pow];
     for op in ops {
-        for dtype in [DType::I8, DType::I32, DType::U64, DType::F16, DType::F32, DType::F64] {
+        for dtype in numbers() {
             for bits in edges(dtype) {
                 let divides = matches!(op, BinaryOp::FloorDiv) && dtype.is_integer();
                 if number::eval_binary(op, dtype, 1, 1).is_none() || (divides && bits == 0) || random.chance(50) {
@@ -84,7 +84,7 @@ fn comparisons_equal_their_definition() {
     let mut kernels = Vec::new();
     let len = 300;
     for op in COMPARE {
-        for dtype in NUMBERS {
+        for dtype in numbers() {
             let kernel = elementwise(len, &[dtype, dtype], DType::Bool, |x| {
                 vec![Inst::Compare { op, dtype, lhs: x[0], rhs: x[1] }]
             });
@@ -104,8 +104,8 @@ fn casts_equal_their_definition() {
     let mut random = Random(5);
     let mut kernels = Vec::new();
     let len = 99;
-    for from in NUMBERS {
-        for to in NUMBERS {
+    for from in numbers() {
+        for to in numbers() {
             let kernel = elementwise(len, &[from], to, |x| vec![Inst::Cast { from, to, arg: x[0] }]);
             let mut values = edges(from);
             values.resize_with(len, || random.element(from));
@@ -115,13 +115,48 @@ fn casts_equal_their_definition() {
     check_elementwise(&kernels, len);
 }
 
+/// The numbers of a narrow float, the middles between neighbours and what is next to those, and what is out of range.
+fn around_every_number(narrow: DType) -> Vec<f32> {
+    let format = narrow.format().unwrap();
+    let numbers = (0..=format.last()).map(|bits| narrow.widen(bits) as f32);
+    let numbers: Vec<f32> = numbers.filter(|x| x.is_finite()).collect();
+    let middles = numbers.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
+    let largest = numbers[numbers.len() - 1];
+    let limit = largest + (largest - numbers[numbers.len() - 2]) / 2.0;
+    let beyond = [limit, 2.0 * largest, f32::MAX, f32::INFINITY, f32::NAN];
+    let around = |x: f32| [x.next_down(), x, x.next_up()];
+    let positive = numbers.iter().copied().chain(middles).chain(beyond).flat_map(around);
+    positive.flat_map(|x| [x, -x]).collect()
+}
+
+#[test]
+fn narrow_floats_round_and_widen_as_defined() {
+    for dtype in floats().into_iter().filter(|dtype| dtype.is_narrow()) {
+        let values = around_every_number(dtype);
+        // All numbers of eight bits; of sixteen a part, another one in each kernel.
+        for (part, values) in values.chunks(3001).enumerate().filter(|(part, _)| part % 7 == 0 || dtype.size() == 1) {
+            let len = values.len();
+            let singles: Vec<u64> = values.iter().map(|x| x.to_bits().into()).collect();
+            let doubles: Vec<u64> = values.iter().map(|&x| f64::from(x).to_bits()).collect();
+            let codes: Vec<u64> = (0..len as u64).map(|i| i + (part * len) as u64).collect();
+            let mut kernels = Vec::new();
+            let casts = [(DType::F32, dtype, singles), (DType::F64, dtype, doubles), (dtype, DType::F32, codes)];
+            for (from, to, elements) in casts {
+                let kernel = elementwise(len, &[from], to, |x| vec![Inst::Cast { from, to, arg: x[0] }]);
+                kernels.push((kernel, vec![bytes(from, &elements), vec![0; len * to.size()]]));
+            }
+            check_elementwise(&kernels, len);
+        }
+    }
+}
+
 #[test]
 fn selects_of_any_type_under_masks_of_any_width() {
     let mut random = Random(6);
     let mut kernels = Vec::new();
     let len = 53;
-    for dtype in NUMBERS {
-        for compared in [DType::I8, DType::F16, DType::F32, DType::U64, DType::Bool] {
+    for dtype in numbers() {
+        for compared in numbers() {
             let kernel = elementwise(len, &[compared, compared, dtype, dtype], dtype, |x| {
                 vec![
                     Inst::Compare { op: CompareOp::Lt, dtype: compared, lhs: x[0], rhs: x[1] },

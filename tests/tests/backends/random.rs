@@ -59,10 +59,10 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         stores: Vec::new(),
     };
     let mut buffers = Vec::new();
-    let family = if sums { random.pick(&FLOATS) } else { random.pick(&NUMBERS) };
+    let family = if sums { random.pick(&floats()) } else { random.pick(&numbers()) };
     let mut values: Vec<(Elem, DType)> = Vec::new();
     for _ in 0..1 + random.below(3) {
-        let dtype = if random.chance(if sums { 90 } else { 60 }) { family } else { random.pick(&NUMBERS) };
+        let dtype = if random.chance(if sums { 90 } else { 60 }) { family } else { random.pick(&numbers()) };
         let address = random_address(random, &maxima);
         let len = buffer_len(&address, &maxima);
         kernel.buffers.push(slot(dtype, false));
@@ -176,7 +176,7 @@ fn random_inst(random: &mut Random, values: &[(Elem, DType)], rank: usize) -> Op
     let bools: Vec<Elem> = values.iter().filter(|(_, other)| *other == DType::Bool).map(|&(elem, _)| elem).collect();
     Some(match random.below(8) {
         0 => {
-            let to = random.pick(&NUMBERS);
+            let to = random.pick(&numbers());
             (Inst::Cast { from: dtype, to, arg }, to)
         }
         1 => (Inst::Compare { op: random.pick(&COMPARE), dtype, lhs: arg, rhs: other }, DType::Bool),
@@ -184,7 +184,7 @@ fn random_inst(random: &mut Random, values: &[(Elem, DType)], rank: usize) -> Op
             (Inst::Select { dtype, cond: random.pick(&bools), then: arg, otherwise: other }, dtype)
         }
         3 => {
-            let to = random.pick(&NUMBERS[1..]);
+            let to = random.pick(&numbers()[1..]);
             (Inst::Index { affine: Affine::dim(random.below(rank)), dtype: to }, to)
         }
         4 => {
