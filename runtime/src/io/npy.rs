@@ -492,7 +492,8 @@ mod tests {
                 let mut content = Vec::new();
                 write_to(&mut content, &array).unwrap();
                 assert_eq!(header_for(&array).len() % 64, 0);
-                assert_eq!(open(Bytes::owned(content)).unwrap().read().unwrap(), array);
+                let source = open(Bytes::owned(content)).unwrap();
+                assert_eq!(source.taken_for(dtype).read().unwrap(), array);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Array, Draw, all, floats, ints, numbers};
 use spmdc_abi::DType;
+use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
 
 /// An expression over parameters `a`, `b`, ...
@@ -131,8 +132,9 @@ fn operators(name: &str, draw: &mut Draw) -> Option<Call> {
     Some(match name {
         "+" | "-" | "*" | "==" | "!=" | "<" | "<=" | ">" | ">=" => {
             let dtype = draw.pick(&numbers());
-            // Mixed operand types promote.
-            let second = if draw.chance(25) { draw.pick(&numbers()) } else { dtype };
+            // Mixed operand types promote, where they do.
+            let mixed = draw.pick(&numbers());
+            let second = if draw.chance(25) && join(dtype, mixed).is_some() { mixed } else { dtype };
             Call::new(&[(dtype, &shape), (second, &other)], format!("a {name} b"))
         }
         // Integers stop at a division by zero, so the divisor is positive.
