@@ -351,7 +351,7 @@ fn a_library_is_called_from_c() {
           let y = x @ float.w + float.bias;
           (y[n] + y, y[n] > 400)
         }";
-    let scale = "fn main(x: f16[2]) -> f16[2] { 2 * x }";
+    let scale = "fn main(x: f16[2], y: f8e4m3[2]) -> (f16[2], f8e4m3[2]) { (2 * x, 2 * y) }";
     let caller = r#"
         #include "layer.h"
         #include "scale.h"
@@ -368,9 +368,11 @@ fn a_library_is_called_from_c() {
             printf("%d ", layer(x, w, &bias, &beyond, y, &large));
             printf("%s", spmd_error());
             const uint16_t numbers[2] = {0x3c00, 0x4000};
+            const uint8_t small[2] = {0x38, 0x7e};
             uint16_t doubled[2];
-            int status = scale(numbers, doubled);
-            printf("%d %x %x %s\n", status, doubled[0], doubled[1], spmd_error());
+            uint8_t twice[2];
+            int status = scale(numbers, small, doubled, twice);
+            printf("%d %x %x %x %x %s\n", status, doubled[0], doubled[1], twice[0], twice[1], spmd_error());
         }"#;
     let folder = Folder::with(&[("layer.spmd", layer), ("scale.spmd", scale), ("main.c", caller)]);
     folder.spmdc(&["build", "layer.spmd", "--emit", "lib", "-o", "liblayer.a"]).expect(0, "", "");
@@ -383,7 +385,7 @@ fn a_library_is_called_from_c() {
     assert!(header.contains(" *   float_w: f32[3]\n"), "{header}");
     said.expect(0, "421 1753 0\n754 2086 1\n1087 2419 1\n3 error[E0801]: ", "");
     said.expect(0, "layer.spmd:6:14\n", "");
-    said.expect(0, "\n0 4000 4400 \n", "");
+    said.expect(0, "\n0 4000 4400 40 7f \n", "");
 }
 
 #[test]

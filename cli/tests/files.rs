@@ -50,6 +50,44 @@ fn an_array_may_come_out_of_a_pipe() {
     piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
 }
 
+/// Files of NumPy do not say which 8-bit floats they hold; the parameter does.
+#[test]
+fn eight_bit_floats_come_from_files_and_go_there() {
+    let text = "fn main(x: f8e5m2[2], y: f8e4m3[2]) { (2 * x, y) }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let array = |name: &str, descr: &str, bytes: [u8; 2]| {
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
+        let len = (header.len() as u16).to_le_bytes();
+        let file = [b"\x93NUMPY\x01\x00", &len[..], header.as_bytes(), &bytes].concat();
+        fs::write(folder.path().join(name), file).unwrap();
+    };
+    array("raw.npy", "<V1", [0x3c, 0x7b]);
+    array("named.npy", "<f1", [0x3c, 0x7b]);
+    array("bytes.npy", "|u1", [0x3c, 0x7b]);
+    let header = r#"{"y":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}"#;
+    let tensors = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0x38, 0xff]].concat();
+    fs::write(folder.path().join("y.safetensors"), tensors).unwrap();
+    let run = |x: &str, y: &str| {
+        let (x, y) = (format!("x=@{x}"), format!("y=@{y}"));
+        folder.spmdc(&["run", "p.spmd", "--arg", &x, "--arg", &y, "--out", "0=out.npy", "--out", "1=y.npy"])
+    };
+    for (x, y) in [("raw.npy", "y.safetensors"), ("named.npy", "y.npy")] {
+        run(x, y).expect(0, "", "");
+        // The number 1 doubled, and one that has no double.
+        let (out, same) =
+            (fs::read(folder.path().join("out.npy")).unwrap(), fs::read(folder.path().join("y.npy")).unwrap());
+        assert!(out.windows(5).any(|word| word == b"'|V1'") && out.ends_with(&[0x40, 0x7c]), "{out:?}");
+        assert!(same.ends_with(&[0x38, 0x7f]), "{same:?}");
+    }
+    run("named.npy", "named.npy").expect(2, "", "`y` is f8e4m3[2], but `named.npy` is f8e5m2[2]");
+    run("bytes.npy", "raw.npy").expect(2, "", "`x` is f8e5m2[2], but `bytes.npy` is u8[2]");
+    run("y.safetensors", "raw.npy").expect(2, "", "`x` is f8e5m2[2], but `y.safetensors:y` is f8e4m3[2]");
+    let given = |x: &str| folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", &format!("y={x}")]);
+    given("[448,nan]").expect(0, "[448 nan]", "");
+    given("[448,465]").expect(2, "", "465 does not fit f8e4m3");
+    given("[inf,0]").expect(2, "", "inf does not fit f8e4m3");
+}
+
 #[test]
 fn what_is_given_twice_is_refused() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);

@@ -606,6 +606,10 @@ pub enum DTypeName {
     U32,
     /// `u64`
     U64,
+    /// `f8e4m3`
+    F8e4m3,
+    /// `f8e5m2`
+    F8e5m2,
     /// `f16`
     F16,
     /// `bf16`
@@ -630,6 +634,8 @@ impl DTypeName {
         (DTypeName::U16, "u16"),
         (DTypeName::U32, "u32"),
         (DTypeName::U64, "u64"),
+        (DTypeName::F8e4m3, "f8e4m3"),
+        (DTypeName::F8e5m2, "f8e5m2"),
         (DTypeName::F16, "f16"),
         (DTypeName::Bf16, "bf16"),
         (DTypeName::F32, "f32"),
@@ -665,6 +671,8 @@ impl DTypeName {
             "uint16" => "u16",
             "uint32" | "uint" => "u32",
             "uint64" => "u64",
+            "float8_e4m3fn" | "float8_e4m3" | "e4m3" => "f8e4m3",
+            "float8_e5m2" | "e5m2" => "f8e5m2",
             "float16" | "half" | "fp16" => "f16",
             "bfloat16" => "bf16",
             "float32" | "float" | "fp32" | "single" => "f32",

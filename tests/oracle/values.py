@@ -7,19 +7,21 @@ an ULP. Exact values are compared bit for bit.
 import ml_dtypes
 import numpy as np
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
 TYPES = {
     "bool": np.dtype(bool), "i8": np.dtype("i1"), "i16": np.dtype("i2"), "i32": np.dtype("i4"), "i64": np.dtype("i8"),
     "u8": np.dtype("u1"), "u16": np.dtype("u2"), "u32": np.dtype("u4"), "u64": np.dtype("u8"),
-    "f16": np.dtype("f2"), "bf16": BF16, "f32": np.dtype("f4"), "f64": np.dtype("f8"),
+    "f8e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "f16": np.dtype("f2"), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype("f4"), "f64": np.dtype("f8"),
 }
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
-FLOATS = ["f16", "bf16", "f32", "f64"]
+FLOATS = ["f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64"]
+# Computed in f32.
+NARROW = ["f8e4m3", "f8e5m2", "f16", "bf16"]
 # The distance from 1 to the next number, and the smallest number.
-EPS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
-TINY = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
-MOST = {"f16": 3e4, "bf16": 1e30, "f32": 1e30, "f64": 1e200}
+EPS = {"f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2, "f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+TINY = {"f8e4m3": 2.0**-9, "f8e5m2": 2.0**-16, "f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
+MOST = {"f8e4m3": 200.0, "f8e5m2": 2e4, "f16": 3e4, "bf16": 1e30, "f32": 1e30, "f64": 1e200}
 F64 = np.float64
 
 
@@ -44,8 +46,8 @@ def is_int(name):
 
 
 def wide(a):
-    """Halves are computed in f32."""
-    return a.astype(np.float32) if NAMES[a.dtype] in ("f16", "bf16") else a
+    """Narrow floats are computed in f32."""
+    return a.astype(np.float32) if NAMES[a.dtype] in NARROW else a
 
 
 def ulp(a):
@@ -61,6 +63,7 @@ def promoted(x, y):
         return y if x == "bool" else x
     if is_float(x) or is_float(y):
         if is_float(x) and is_float(y):
+            need(x[:2] != "f8" and y[:2] != "f8")
             bits = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
             return "f32" if {x, y} == {"f16", "bf16"} else max(x, y, key=bits.get)
         return x if is_float(x) else y
@@ -83,7 +86,7 @@ def cast(a, name):
         high, low = x >= float(limits.max), x <= float(limits.min)
         out = np.where(high | low, 0, x).astype(to)
         return np.where(high, to.type(limits.max), np.where(low, to.type(limits.min), out))
-    if name in ("f16", "bf16"):
+    if name in NARROW:
         return a.astype(np.float32).astype(to)
     return a.astype(to)
 
@@ -128,4 +131,4 @@ def summed(total, size, e, name, terms, *values, in_order=False):
     acc = "f64" if name == "f64" else "f32"
     factor = 2 if values and grained(*values) and acc == "f32" and np.all(size < 2**16) else 4 + (terms / 2 if in_order else 2 * terms**0.5)
     a = cast(total, name)
-    return V(a, e + factor * EPS[acc] * size + (ulp(a) if name in ("f16", "bf16") else 0) + TINY[name] * 4)
+    return V(a, e + factor * EPS[acc] * size + (ulp(a) if name in NARROW else 0) + TINY[name] * 4)

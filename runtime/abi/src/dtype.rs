@@ -24,6 +24,10 @@ pub enum DType {
     U32,
     /// Unsigned integer of 64 bits.
     U64,
+    /// 8 bits with 4 of exponent and 3 of mantissa, without infinities (`float8_e4m3fn`), computed in f32.
+    F8e4m3,
+    /// 8 bits with 5 of exponent and 2 of mantissa, computed in f32.
+    F8e5m2,
     /// IEEE half precision, computed in f32.
     F16,
     /// The upper 16 bits of an f32, computed in f32.
@@ -121,7 +125,7 @@ impl Row {
 }
 
 /// The rows, in the order of the variants.
-const TABLE: [Row; 14] = [
+const TABLE: [Row; 16] = [
     Row::new(DType::Bool, "bool", Kind::Bool, Width::W8).files(&["b1", "?"], "BOOL", "bool"),
     Row::new(DType::I8, "i8", Kind::Signed, Width::W8).files(&["i1"], "I8", "int8_t"),
     Row::new(DType::I16, "i16", Kind::Signed, Width::W16).files(&["i2"], "I16", "int16_t"),
@@ -131,6 +135,9 @@ const TABLE: [Row; 14] = [
     Row::new(DType::U16, "u16", Kind::Unsigned, Width::W16).files(&["u2"], "U16", "uint16_t"),
     Row::new(DType::U32, "u32", Kind::Unsigned, Width::W32).files(&["u4"], "U32", "uint32_t"),
     Row::new(DType::U64, "u64", Kind::Unsigned, Width::W64).files(&["u8"], "U64", "uint64_t"),
+    Row::float(DType::F8e4m3, "f8e4m3", FloatFormat::finite(4, 3)).files(&["V1"], "F8_E4M3", "uint8_t"),
+    // `ml_dtypes` writes a code that NumPy refuses to read, so raw bytes are written here, too.
+    Row::float(DType::F8e5m2, "f8e5m2", FloatFormat::ieee(5, 2)).files(&["V1", "f1"], "F8_E5M2", "uint8_t"),
     Row::float(DType::F16, "f16", FloatFormat::F16).files(&["f2"], "F16", "uint16_t"),
     Row::float(DType::Bf16, "bf16", FloatFormat::BF16).files(&["V2", "bfloat16"], "BF16", "uint16_t"),
     Row::float(DType::F32, "f32", FloatFormat::F32).files(&["f4"], "F32", "float"),

@@ -66,6 +66,18 @@ for name in ("f16", "f32", "f64"):
 
 add("bf16", [1e-30, 3e38, 1e5, 999999, 1000000, 0.0001, 0.00009, np.nan, np.inf, -np.inf, -0.0])
 
+# Last, and not among the names: what was drawn before stays as it is.
+EIGHT_BITS = {"f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
+NAMES |= EIGHT_BITS
+for name, dtype in EIGHT_BITS.items():
+    codes = np.arange(256, dtype=np.uint8).view(dtype)
+    for code in codes:
+        add(name, code)
+    add(name, codes)
+    add(name, codes.reshape(8, 2, 16))
+    add(name, np.zeros((0,)))
+    add(name, np.tile(codes, 5))
+
 with open(pathlib.Path(__file__).parent / "show.txt", "w") as out:
     for name, array in cases:
         text = str(array)
