@@ -413,10 +413,14 @@ mod tests {
     #[test]
     fn many_numbers_are_those_of_jax() {
         let expected = [
+            (Distribution::Uniform, DType::F8e4m3, 0xf1a84246725872d9),
+            (Distribution::Uniform, DType::F8e5m2, 0x017cd63ad5eadfaf),
             (Distribution::Uniform, DType::F16, 0x567ab73ed44a839e),
             (Distribution::Uniform, DType::Bf16, 0x591343e9697380e2),
             (Distribution::Uniform, DType::F32, 0x2c463dce0d0669d7),
             (Distribution::Uniform, DType::F64, 0x21cc6d5bcb362e74),
+            (Distribution::Normal, DType::F8e4m3, 0x09183edfa486aed2),
+            (Distribution::Normal, DType::F8e5m2, 0xcc14dc443c19a65f),
             (Distribution::Normal, DType::F16, 0xf8a964e655731ab0),
             (Distribution::Normal, DType::Bf16, 0xe5bf67db3eb612fe),
             (Distribution::Normal, DType::F32, 0x1e20e36104656db4),

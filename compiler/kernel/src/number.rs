@@ -354,6 +354,15 @@ mod tests {
         // Through f32: 1 + 2^-11 + 2^-40 loses its last bit first and then rounds to even.
         let value = (1.0 + 2f64.powi(-11) + 2f64.powi(-40)).to_bits();
         assert_eq!(cast(DType::F64, DType::F16, value), Some(0x3c00));
+        // Nothing is larger than 448 in a type without infinity; halfway to the next number, which is not there, it is still 448.
+        let to = |x: f64, to| cast(DType::F64, to, x.to_bits());
+        assert_eq!(
+            [464.0, 464.1, -1e9, f64::NEG_INFINITY].map(|x| to(x, DType::F8e4m3)),
+            [0x7e, 0x7f, 0xff, 0xff].map(Some)
+        );
+        assert_eq!([57344.0, 61439.0, 61440.0].map(|x| to(x, DType::F8e5m2)), [0x7b, 0x7b, 0x7c].map(Some));
+        assert_eq!(identity_element(ReduceOp::Max, DType::F8e4m3), 0xfe);
+        assert_eq!(identity_element(ReduceOp::Min, DType::F8e5m2), 0x7c);
         assert_eq!(cast(DType::Key, DType::I32, 0), None);
     }
 

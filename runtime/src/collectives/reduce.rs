@@ -444,6 +444,13 @@ mod tests {
         assert_eq!(sum, ones(258.0));
         let nan = combined(DType::Bf16, ReduceOp::Max, &[ones(f32::NAN), ones(1.0)]);
         assert!(bf16::from_ne_bytes([nan[0], nan[1]]).is_nan());
+        // f8e4m3 has no number beyond 448; in between there may be one.
+        let byte = |value: f64| vec![DType::F8e4m3.narrow(value) as u8];
+        let sum = combined(DType::F8e4m3, ReduceOp::Sum, &[byte(448.0), byte(448.0), byte(-448.0), byte(-1.5)]);
+        assert_eq!(sum, byte(448.0));
+        assert_eq!(combined(DType::F8e4m3, ReduceOp::Product, &[byte(448.0), byte(2.0)]), [0x7f]);
+        assert_eq!(combined(DType::F8e5m2, ReduceOp::Product, &[vec![0x7b], vec![0x41]]), [0x7c]);
+        assert_eq!(combined(DType::F8e5m2, ReduceOp::Min, &[vec![0xfc], vec![0x41], vec![0xc0]]), [0xfc]);
     }
 
     #[test]

@@ -499,6 +499,22 @@ mod tests {
     }
 
     #[test]
+    fn raw_bytes_are_taken_for_a_type_that_is_written_so() {
+        let read = |descr: &str, dtype: DType| {
+            let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
+            open(file(&header, &[0x3c; 4])).unwrap().taken_for(dtype).dtype()
+        };
+        assert_eq!(read("<V1", DType::F8e4m3), DType::F8e4m3);
+        assert_eq!(read("|V1", DType::F8e5m2), DType::F8e5m2);
+        assert_eq!(read("<f1", DType::F8e5m2), DType::F8e5m2);
+        // These say of which type they are, or of which size.
+        assert_eq!(read("<f1", DType::F8e4m3), DType::F8e5m2);
+        assert_eq!(read("|u1", DType::F8e4m3), DType::U8);
+        assert_eq!(read("<V2", DType::F8e4m3), DType::Bf16);
+        assert_eq!(read("|V1", DType::Bf16), DType::F8e4m3);
+    }
+
+    #[test]
     fn malformed_files_say_what_is_wrong() {
         let header =
             |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");

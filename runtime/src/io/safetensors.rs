@@ -169,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn every_type_that_a_file_may_have_is_known() {
+        let names = [
+            "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64",
+            "U64",
+        ];
+        for name in names {
+            let dtype = DType::named_in_safetensors(name).unwrap();
+            let size = dtype.size();
+            let header = format!(r#"{{"w":{{"dtype":"{name}","shape":[3],"data_offsets":[0,{}]}}}}"#, 3 * size);
+            let mut source = open(&file(&header, &vec![1; 3 * size])).unwrap().array("w").unwrap().unwrap();
+            assert_eq!(source.read().unwrap(), HostArray { dtype, shape: vec![3], bytes: vec![1; 3 * size] });
+        }
+        assert_eq!(DType::ALL.into_iter().filter(|dtype| *dtype != DType::Key).count(), names.len());
+    }
+
+    #[test]
     fn a_cut_or_changed_file_is_an_error_and_never_panics() {
         let content = example();
         for len in 0..content.len() {

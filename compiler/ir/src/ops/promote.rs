@@ -413,6 +413,11 @@ mod tests {
         for (a, b, joined) in cases {
             assert_eq!((join(a, b), join(b, a)), (Some(joined), Some(joined)), "{a:?} {b:?}");
         }
+        for (a, b, joined) in
+            [(F8e4m3, I64, Some(F8e4m3)), (Bool, F8e5m2, Some(F8e5m2)), (F8e4m3, F8e5m2, None), (F8e5m2, F16, None)]
+        {
+            assert_eq!((join(a, b), join(b, a)), (joined, joined), "{a:?} {b:?}");
+        }
         assert_eq!(join(Key, I32), None);
     }
 
