@@ -74,7 +74,7 @@ pub enum Token<'s> {
     #[token("_", priority = 10)]
     Underscore,
 
-    /// Stands for the next two, of which `word` makes one.
+    /// Placeholder: `word` returns one of the next two tokens.
     #[regex("[A-Za-z_][A-Za-z0-9_]*", word, priority = 2)]
     Word,
     DType(DTypeName),

@@ -1,8 +1,8 @@
-//! Floats of less than 32 bits in single precision lanes.
+//! Floats of less than 32 bits in single-precision lanes.
 //!
-//! In registers a narrow float is an `f32` that happens to be representable; only memory has its few bits. Conversions are integer
-//! arithmetic, the same for scalars and vectors, rounding to nearest even with subnormals, infinities and NaN kept. They are the steps
-//! of `spmdc_abi::FloatFormat` for a format that is known while code is generated; one whose exponent is that of `f32` needs few.
+//! In registers a narrow float is an `f32` with a representable value; only memory has its few bits. Conversions are integer
+//! arithmetic, the same for scalars and vectors; they round to nearest even and keep subnormals, infinities and NaN. The generated
+//! steps are the ones of `spmdc_abi::FloatFormat`; a format with the exponent of `f32` needs few.
 
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
@@ -14,13 +14,13 @@ const F32_NAN: i64 = 0x7fc0_0000;
 const F32_BIAS: i64 = FloatFormat::F32.bias();
 const F32_MANTISSA: u32 = FloatFormat::F32.mantissa;
 
-/// What conversion needs to know of a format.
+/// The properties of a format that conversion needs.
 #[derive(Clone, Copy)]
 struct NarrowFormat {
     format: FloatFormat,
     /// Bits of an `f32`'s mantissa that the format does not have.
     dropped: u32,
-    /// Places between the signs of both.
+    /// Distance between the sign bits of both, in bits.
     sign_shift: u32,
 }
 
@@ -31,17 +31,17 @@ impl NarrowFormat {
         NarrowFormat { format, dropped, sign_shift: 31 - format.exponent - format.mantissa }
     }
 
-    /// The upper bits of an `f32` are such a number.
+    /// Whether the upper bits of an `f32` are a number of this format.
     fn is_upper_part(self) -> bool {
         self.format.exponent == FloatFormat::F32.exponent && self.format.has_infinity
     }
 
-    /// What the exponent of an `f32` has more.
+    /// The difference between the biases, in place of an `f32`'s exponent.
     fn rebias(self) -> i64 {
         (F32_BIAS - self.format.bias()) << F32_MANTISSA
     }
 
-    /// The smallest number that is not subnormal, as bits of an `f32`.
+    /// The smallest normal number, as bits of an `f32`.
     fn smallest_normal(self) -> i64 {
         (F32_BIAS + 1 - self.format.bias()) << F32_MANTISSA
     }
@@ -51,7 +51,7 @@ impl NarrowFormat {
         ((self.format.largest() as i64 + 1) << self.dropped) + self.rebias()
     }
 
-    /// The bits of the power of two, as an `f32`, whose last place is the smallest subnormal of the format.
+    /// The bits, as an `f32`, of the power of two whose unit in the last place is the smallest subnormal of the format.
     fn subnormal_magic(self) -> i64 {
         let smallest = 1 - self.format.bias() - i64::from(self.format.mantissa);
         (F32_BIAS + smallest + i64::from(F32_MANTISSA)) << F32_MANTISSA
@@ -59,7 +59,7 @@ impl NarrowFormat {
 }
 
 impl Vector<'_, '_> {
-    /// Bits from memory, in the low part of `I32` lanes, as numbers.
+    /// Numbers from bits of memory, in the low part of `I32` lanes.
     pub fn decode_narrow(&mut self, dtype: DType, bits: Bundle) -> Bundle {
         let narrow = NarrowFormat::of(dtype);
         let NarrowFormat { format, dropped, sign_shift } = narrow;
@@ -71,7 +71,7 @@ impl Vector<'_, '_> {
         let sign = self.shift_left(sign, sign_shift);
         let magnitude = self.and_int(bits, format.sign() as i64 - 1);
         let shifted = self.shift_left(magnitude, dropped);
-        // The exponent's bias is too small: a product puts it right, subnormals too, as they are exact in f32.
+        // The exponent's bias is too small: a product corrects it, also for subnormals, which are exact in f32.
         let small = self.bitcast(F32, shifted);
         let scale = self.float(F32, 2.0_f64.powi((F32_BIAS - format.bias()) as i32));
         let scaled = self.mul(small, scale);
@@ -125,8 +125,8 @@ impl Vector<'_, '_> {
         let narrow = NarrowFormat::of(dtype);
         let dropped = narrow.dropped;
         let bits = self.bitcast(I32, value);
-        // Adding just under half of the last kept place, and the parity of that place, carries exactly when rounding up is due;
-        // a carry out of the fraction is the next exponent, or infinity.
+        // Adding just under half of the last kept place, and the parity of that place, carries exactly if rounding up is required;
+        // a carry out of the fraction gives the next exponent, or infinity.
         let parity = self.shift_right(bits, dropped);
         let parity = self.and_int(parity, 1);
         let under_half = self.int(I32, (1 << (dropped - 1)) - 1);
@@ -135,14 +135,14 @@ impl Vector<'_, '_> {
         let rounded = self.and_int(raised, -(1 << dropped));
         let rounded = if narrow.is_upper_part() { rounded } else { self.fit_narrow(narrow, bits, rounded) };
         let rounded = self.bitcast(F32, rounded);
-        // A NaN could carry into the sign or lose its fraction: give the quiet one.
+        // A NaN could carry into the sign or lose its fraction: use the quiet NaN.
         let quiet = self.int(I32, F32_NAN);
         let quiet = self.bitcast(F32, quiet);
         let is_nan = self.compare_floats(FloatCC::Unordered, value, value);
         self.select(is_nan, quiet, rounded)
     }
 
-    /// What rounding the fraction alone gets wrong where the exponent is shorter, too: subnormals, and numbers beyond the range.
+    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers beyond the range.
     fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Bundle, rounded: Bundle) -> Bundle {
         let sign = self.and_int(bits, 0x8000_0000);
         let magnitude = self.and_int(bits, 0x7fff_ffff);

@@ -332,7 +332,7 @@ fn identity_element(combine: Combine, dtype: DType, lane: Type) -> u64 {
     let float = |value: f64| {
         if lane.bits() == 32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
     };
-    // Of a type without infinity the largest number.
+    // The largest number, if the type has no infinity.
     let infinity = dtype.format().map(|format| format.widen(format.last()));
     let (all_ones, sign) = (u64::MAX, 1_u64 << (lane.bits() - 1));
     let smallest = match infinity {

@@ -237,7 +237,7 @@ fn write(buffer: &mut [u8], dtype: DType, at: i64, bits: u64) {
     buffer[start..start + dtype.size()].copy_from_slice(&bits.to_le_bytes()[..dtype.size()]);
 }
 
-/// Sums and products of narrow floats are kept in single precision.
+/// The type of a partial result: sums and products of narrow floats accumulate in f32.
 fn accumulator(dtype: DType, op: ReduceOp) -> DType {
     if matches!(op, ReduceOp::Sum | ReduceOp::Product) { dtype.computed() } else { dtype }
 }

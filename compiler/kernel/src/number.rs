@@ -37,7 +37,7 @@ pub fn to_float(dtype: DType, bits: u64) -> f64 {
     if dtype == DType::F64 { f64::from_bits(bits) } else { f64::from(to_f32(dtype, bits)) }
 }
 
-/// A number rounded to a float type; the narrow ones through f32.
+/// A number rounded to a float type; to narrow types through f32.
 pub fn from_float(dtype: DType, value: f64) -> u64 {
     if dtype == DType::F64 { value.to_bits() } else { from_f32(dtype, value as f32) }
 }
@@ -261,7 +261,7 @@ pub fn nothing_added(dtype: DType) -> u64 {
 
 /// The identity element of a combination: it changes no element with which it is combined.
 pub fn identity_element(op: ReduceOp, dtype: DType) -> u64 {
-    // Of floats infinity, or the largest number of a type without.
+    // For floats infinity, or the largest number if the type has none.
     let extreme = |sign: f64| match dtype.format() {
         Some(format) => Some(dtype.narrow(sign * dtype.widen(format.last()))),
         None => cast(DType::F64, dtype, (sign * 1e30).to_bits()),

@@ -66,7 +66,7 @@ pub enum Stored {
     Narrow,
 }
 
-/// The room that an element takes.
+/// The size of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// One byte.
@@ -183,7 +183,7 @@ impl DType {
         }
     }
 
-    /// The room that an element takes.
+    /// The size of an element.
     #[inline]
     pub fn width(self) -> Width {
         self.row().width
@@ -224,17 +224,17 @@ impl DType {
         self.row().npy.first().copied()
     }
 
-    /// The type that a `.npy` file calls so, behind the byte order.
+    /// The type with this code in a `.npy` file, after the byte order.
     pub fn named_in_npy(code: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.row().npy.contains(&code))
     }
 
-    /// Whether NumPy does not know the type: files have its elements as raw bytes, and `ml_dtypes` decides how they are shown.
+    /// Whether NumPy does not have the type: files hold its elements as raw bytes, which `ml_dtypes` interprets.
     pub fn is_foreign_to_numpy(self) -> bool {
         self.npy().is_some_and(|code| code.starts_with('V'))
     }
 
-    /// The type that a `.safetensors` file calls so.
+    /// The type of this name in a `.safetensors` file.
     pub fn named_in_safetensors(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.row().safetensors == Some(name))
     }
@@ -249,7 +249,7 @@ impl DType {
         self.row().format
     }
 
-    /// The number that the bits of an element of a float type stand for; every type widens exactly.
+    /// The number with these bits, for a float type; every type widens exactly.
     #[inline]
     pub fn widen(self, bits: u64) -> f64 {
         match self.width() {
@@ -259,7 +259,7 @@ impl DType {
         }
     }
 
-    /// The bits of the number of a float type that is nearest; of two that are equally near the one whose last bit is 0.
+    /// The bits of the nearest number of a float type; in a tie, the number whose last bit is 0.
     #[inline]
     pub fn narrow(self, value: f64) -> u64 {
         match self.width() {

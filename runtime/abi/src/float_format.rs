@@ -1,6 +1,6 @@
-//! How the bits of a float are divided, and conversion between a format of few bits and numbers in double precision.
+//! The division of a float's bits, and conversion between narrow formats and double precision.
 //!
-//! A float is a sign, an exponent and a mantissa, from the highest bit to the lowest. Evaluator, literals, files, random numbers and
+//! A float is a sign, an exponent and a mantissa, from the highest bit to the lowest. The evaluator, literals, files, random numbers and
 //! collectives convert by these functions; the code generator emits the same steps (`compiler/cranelift/src/narrow_lanes.rs`).
 
 const F64_MANTISSA: u32 = f64::MANTISSA_DIGITS - 1;
@@ -12,10 +12,10 @@ const F64_SIGN: u64 = 1 << 63;
 pub struct FloatFormat {
     /// Bits of the exponent, whose bias is half of its range.
     pub exponent: u32,
-    /// Bits of the mantissa, the first one left out as always.
+    /// Bits of the mantissa without the implicit first one.
     pub mantissa: u32,
-    /// Whether there are infinities, which then are followed by NaNs. Without them the only NaN has all bits set, and numbers out of
-    /// range become NaN.
+    /// Whether there are infinities; the bits above them are NaNs. Without infinities the only NaN has all bits but the sign set,
+    /// and numbers out of range become NaN.
     pub has_infinity: bool,
 }
 
@@ -34,12 +34,12 @@ impl FloatFormat {
         FloatFormat { exponent, mantissa, has_infinity: true }
     }
 
-    /// A format without infinities: `fn` in the names that other projects give to it.
+    /// A format without infinities: `fn` in the names of other projects.
     pub const fn finite(exponent: u32, mantissa: u32) -> FloatFormat {
         FloatFormat { exponent, mantissa, has_infinity: false }
     }
 
-    /// What is subtracted from the bits of the exponent.
+    /// The bias of the exponent, which is subtracted from its bits.
     pub const fn bias(self) -> i64 {
         (1 << (self.exponent - 1)) - 1
     }
@@ -59,7 +59,7 @@ impl FloatFormat {
         if self.has_infinity { (((1 << self.exponent) - 1) << self.mantissa) - 1 } else { self.sign() - 2 }
     }
 
-    /// The bits of infinity, or of the largest number where there is none. The bits of every NaN are more, but for the sign.
+    /// The bits of infinity, or of the largest number in a format without it. Apart from the sign, the bits of every NaN are larger.
     pub const fn last(self) -> u64 {
         if self.has_infinity { self.largest() + 1 } else { self.largest() }
     }
@@ -69,7 +69,7 @@ impl FloatFormat {
         if self.has_infinity { self.last() | (1 << (self.mantissa - 1)) } else { self.sign() - 1 }
     }
 
-    /// The number that the bits stand for. A NaN keeps its sign and as much of its mantissa as there is.
+    /// The number with these bits. A NaN keeps its sign and its mantissa.
     #[inline]
     pub fn widen(self, bits: u64) -> f64 {
         let sign = if bits & self.sign() == 0 { 0 } else { F64_SIGN };
@@ -79,14 +79,13 @@ impl FloatFormat {
             let nan_or_infinity = if self.has_infinity { f64::INFINITY } else { f64::NAN };
             return f64::from_bits(shifted | nan_or_infinity.to_bits() | sign);
         }
-        // The exponent's bias is too small: a product puts it right, subnormals too, which are exact.
+        // The exponent's bias is too small: a product corrects it, also for subnormals, which are exact.
         let scale = f64::from_bits(((2 * F64_BIAS - self.bias()) as u64) << F64_MANTISSA);
         f64::from_bits((f64::from_bits(shifted) * scale).to_bits() | sign)
     }
 
-    /// The bits of the nearest number; of two that are equally near the one whose last bit is 0. What lies beyond the largest number by
-    /// half of its last place or more is infinity, or NaN where there is none.
-    /// Not for double precision, which has nothing to round.
+    /// The bits of the nearest number; in a tie, the number whose last bit is 0. Numbers that round beyond the largest one become
+    /// infinity, or NaN in a format without infinity. Not for double precision, which is not rounded.
     #[inline]
     pub fn narrow(self, value: f64) -> u64 {
         debug_assert!(self.mantissa < F64_MANTISSA, "there are bits to drop");
@@ -98,15 +97,15 @@ impl FloatFormat {
             return sign | self.nan() | if self.has_infinity { payload } else { 0 };
         }
         let exponent = (magnitude >> F64_MANTISSA) as i64 - F64_BIAS;
-        // Subnormals have the exponent of the smallest normal number, and lose a bit more for each power of two below it.
+        // Subnormals have the exponent of the smallest normal number, and lose one more bit for each power of two below it.
         let smallest_normal = 1 - self.bias();
         let lost = i64::from(F64_MANTISSA - self.mantissa) + (smallest_normal - exponent).max(0);
         if lost > i64::from(F64_MANTISSA) + 1 {
             return sign;
         }
         let significand = magnitude & ((1 << F64_MANTISSA) - 1) | 1 << F64_MANTISSA;
-        // Adding just under half of the last kept place, and the parity of that place, carries exactly when rounding up is due; a
-        // carry out of the mantissa is the next exponent.
+        // Adding just under half of the last kept place, and the parity of that place, carries exactly if rounding up is required;
+        // a carry out of the mantissa gives the next exponent.
         let under_half = (1u64 << lost >> 1) - 1;
         let rounded = (significand + under_half + (significand >> lost & 1)) >> lost;
         let biased = (exponent.max(smallest_normal) + self.bias() - 1) as u64;
@@ -114,7 +113,7 @@ impl FloatFormat {
         sign | if code > self.largest() { self.overflow() } else { code }
     }
 
-    /// What becomes of numbers that are too large.
+    /// The bits that replace numbers out of range.
     const fn overflow(self) -> u64 {
         if self.has_infinity { self.last() } else { self.nan() }
     }
@@ -124,7 +123,7 @@ impl FloatFormat {
 mod tests {
     use super::*;
 
-    /// All bits of a format of at most 16.
+    /// All bit patterns of a format of at most 16 bits.
     fn codes(format: FloatFormat) -> std::ops::RangeInclusive<u64> {
         0..=2 * format.sign() - 1
     }
@@ -155,7 +154,7 @@ mod tests {
                 assert_eq!(format.narrow(middle.next_down()), bits, "{format:?} {bits:x}");
                 assert_eq!(format.narrow(-middle.next_up()), (bits + 1) | format.sign(), "{format:?} {bits:x}");
             }
-            // The first number that is out of range, were there one more exponent or mantissa.
+            // The midpoint between the largest number and the next one that a larger range would have.
             let largest = format.widen(format.largest());
             let limit = largest + (largest - format.widen(format.largest() - 1)) / 2.0;
             assert_eq!(format.narrow(limit.next_down()), format.largest());

@@ -149,7 +149,7 @@ pub fn literal(dtype: DType, bits: u64) -> String {
         Kind::Signed | Kind::Unsigned | Kind::Key => number::to_int(dtype, bits).to_string(),
         Kind::Float => {
             let value = dtype.widen(bits);
-            // The shortest digits that read back as the same f32, not as the same f64.
+            // The shortest digits that identify the f32, not the f64.
             float(value, if dtype == DType::F32 { format!("{:?}", value as f32) } else { format!("{value:?}") })
         }
     }

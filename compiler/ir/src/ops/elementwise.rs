@@ -457,12 +457,12 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
         let message = format!("`round` to {decimals} decimals is not defined for {}", dtype.name());
         return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert to a float first, as in f32(x)"));
     }
-    // Powers of ten beyond these overflow: nothing is left to round.
+    // Larger powers of ten overflow: then no digit remains to be rounded.
     let largest = dtype.widen(dtype.format().map_or(0, |format| format.largest())).log10().floor();
     if decimals as f64 > largest {
         return Ok(value);
     }
-    // Where the scaled number would soon overflow, it is held in a wider type.
+    // The scaled number is computed in a wider type if it could overflow.
     let inner = if largest < 38.0 { dtype.computed() } else { dtype };
     let value = promote::cast(build, value, inner)?;
     let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;

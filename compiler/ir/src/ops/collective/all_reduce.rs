@@ -49,7 +49,7 @@ pub(super) fn combine(op: ReduceOp, dtype: DType, lhs: u64, rhs: u64) -> u64 {
     number::eval_binary(op, dtype, lhs, rhs).expect("typing refuses reductions without an operation")
 }
 
-/// All members' values combined, in order. Sums of narrow floats are kept in f32 until the end.
+/// Combines all members' values, in order. Sums of narrow floats accumulate in f32 and are rounded at the end.
 pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     let first = members[0][0];
     let dtype = first.dtype();
