@@ -49,6 +49,7 @@ ONE = {
     "asin": jnp.asin, "acos": jnp.acos, "atan": jnp.atan, "sinh": jnp.sinh, "cosh": jnp.cosh, "tanh": jnp.tanh,
     "asinh": jnp.asinh, "acosh": jnp.acosh, "atanh": jnp.atanh, "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc,
     "erf_inv": jax.scipy.special.erfinv, "floor": jnp.floor, "ceil": jnp.ceil, "round": jnp.round, "trunc": jnp.trunc,
+    "deg2rad": jnp.deg2rad, "rad2deg": jnp.rad2deg,
 }
 TWO = {"pow": jnp.pow, "atan2": jnp.atan2, "hypot": jnp.hypot, "logaddexp": jnp.logaddexp}
 
@@ -214,7 +215,7 @@ PROGRAMS = [
      [positive(6)], None),
     # Where functions have poles, limits and signed zeros; the reciprocals tell zeros apart.
     ("special_arguments", "elementwise",
-     f"fn main(x: f32[{len(SPECIAL)}@X]) -> (f32[29, {len(SPECIAL)}], f32[29, {len(SPECIAL)}]) {{\n"
+     f"fn main(x: f32[{len(SPECIAL)}@X]) -> (f32[{len(ONE)}, {len(SPECIAL)}], f32[{len(ONE)}, {len(SPECIAL)}]) {{\n"
      f"  let y = stack([{', '.join(f'{name}(x)' for name in ONE)}]);\n  (y, reciprocal(y))\n}}", [SPECIAL],
      lambda x: special([f(x) for f in ONE.values()])),
     ("special_pairs", "elementwise",
@@ -233,6 +234,8 @@ PROGRAMS = [
     ("scans_with_nan", "exact", "fn main(x: f32[13@Y]) -> (f32[13], f32[13], f32[13]) "
      "{ (cummax(x), cummin(x), cummax(x, reverse=true)) }",
      [SPECIAL], lambda x: (jax.lax.cummax(x), jax.lax.cummin(x), jax.lax.cummax(x, reverse=True))),
+    ("angles", "elementwise", "fn main(x: f32[5@X, 7@Y]) -> (f32[5, 7], f32[5, 7]) { (deg2rad(x), rad2deg(x)) }",
+     [f32(5, 7, scale=300)], lambda x: (jnp.deg2rad(x), jnp.rad2deg(x))),
 ]
 
 

@@ -19,6 +19,7 @@
 
 #[cfg(test)]
 mod accuracy;
+mod angle;
 mod erf;
 mod exp;
 mod hyperbolic;
@@ -182,6 +183,10 @@ functions! {
     Acos(inverse_trig::Acos),
     /// The angle whose tangent is x.
     Atan(inverse_trig::Atan),
+    /// Radians from degrees.
+    Deg2Rad(angle::Deg2Rad),
+    /// Degrees from radians.
+    Rad2Deg(angle::Rad2Deg),
     /// The hyperbolic sine.
     Sinh(hyperbolic::Sinh),
     /// The hyperbolic cosine.
