@@ -101,6 +101,7 @@ codes! {
     E1004 "a dimension does not divide by its axes",
     E1005 "the program communicates more than its budget",
     E1006 "a collective that is not allowed",
+    E1007 "nothing is split over a mesh axis",
 }
 
 impl fmt::Display for Code {

@@ -7,7 +7,7 @@ use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::Type;
+use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::program::Module;
 
 /// Minimum size of a large array, in bytes: 16 MiB.
@@ -24,16 +24,19 @@ pub enum Lint {
     ReplicatedLarge,
     /// A dimension that does not divide by its axes.
     UnevenShard,
+    /// A mesh axis over which nothing is split.
+    UnusedAxis,
     /// Any collective of this kind.
     Collective(CollectiveKind),
 }
 
 impl Lint {
-    const NAMED: [(&'static str, Lint); 4] = [
+    const NAMED: [(&'static str, Lint); 5] = [
         ("implicit-reshard", Lint::ImplicitReshard),
         ("full-gather", Lint::FullGather),
         ("replicated-large", Lint::ReplicatedLarge),
         ("uneven-shard", Lint::UnevenShard),
+        ("unused-axis", Lint::UnusedAxis),
     ];
 
     /// The lint of this name, or of this kind of collective.
@@ -73,6 +76,7 @@ pub fn findings(module: &Module, policy: &Policy) -> Vec<Diagnostic> {
                 found.extend(replicated_large(module, name, ty, span));
             }),
             Lint::UnevenShard => each_named(module, &mut |name, ty, span| found.extend(uneven(module, name, ty, span))),
+            Lint::UnusedAxis => found.extend(unused_axes(module)),
             Lint::Collective(kind) => found.extend(collectives.iter().filter(|c| c.kind == kind).map(denied)),
         }
         found[before..].iter_mut().for_each(|diagnostic| diagnostic.severity = severity);
@@ -150,6 +154,27 @@ fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnost
     Some(Diagnostic::warning(Code::E1004, span, message).help(format!("a size of {next} would divide")))
 }
 
+/// The axes along which all devices hold the same data and do the same work. A cut axis is unused if all of its parts are.
+fn unused_axes(module: &Module) -> Vec<Diagnostic> {
+    let used = module.func.values.iter().fold(AxisSet::EMPTY, |used, info| used.union(info.ty.distinct_axes()));
+    let mut sizes: Vec<(&str, usize, bool)> = Vec::new();
+    for (at, axis) in module.mesh.axes.iter().enumerate() {
+        let name = axis.part.as_ref().map_or(axis.name.as_str(), |part| part.of.as_str());
+        match sizes.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, size, is_used)) => (*size, *is_used) = (*size * axis.size, *is_used || used.contains(at)),
+            None => sizes.push((name, axis.size, used.contains(at))),
+        }
+    }
+    let unused = sizes.into_iter().filter(|&(_, size, is_used)| size > 1 && !is_used);
+    let finding = |(name, size, _)| {
+        let message =
+            format!("nothing is split over `{name}`: its {size} devices hold the same data and do the same work");
+        Diagnostic::warning(Code::E1007, Span::default(), message)
+            .help(format!("split a dimension over `{name}`, or run on a mesh without it"))
+    };
+    unused.map(finding).collect()
+}
+
 fn over_budget(collectives: &[Collective], budget: u64) -> Option<Diagnostic> {
     let unknown = collectives.iter().find(|collective| collective.trips.is_none());
     if let Some(collective) = unknown {
@@ -204,10 +229,13 @@ mod tests {
           sum(s) + whole[0, 0] + big[0, 0]
         }";
 
+    fn partitioned(program: &str) -> Module {
+        let (set, _) = SourceSet::load("test.spmd", program, &NoSources);
+        compile(&set, &Options::default()).unwrap().stage(Stage::Partitioned).unwrap().clone()
+    }
+
     fn codes(policy: &Policy) -> Vec<(Code, Severity)> {
-        let (set, _) = SourceSet::load("test.spmd", PROGRAM, &NoSources);
-        let compilation = compile(&set, &Options::default()).unwrap();
-        let found = findings(compilation.stage(Stage::Partitioned).unwrap(), policy);
+        let found = findings(&partitioned(PROGRAM), policy);
         found.iter().map(|diagnostic| (diagnostic.code, diagnostic.severity)).collect()
     }
 
@@ -223,9 +251,26 @@ mod tests {
         assert_eq!(warned("replicated-large"), [Code::E1003]);
         // `x`, and the sums of its rows.
         assert_eq!(warned("uneven-shard"), [Code::E1004; 2]);
+        assert_eq!(warned("unused-axis"), []);
         assert_eq!(warned("all_gather"), [Code::E1006]);
         assert_eq!(lint("all_gather", Severity::Error), [(Code::E1006, Severity::Error)]);
         assert_eq!(warned("all_to_all"), []);
+    }
+
+    #[test]
+    fn an_axis_is_unused_if_all_devices_along_it_do_the_same() {
+        let policy = Policy { lints: vec![(Lint::UnusedAxis, Severity::Warning)], max_comm: None };
+        let unused = |axes: &str, program: &str| -> Vec<String> {
+            let module = partitioned(&format!("mesh ({axes}); {program}"));
+            findings(&module, &policy).into_iter().map(|diagnostic| diagnostic.message).collect()
+        };
+        let messages = unused("X = 2, Y = 4, Z = 1", "fn main(x: f32[8@X]) -> f32[8@X] { 2 * x }");
+        assert_eq!(messages, ["nothing is split over `Y`: its 4 devices hold the same data and do the same work"]);
+        assert_eq!(unused("X = 2, Y = 4", "fn main(x: f32[8@X]) -> f32 { sum(reshard(x, P(Y))) }"), [""; 0]);
+        // The axis is cut: each dimension is split over a part of it.
+        let cut = "fn main(x: f32[8@X]) -> f32[2, 4] { exp(reshape(x, (2, 4))) }";
+        assert!(partitioned(&format!("mesh (X = 4); {cut}")).mesh.axes.len() > 1);
+        assert_eq!(unused("X = 4", cut), [""; 0]);
     }
 
     #[test]
