@@ -1,0 +1,335 @@
+//! The errors about layouts that do not follow, and the edits of the program that resolve them, each with its cost.
+
+use super::{Context, FactorAxes, derived};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::Mismatch;
+use crate::reshard;
+use crate::reshard::step::ReshardStep;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+
+/// One way to make a layout unambiguous.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The change of the program.
+    pub edit: ChoiceEdit,
+    /// Its cost, in words.
+    pub note: String,
+    /// Maximum bytes received by any device.
+    pub cost: f64,
+}
+
+impl Choice {
+    /// `out=P(X, _)`, or `reshard(..., P(X, _))` with the operand's text if it is known.
+    pub fn text(&self, operand: Option<&str>, mesh: &Mesh) -> String {
+        match &self.edit {
+            ChoiceEdit::Out(sharding) => format!("out={}", spaced(sharding, mesh)),
+            ChoiceEdit::Reshard { to, .. } => format!("reshard({}, {})", operand.unwrap_or("..."), spaced(to, mesh)),
+            ChoiceEdit::Reshards(moves) => {
+                let moves = moves.iter().map(|(_, to)| format!("reshard(..., {})", spaced(to, mesh)));
+                moves.collect::<Vec<_>>().join(" and ")
+            }
+        }
+    }
+}
+
+/// A sharding with spaces, as in programs: `P(X, _)`.
+pub fn spaced(sharding: &Sharding, mesh: &Mesh) -> String {
+    sharding.display(mesh).replace(',', ", ")
+}
+
+/// The change of the program that makes a layout unambiguous.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChoiceEdit {
+    /// `out=` on the call.
+    Out(Sharding),
+    /// `reshard` around an operand.
+    Reshard {
+        /// The position of the operand.
+        operand: usize,
+        /// Its layout after the change.
+        to: Sharding,
+    },
+    /// `reshard` around several operands.
+    Reshards(Vec<(usize, Sharding)>),
+}
+
+/// Messages: the error, and the possible edits with their costs.
+impl Context<'_> {
+    pub(super) fn axis_in_two_dims(
+        &self,
+        axis: u8,
+        contracted: AxisSet,
+        layout: &Sharding,
+        results: &[ArrayType],
+    ) -> Mismatch {
+        let name = self.mesh.name(axis);
+        let holders: Vec<usize> =
+            (0..self.args.len()).filter(|&at| self.args[at].sharding.used_axes().contains(usize::from(axis))).collect();
+        let types: Vec<String> = holders.iter().map(|&at| format!("`{}`", self.display(at))).collect();
+        let message = format!(
+            "{} would split two dimensions of its result over `{name}`: the operands are {}",
+            self.name(),
+            types.join(" and ")
+        );
+        let without = |at: usize| {
+            let mut to = self.args[at].sharding.close();
+            to.dims.iter_mut().for_each(|dim| dim.axes.retain(|&other| other != axis));
+            to
+        };
+        if contracted.is_empty() {
+            let choices = holders.iter().map(|&at| self.reshard(at, without(at)));
+            return Mismatch::new(Code::E0302, message).choices(choices.collect());
+        }
+        // The edit must also decide about the sum, so it names the output's layout: with the axis on one of the dimensions that
+        // want it.
+        let wanting: Vec<usize> = (0..layout.dims.len()).filter(|&dim| layout.dims[dim].axes.contains(&axis)).collect();
+        let choices = wanting.iter().map(|&kept| {
+            let mut to = layout.close();
+            for (_, dim) in to.dims.iter_mut().enumerate().filter(|(dim, _)| *dim != kept) {
+                dim.axes.retain(|&other| other != axis);
+            }
+            // The dimensions of the first operand come first, and the other operand moves.
+            let moved = if kept == wanting[0] { holders[holders.len() - 1] } else { holders[0] };
+            let sharding = to.clone().with_unreduced(contracted, ReduceOp::Sum);
+            let partial = Type { array: results[0].clone(), sharding, varying: AxisSet::EMPTY };
+            let operand = cost_of_move(self.args[moved], &without(moved), self.mesh);
+            let sum = cost_of_move(&partial, &to, self.mesh);
+            let (note, cost) = then(&operand, &sum);
+            Choice { edit: ChoiceEdit::Out(to), note, cost }
+        });
+        Mismatch::new(Code::E0302, message).choices(choices.collect())
+    }
+
+    pub(super) fn disagreement(
+        &self,
+        rule: &Factors,
+        factor: usize,
+        first: usize,
+        second: usize,
+        shares: &[FactorAxes],
+    ) -> Mismatch {
+        let show = |operand: usize| self.mesh.display_axes(&shares[operand][factor]);
+        let message = format!(
+            "the operands of {} are `{}` and `{}`: one is split over {} where the other is split over {}",
+            self.name(),
+            self.display(first),
+            self.display(second),
+            show(first),
+            show(second)
+        );
+        let like = |operand: usize, wanted: &Vec<u8>| {
+            let mut to = self.args[operand].sharding.close();
+            for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
+                if factors.contains(&factor) {
+                    dim.axes.clone_from(wanted);
+                } else {
+                    dim.axes.retain(|axis| !wanted.contains(axis));
+                }
+            }
+            (operand, to)
+        };
+        // All operands split there get the layout of one of them.
+        let all_as = |wanted: &Vec<u8>| {
+            let split = shares.iter().enumerate().filter(|(_, share)| !share[factor].is_empty());
+            let others = split.filter(|(_, share)| share[factor] != *wanted);
+            self.reshards(others.map(|(operand, _)| like(operand, wanted)).collect())
+        };
+        let mut wanted: Vec<&Vec<u8>> = Vec::new();
+        for share in shares.iter().map(|share| &share[factor]).filter(|axes| !axes.is_empty()) {
+            if !wanted.contains(&share) {
+                wanted.push(share);
+            }
+        }
+        let choices = match rule.factors[factor].kind {
+            // If both were split by the same axes, the sum would be ambiguous; with one operand whole, or by `out=`, it is not.
+            FactorKind::Reduce(_) => {
+                let [a, b] = [first, second].map(|operand| self.summed_whole(rule, factor, operand));
+                let alike = [(first, second), (second, first)]
+                    .map(|(operand, other)| (like(operand, &shares[other][factor]), &shares[other][factor]));
+                let out = self.summed_alike(&a, &b, alike);
+                [Some(a.0), Some(b.0), out].into_iter().flatten().collect()
+            }
+            FactorKind::Pass | FactorKind::Window | FactorKind::Whole => wanted.into_iter().map(all_as).collect(),
+        };
+        Mismatch::new(Code::E0302, message).choices(choices)
+    }
+
+    /// The operand whole along the summed dimension, then a sum over the axes that split the other operand there; with the layout
+    /// of the result.
+    fn summed_whole(&self, rule: &Factors, factor: usize, operand: usize) -> (Choice, Option<Sharding>) {
+        let mut to = self.args[operand].sharding.close();
+        for (dim, factors) in to.dims.iter_mut().zip(&rule.operands[operand]) {
+            if factors.contains(&factor) {
+                dim.axes.clear();
+            }
+        }
+        let moved = Type { sharding: to.clone(), ..self.args[operand].clone() };
+        let mut args = self.args.to_vec();
+        args[operand] = &moved;
+        let mut choice = self.reshard(operand, to);
+        let after = Context { args: &args, ..*self };
+        let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| after.explicit_axes(ty)).collect();
+        let layout =
+            derived(self.op, &args, self.factors, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
+        // If the operands disagree elsewhere, too, this is the first of several edits.
+        let (Some(layout), Ok(shares)) = (layout, after.shares(rule, &operands)) else { return (choice, None) };
+        let layout = layout.close();
+        let summed = shares.iter().flat_map(|share| rule.factors.iter().zip(share));
+        let summed = summed.filter(|(info, _)| matches!(info.kind, FactorKind::Reduce(_)));
+        let axes = summed.flat_map(|(_, axes)| axes).map(|&axis| usize::from(axis)).collect();
+        (choice.note, choice.cost) = then(&(choice.note, choice.cost), &self.sum_over(axes, &layout));
+        (choice, Some(layout))
+    }
+
+    /// `out=` with the layout of the result if one operand is whole: by the cheapest edit, which may also split one operand by the
+    /// axes of the other.
+    fn summed_alike(
+        &self,
+        a: &(Choice, Option<Sharding>),
+        b: &(Choice, Option<Sharding>),
+        alike: [((usize, Sharding), &Vec<u8>); 2],
+    ) -> Option<Choice> {
+        let layout = a.1.as_ref().or(b.1.as_ref())?;
+        let whole = [a, b].into_iter().filter(|(_, other)| other.as_ref() == Some(layout));
+        let mut ways: Vec<(String, f64)> = whole.map(|(choice, _)| (choice.note.clone(), choice.cost)).collect();
+        for ((operand, to), wanted) in alike {
+            if layout.dims.iter().flat_map(|dim| &dim.axes).any(|axis| wanted.contains(axis)) {
+                continue;
+            }
+            let moved = cost_of_move(self.args[operand], &to, self.mesh);
+            let sum = self.sum_over(wanted.iter().map(|&axis| usize::from(axis)).collect(), layout);
+            ways.push(then(&moved, &sum));
+        }
+        let (note, cost) = ways.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Choice { edit: ChoiceEdit::Out(layout.clone()), note, cost })
+    }
+
+    /// The cost of summing the parts of the result over these axes.
+    fn sum_over(&self, axes: AxisSet, layout: &Sharding) -> (String, f64) {
+        let sharding = layout.clone().with_unreduced(layout.unreduced.union(axes), ReduceOp::Sum);
+        let partial = Type { array: self.results[0].clone(), sharding, varying: AxisSet::EMPTY };
+        cost_of_move(&partial, layout, self.mesh)
+    }
+
+    pub(super) fn as_other(&self, operand: usize, other: usize, dim: usize) -> Choice {
+        let mut to = self.args[operand].sharding.close();
+        let wanted = self.only_explicit(&self.args[other].sharding.dims[dim].axes);
+        for (position, own) in to.dims.iter_mut().enumerate() {
+            if position == dim {
+                own.axes.clone_from(&wanted);
+            } else {
+                own.axes.retain(|axis| !wanted.contains(axis));
+            }
+        }
+        self.reshard(operand, to)
+    }
+
+    /// The split dimensions of the operand do not make up a dimension of the result.
+    pub(super) fn unmerged(&self, rule: &Factors, operands: &[Vec<Vec<u8>>], factors: &[usize]) -> Mismatch {
+        let makes_up = |dim: &usize| {
+            !operands[0][*dim].is_empty() && rule.operands[0][*dim].iter().any(|factor| factors.contains(factor))
+        };
+        // The last one: those before it may be split.
+        let dim = (0..operands[0].len()).rev().find(makes_up).unwrap_or(0);
+        self.does_not_follow(0, dim)
+    }
+
+    /// A dimension whose blocks are not blocks of the result.
+    pub(super) fn does_not_follow(&self, operand: usize, dim: usize) -> Mismatch {
+        let message = format!(
+            "the layout of {} does not follow from `{}`: the blocks of dimension {dim} are not blocks of the result",
+            self.name(),
+            self.display(operand)
+        );
+        let mut to = self.args[operand].sharding.close();
+        if let Some(dim) = to.dims.get_mut(dim) {
+            dim.axes.clear();
+        }
+        Mismatch::new(Code::E0301, message).choices(vec![self.reshard(operand, to)])
+    }
+
+    pub(super) fn ambiguous_contraction(&self, contracted: AxisSet, layout: &Sharding, result: &ArrayType) -> Mismatch {
+        let axes: Vec<u8> = contracted.iter().map(|axis| axis as u8).collect();
+        let over = self.mesh.display_axes(&axes);
+        let types: Vec<String> = (0..self.args.len()).map(|at| format!("`{}`", self.display(at))).collect();
+        let message = format!(
+            "the layout of this product is ambiguous: {} are both split over {over} where they are summed",
+            types.join(" and ")
+        );
+        let layout = layout.close();
+        let sharding = layout.clone().with_unreduced(contracted, ReduceOp::Sum);
+        let partial = Type { array: result.clone(), sharding, varying: AxisSet::EMPTY };
+        let out = |to: Sharding| {
+            let (note, cost) = cost_of_move(&partial, &to, self.mesh);
+            Choice { edit: ChoiceEdit::Out(to), note, cost }
+        };
+        let mut choices = vec![out(layout.clone())];
+        for dim in 0..result.rank() {
+            let mut to = layout.clone();
+            to.dims[dim].axes.extend(&axes);
+            choices.push(out(to));
+        }
+        let kept = layout.with_unreduced(contracted, ReduceOp::Sum);
+        choices.push(Choice {
+            edit: ChoiceEdit::Out(kept),
+            note: "nothing moves: each device keeps its partial sum".to_string(),
+            cost: 0.0,
+        });
+        Mismatch::new(Code::E0301, message).choices(choices)
+    }
+
+    pub(super) fn reshards(&self, mut moves: Vec<(usize, Sharding)>) -> Choice {
+        if moves.len() == 1
+            && let Some((operand, to)) = moves.pop()
+        {
+            return self.reshard(operand, to);
+        }
+        let costs: Vec<(String, f64)> =
+            moves.iter().map(|(operand, to)| cost_of_move(self.args[*operand], to, self.mesh)).collect();
+        Choice {
+            edit: ChoiceEdit::Reshards(moves),
+            note: in_turn(costs.iter().map(|(note, _)| note.as_str())),
+            cost: costs.iter().map(|(_, cost)| cost).sum(),
+        }
+    }
+
+    pub(super) fn reshard(&self, operand: usize, to: Sharding) -> Choice {
+        let (note, cost) = cost_of_move(self.args[operand], &to, self.mesh);
+        Choice { edit: ChoiceEdit::Reshard { operand, to }, note, cost }
+    }
+}
+
+/// Several costs in one line.
+fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
+    let notes: Vec<&str> = notes.filter(|note| *note != NOTHING_MOVES).collect();
+    if notes.is_empty() { NOTHING_MOVES.to_string() } else { notes.join(", then ") }
+}
+
+/// Two moves, one after the other.
+pub(super) fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
+    (in_turn([first.0.as_str(), second.0.as_str()].into_iter()), first.1 + second.1)
+}
+
+const NOTHING_MOVES: &str = "nothing moves";
+
+/// The cost of a reshard: in one line, and as the maximum bytes received by any device.
+pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {
+    let mut from = ty.sharding.close();
+    let mut steps = Vec::new();
+    let plan = reshard::plan(&ty.array, &from, to, mesh);
+    for step in plan.steps {
+        if let ReshardStep::Collective(kind) = step.step {
+            let group = mesh.display_set(reshard::group(&ty.array, &from, &step.to, mesh));
+            let [before, after] = [&from, &step.to].map(|at| Type { sharding: at.clone(), ..ty.clone() });
+            let operand = reshard::traffic(kind, &before, &after, mesh).operand;
+            let bytes = operand.iter().product::<usize>() * ty.dtype().size();
+            steps.push(format!("one {} over {group}, {bytes} bytes per device", kind.name()));
+        }
+        from = step.to;
+    }
+    (in_turn(steps.iter().map(String::as_str)), plan.cost)
+}
