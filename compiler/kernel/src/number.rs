@@ -43,13 +43,19 @@ pub fn from_float(dtype: DType, value: f64) -> u64 {
 }
 
 fn to_f32(dtype: DType, bits: u64) -> f32 {
-    debug_assert_eq!(dtype.computed(), DType::F32, "{} computes in f32", dtype.name());
-    if dtype == DType::F32 { f32::from_bits(bits as u32) } else { dtype.widen(bits) as f32 }
+    if dtype == DType::F32 {
+        return f32::from_bits(bits as u32);
+    }
+    debug_assert!(dtype.is_narrow(), "{} does not compute in f32", dtype.name());
+    dtype.widen(bits) as f32
 }
 
 fn from_f32(dtype: DType, value: f32) -> u64 {
-    debug_assert_eq!(dtype.computed(), DType::F32, "{} computes in f32", dtype.name());
-    if dtype == DType::F32 { value.to_bits().into() } else { dtype.narrow(value.into()) }
+    if dtype == DType::F32 {
+        return value.to_bits().into();
+    }
+    debug_assert!(dtype.is_narrow(), "{} does not compute in f32", dtype.name());
+    dtype.narrow(value.into())
 }
 
 /// All ones in the width of the type.

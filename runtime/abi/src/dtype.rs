@@ -79,12 +79,27 @@ pub enum Width {
     W64,
 }
 
+impl Width {
+    const fn bytes(self) -> usize {
+        match self {
+            Width::W8 => 1,
+            Width::W16 => 2,
+            Width::W32 => 4,
+            Width::W64 => 8,
+        }
+    }
+}
+
 /// A row of the table.
 struct Row {
     dtype: DType,
     name: &'static str,
     width: Width,
+    /// Bytes of one element.
+    size: usize,
     kind: Kind,
+    /// The type of a value between loading and storing.
+    computed: DType,
     /// For floats, the fields of the bits.
     format: Option<FloatFormat>,
     /// The codes in a `.npy` file, after the byte order; the first one is written. None: the elements are arrays there.
@@ -97,7 +112,8 @@ struct Row {
 
 impl Row {
     const fn new(dtype: DType, name: &'static str, kind: Kind, width: Width) -> Row {
-        Row { dtype, name, width, kind, format: None, npy: &[], safetensors: None, c: "" }
+        let size = width.bytes();
+        Row { dtype, name, width, size, kind, computed: dtype, format: None, npy: &[], safetensors: None, c: "" }
     }
 
     const fn float(dtype: DType, name: &'static str, format: FloatFormat) -> Row {
@@ -110,6 +126,9 @@ impl Row {
         };
         let mut row = Row::new(dtype, name, Kind::Float, width);
         row.format = Some(format);
+        if row.size < 4 {
+            row.computed = DType::F32;
+        }
         row
     }
 
@@ -175,12 +194,7 @@ impl DType {
     /// Bytes of one element; a bool is one byte, 0 or 1.
     #[inline]
     pub fn size(self) -> usize {
-        match self.width() {
-            Width::W8 => 1,
-            Width::W16 => 2,
-            Width::W32 => 4,
-            Width::W64 => 8,
-        }
+        self.row().size
     }
 
     /// The size of an element.
@@ -198,7 +212,7 @@ impl DType {
     /// The type of values between loading and storing: narrow floats are computed in f32 and rounded after each operation.
     #[inline]
     pub fn computed(self) -> DType {
-        if self.is_narrow() { DType::F32 } else { self }
+        self.row().computed
     }
 
     /// The difference between an element in memory and in computations.
@@ -213,10 +227,7 @@ impl DType {
     /// Whether it is a float of less than 32 bits, which is computed in `f32`.
     #[inline]
     pub fn is_narrow(self) -> bool {
-        match self.width() {
-            Width::W8 | Width::W16 => self.is_float(),
-            Width::W32 | Width::W64 => false,
-        }
+        self.computed() != self
     }
 
     /// The code in a `.npy` file, after the byte order; None for keys, which are pairs of `u4` there.

@@ -162,6 +162,8 @@ mod tests {
             let is_even = format.largest() & 1 == 0;
             assert_eq!(format.narrow(limit), if is_even { format.largest() } else { format.overflow() });
         }
+        assert_eq!([464.0, 464.1, -480.0].map(|x| FloatFormat::finite(4, 3).narrow(x)), [0x7e, 0x7f, 0xff]);
+        assert_eq!([61439.0, -61440.0].map(|x| FloatFormat::ieee(5, 2).narrow(x)), [0x7b, 0xfc]);
     }
 
     #[test]
