@@ -24,6 +24,7 @@ use spmdc_passes::dce::dce;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
+use spmdc_passes::inline_loops::inline_loops;
 use spmdc_passes::insert_reshards::insert_reshards;
 use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::overlap::overlap;
@@ -161,6 +162,7 @@ impl PipelineRun<'_> {
             if self.done(&m)? {
                 return Ok(None);
             }
+            m = self.watch.pass("inline_loops", inline_loops(m));
             m = self.watch.tidied(m);
             m = self.watch.pass("combine_collectives", combine_collectives(m));
             m = self.watch.pass("overlap", overlap(m));

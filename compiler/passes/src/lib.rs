@@ -11,6 +11,7 @@
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `hoist`: no loop makes the same exchange in every trip.
 //! - `share_halos`: windows on one value fetch their halos once for each direction.
+//! - `inline_loops`: no loop is known to run once.
 //! - `combine_collectives`: small independent collectives of the same devices are combined.
 //! - `overlap`: collectives come after work that does not need them.
 
@@ -25,6 +26,7 @@ pub mod dce;
 pub mod distribute_scans;
 pub mod exchange_halos;
 pub mod hoist;
+pub mod inline_loops;
 pub mod insert_reshards;
 pub mod local_argmax;
 pub mod overlap;

@@ -1,0 +1,134 @@
+//! Replaces loops of one trip by their body.
+//!
+//! ```text
+//! for i in 3..4 { s = s + f32(i); }      =>      s = s + f32(3);
+//! ```
+//!
+//! Sizes and constants of a program lead to such trip counts: one microbatch, one layer, `--set STEPS=1`. The statements of the body can then
+//! be fused with those around the loop, and its collectives combined with others. The pass runs after collectives are inserted, so that
+//! propagation, `why` and lints still see the loop.
+
+use crate::contract;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::DType;
+use spmdc_ir::ops::broadcast::Broadcast;
+use spmdc_ir::ops::constant::Constant;
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::control::{Control, ForLoop};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+
+/// Inlines each `for` that is known to run once, innermost loops first. The module stays at its stage.
+pub fn inline_loops(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
+    debug_assert_eq!(module.stage, Stage::Partitioned, "what a loop communicates is known");
+    let mut body = std::mem::take(&mut module.func.body);
+    let replaced = (0..module.func.values.len() as u32).map(Value).collect();
+    Inliner { func: &mut module.func, mesh: &module.mesh, replaced }.block(&mut body);
+    debug_assert_eq!(contract::count(&body, |stmt| single(stmt).is_some()), 0, "a loop of one trip stays");
+    module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
+}
+
+/// The loop and the number of its only trip.
+fn single(stmt: &Stmt) -> Option<(&ForLoop, i32)> {
+    match &stmt.kind {
+        StmtKind::Control(Control::For(op)) if op.trips() == Some(1) => {
+            let (start, _) = op.range?;
+            i32::try_from(start).ok().map(|start| (op, start))
+        }
+        StmtKind::Control(Control::For(_) | Control::While(_) | Control::Branch(_) | Control::Manual(_))
+        | StmtKind::Op(_) => None,
+    }
+}
+
+struct Inliner<'a> {
+    func: &'a mut Func,
+    mesh: &'a Mesh,
+    /// For each value that existed before, the value that stands for it now.
+    replaced: Vec<Value>,
+}
+
+impl Inliner<'_> {
+    fn now(&self, value: Value) -> Value {
+        self.replaced[value.0 as usize]
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        let mut stmts = Vec::with_capacity(block.stmts.len());
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            stmt.args.iter_mut().for_each(|arg| *arg = self.now(*arg));
+            if let Some((op, trip)) = single(&stmt) {
+                let (body, collected) = (op.body.clone(), op.collected);
+                self.inline(&stmt, body, (trip, collected), &mut stmts);
+            } else {
+                stmt.blocks_mut().for_each(|inner| self.block(inner));
+                stmts.push(stmt);
+            }
+        }
+        block.stmts = stmts;
+        block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
+    }
+
+    /// Adds the statements of the only trip of a loop.
+    fn inline(&mut self, stmt: &Stmt, mut body: Block, (trip, collected): (i32, usize), stmts: &mut Vec<Stmt>) {
+        let (carries, counter) = (body.params.len() - 1, body.params[0]);
+        debug_assert_eq!((carries, carries + collected), (stmt.args.len(), stmt.results.len()), "a carry is lost");
+        for (&param, &arg) in body.params[1..].iter().zip(&stmt.args) {
+            debug_assert_eq!(self.func.ty(param), self.func.ty(arg), "a carry has the type of its first value");
+            self.replaced[param.0 as usize] = arg;
+        }
+        let mut builder = Builder::new(self.func, self.mesh);
+        let bits = u64::from(trip.cast_unsigned());
+        builder.define(Constant::scalar(DType::I32, bits), &[], &[counter], &stmt.origin);
+        stmts.extend(builder.finish());
+        self.block(&mut body);
+        stmts.append(&mut body.stmts);
+        let (last, rows) = body.results.split_at(carries);
+        for (&result, &value) in stmt.results.iter().zip(last) {
+            debug_assert_eq!(self.func.ty(result), self.func.ty(value), "a carry keeps its type");
+            self.replaced[result.0 as usize] = value;
+        }
+        let mut builder = Builder::new(self.func, self.mesh);
+        for (&result, &row) in stmt.results[carries..].iter().zip(rows) {
+            let shape = builder.func.ty(result).shape().to_vec();
+            builder.define(Broadcast { shape }, &[row], &[result], &stmt.origin);
+        }
+        stmts.extend(builder.finish());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::inline_loops;
+    use crate::testing::typed;
+    use spmdc_ir::program::Stage;
+
+    fn inlined(source: &str) -> String {
+        let mut module = typed(source);
+        module.stage = Stage::Partitioned;
+        spmdc_ir::print::module(&inline_loops(module))
+    }
+
+    #[test]
+    fn a_loop_of_one_trip_is_its_body() {
+        let text = inlined(
+            "fn main(x: f32[4]) -> (f32[4], f32[1, 4], i32) {
+                let mut a = x;
+                let mut n = 0;
+                let rows = for i in 3..4 collect { for j in 0..1 { a = exp(a); n += i + j; } 2 * a };
+                (a, rows, n)
+            }",
+        );
+        assert!(!text.contains("for ") && text.contains("exp") && text.contains("broadcast_to"), "{text}");
+    }
+
+    #[test]
+    fn other_loops_stay() {
+        let program =
+            |range: &str| format!("fn main(x: f32[4]) {{ let mut a = x; for i in {range} {{ a = exp(a); }} a }}");
+        assert!(inlined(&program("0..2")).contains("for "));
+        assert!(inlined(&program("2..2")).contains("for "));
+    }
+}
