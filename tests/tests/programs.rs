@@ -112,7 +112,9 @@ fn random_programs_mean_the_same_on_every_mesh() {
                         break;
                     }
                     let outcome = catch_unwind(AssertUnwindSafe(|| holds(number)));
-                    if let Err(text) = outcome.unwrap_or_else(|_| Err("panic".to_string())) {
+                    let panicked =
+                        |_| Err(format!("panic\n{}", program(number).map_or_else(|error| error, |(text, _)| text)));
+                    if let Err(text) = outcome.unwrap_or_else(panicked) {
                         wrong.lock().unwrap().push((number, text));
                     }
                 }

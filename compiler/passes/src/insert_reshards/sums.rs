@@ -588,7 +588,10 @@ impl Sums<'_, '_> {
         let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
         if let Some(operands) = way.and_then(|way| way.operands.clone()) {
             debug_assert_eq!(stmt.args.len(), operands.len(), "a linear statement says how all operands lie");
-            debug_assert!(self.is_partial_sum(&layout) || layout.unreduced.is_empty(), "only sums are deferred");
+            // The statement may itself sum along explicit axes; its operands are partial along auto ones.
+            debug_assert!(layout.combine == ReduceOp::Sum || layout.unreduced.is_empty(), "only sums are deferred");
+            let is_sum = |layout: &Sharding| self.is_partial_sum(layout) || layout.unreduced.is_empty();
+            debug_assert!(operands.iter().all(is_sum), "an operand is partial along axes whose types are fixed");
             let pairs = stmt.args.iter().zip(&operands);
             pairs.for_each(|(&arg, layout)| self.hold(arg, layout, position, nodes));
             self.linear.insert(result, (layout, operands));
