@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use spmdc_runtime::io::describe;
 use spmdc_runtime::io::temporary::{TemporaryPath, while_written_by};
-use spmdc_runtime::start::unwritable_output;
+use spmdc_runtime::io::unwritable_output;
 use spmdc_runtime::trap::RunError;
 
 use crate::ar;

@@ -24,7 +24,8 @@ use clap::{CommandFactory, Parser};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
-use spmdc_runtime::start::{Failure, unwritable_output, without_panic};
+use spmdc_runtime::io::unwritable_output;
+use spmdc_runtime::start::{Failure, without_panic};
 use spmdc_runtime::trap::RunError;
 
 use crate::options::{Command, CommandLine};

@@ -6,7 +6,6 @@
 
 mod expressions;
 
-use self::expressions::Level;
 use crate::ast::*;
 
 /// Maximum width of lines, in columns, as far as blocks allow.
@@ -88,6 +87,27 @@ pub fn sharding(sharding: &ShardingExpr) -> String {
 fn needs_gap(previous: &ItemNode, next: &ItemNode) -> bool {
     let is_large = |item: &ItemNode| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
     is_large(previous) || is_large(next) || std::mem::discriminant(&previous.kind) != std::mem::discriminant(&next.kind)
+}
+
+/// How tightly an expression binds, loosest first. An operand that binds less tightly than its position requires is put in
+/// parentheses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// Lambdas, and expressions that end in a brace, although these could be operands.
+    Lambda,
+    Or,
+    And,
+    Comparison,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Shift,
+    Sum,
+    Product,
+    Prefix,
+    Power,
+    Postfix,
+    Atom,
 }
 
 #[derive(Default)]

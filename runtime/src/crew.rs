@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::device::{Attendance, Device, DeviceState, WorkerContext};
-use crate::launch::{Shared, panic_message};
-use crate::trap::RunError;
+use crate::shared::Shared;
+use crate::trap::{RunError, panic_message};
 
 /// A crew, on cache lines of its own: its lock is taken before every collective.
 #[repr(align(128))]

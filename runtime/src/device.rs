@@ -6,13 +6,13 @@
 //! worker can run any number of devices without a stack for each.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 use crate::collectives::BoxCopy;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
-use crate::launch::Shared;
+use crate::shared::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
 use spmdc_abi::{DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
@@ -610,79 +610,5 @@ fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: S
         Some(&site) => RunError::new("E0802", "integer division by zero").at(site),
         None if code == PANICKED => RunError::internal("a computation panicked").at(site),
         None => RunError::internal(format!("a kernel returned the unknown code {code}")).at(site),
-    }
-}
-
-/// The barrier and generation at which a device waits, and those that it posted last, as other workers see them. On a cache line of
-/// its own.
-#[repr(align(64))]
-pub(crate) struct Position {
-    waits: AtomicU64,
-    posted: AtomicU64,
-}
-
-impl Position {
-    /// The device runs, or has ended.
-    const NOWHERE: u64 = u64::MAX;
-    /// The device is at the beginning of the program.
-    const START: u64 = u64::MAX - 1;
-    /// See [`DeviceState::Held`].
-    const HELD: u64 = u64::MAX - 2;
-
-    pub fn new() -> Position {
-        let nowhere = || AtomicU64::new(Position::NOWHERE);
-        Position { waits: nowhere(), posted: nowhere() }
-    }
-
-    fn packed(barrier: usize, generation: u32) -> u64 {
-        debug_assert!(barrier < u32::MAX as usize, "the index of a barrier has 32 bits");
-        (barrier as u64) << 32 | generation as u64
-    }
-
-    fn set(&self, barrier: usize, generation: u32) {
-        self.waits.store(Position::packed(barrier, generation), Ordering::Relaxed);
-    }
-
-    fn post(&self, barrier: usize, generation: u32) {
-        self.posted.store(Position::packed(barrier, generation), Ordering::Relaxed);
-    }
-
-    pub fn clear(&self) {
-        self.waits.store(Position::NOWHERE, Ordering::Relaxed);
-    }
-
-    pub fn start(&self) {
-        self.waits.store(Position::START, Ordering::Relaxed);
-        self.posted.store(Position::NOWHERE, Ordering::Relaxed);
-    }
-
-    fn hold(&self) {
-        self.waits.store(Position::HELD, Ordering::Relaxed);
-    }
-
-    pub fn is_held(&self) -> bool {
-        self.waits.load(Ordering::Relaxed) == Position::HELD
-    }
-
-    /// A number for the present wait; the same number means the same wait.
-    pub fn mark(&self) -> u64 {
-        self.waits.load(Ordering::Relaxed)
-    }
-
-    /// Whether the device can be resumed, as in [`Device::can_go_on`]. The answer may be out of date.
-    pub fn is_ready(&self, shared: &Shared) -> bool {
-        match self.waits.load(Ordering::Relaxed) {
-            Position::NOWHERE => false,
-            Position::START | Position::HELD => true,
-            packed => {
-                let (barrier, generation) = (&shared.barriers[(packed >> 32) as usize], packed as u32);
-                barrier.is_complete(generation) || barrier.is_broken(generation) || shared.failures.is_halted()
-            }
-        }
-    }
-
-    /// Whether the device has arrived at this barrier in this generation.
-    pub fn is(&self, barrier: usize, generation: u32) -> bool {
-        [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(barrier, generation))
     }
 }

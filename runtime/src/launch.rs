@@ -6,124 +6,19 @@
 //! then tends a crew whose worker has lost its processor (see [`crate::crew`]), and finally sleeps until another worker completes a
 //! barrier of its devices. Between runs workers sleep.
 
-use std::any::Any;
 use std::io::Write;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::barrier::{Barrier, Parker};
 use crate::crew::{Crew, Tender};
-use crate::device::{Attendance, Device, DeviceState, Position, WorkerContext};
-use crate::memory::Memory;
-use crate::print::PreparedPrint;
+use crate::device::{Attendance, Device, DeviceState, WorkerContext};
+use crate::shared::{Position, Shared, WorkerOrder};
 use crate::team::Team;
-use crate::trap::{Failures, RunError};
-use spmdc_abi::Site;
+use crate::trap::RunError;
 use spmdc_abi::mesh::share;
-
-/// The state that all workers of a session share.
-pub(crate) struct Shared {
-    pub memory: Memory,
-    pub barriers: Vec<Barrier>,
-    pub prints: Vec<PreparedPrint>,
-    pub outline: Outline,
-    pub positions: Vec<Position>,
-    pub failures: Failures,
-    pub timeout: Duration,
-    /// One for each worker.
-    pub parkers: Vec<Parker>,
-    /// The number of orders so far; workers detect a new one by it.
-    orders: AtomicU32,
-    order: Mutex<WorkerOrder>,
-    /// Workers other than the first that have not finished the order.
-    busy: AtomicU32,
-    /// The number of crews that have not reached the end of the run.
-    running: AtomicU32,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum WorkerOrder {
-    /// Touch the memory of the worker's own devices first, so that the system places it near the worker.
-    Touch,
-    Quit,
-}
-
-/// For every operation, which is the same step on all devices, its source position and its name in messages.
-#[derive(Debug, Default)]
-pub(crate) struct Outline {
-    entries: Vec<(Site, &'static str)>,
-}
-
-impl Outline {
-    pub fn push(&mut self, site: Site, what: &'static str) {
-        self.entries.push((site, what));
-    }
-
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub fn site(&self, operation: usize) -> Site {
-        self.entries.get(operation).map_or(Site::default(), |entry| entry.0)
-    }
-
-    pub fn what(&self, operation: usize) -> &'static str {
-        self.entries.get(operation).map_or("program", |entry| entry.1)
-    }
-}
-
-impl Shared {
-    pub fn new(
-        memory: Memory,
-        barriers: Vec<Barrier>,
-        prints: Vec<PreparedPrint>,
-        outline: Outline,
-        timeout: Duration,
-        workers: usize,
-    ) -> Shared {
-        let positions = (0..memory.mesh().devices()).map(|_| Position::new()).collect();
-        Shared {
-            memory,
-            barriers,
-            prints,
-            outline,
-            positions,
-            failures: Failures::new(),
-            timeout,
-            parkers: (0..workers).map(|_| Parker::default()).collect(),
-            orders: AtomicU32::new(0),
-            order: Mutex::new(WorkerOrder::Touch),
-            busy: AtomicU32::new(0),
-            running: AtomicU32::new(0),
-        }
-    }
-
-    fn is_running(&self) -> bool {
-        self.running.load(Ordering::Acquire) > 0
-    }
-
-    /// Records that all devices of a crew have reached the end of the run.
-    pub fn crew_has_ended(&self) {
-        let before = self.running.fetch_sub(1, Ordering::AcqRel);
-        debug_assert!(before > 0, "more crews end than run");
-        if before == 1 {
-            self.parkers[0].wake();
-        }
-    }
-
-    /// Wakes the workers, other than the calling one, whose devices may be waiting at the barrier.
-    pub fn wake(&self, barrier: &Barrier, caller: usize) {
-        for &worker in barrier.workers.iter().filter(|&&worker| worker != caller) {
-            self.parkers[worker].wake();
-        }
-    }
-
-    pub fn wake_all(&self) {
-        self.parkers.iter().for_each(Parker::wake);
-    }
-}
 
 /// The numbers of workers and helpers of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -304,14 +199,6 @@ fn numbered(devices: &[usize]) -> String {
         (Some(last), true) => format!("device {last}"),
         (Some(last), false) => format!("devices {} and {last}", names.join(", ")),
     }
-}
-
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 /// All workers of a session.

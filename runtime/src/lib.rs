@@ -24,6 +24,7 @@ mod print;
 pub mod random;
 pub mod report;
 pub mod session;
+mod shared;
 pub mod show;
 pub mod start;
 pub mod stats;

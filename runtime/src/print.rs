@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use crate::blocks::gather;
+use crate::io::unwritable_output;
 use crate::memory::Memory;
 use crate::show;
-use crate::start::unwritable_output;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
 

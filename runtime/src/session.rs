@@ -19,10 +19,11 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks;
 use crate::check::check;
-use crate::launch::{Shared, Staff, Workforce};
+use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
+use crate::shared::Shared;
 use crate::trap::RunError;
 use spmdc_abi::{Binding, CollectiveKind, Kernels, Program};
 

@@ -22,7 +22,7 @@ use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
 use crate::cpu;
 use crate::inputs;
-use crate::io::describe;
+use crate::io::unwritable_output;
 use crate::outputs::{self, Outputs};
 use crate::session::Session;
 use crate::stats::Stats;
@@ -221,11 +221,6 @@ pub fn without_panic<T>(action: impl FnOnce() -> Result<T, Failure>) -> Result<T
         let message = message.lock().unwrap_or_else(PoisonError::into_inner).replace('\n', " ");
         Err(Failure::new(RunError::internal(message)))
     })
-}
-
-/// An E0704 about standard output.
-pub fn unwritable_output(error: &io::Error) -> RunError {
-    RunError::new("E0704", format!("cannot write to standard output: {}", describe(error)))
 }
 
 /// Standard output that may be closed early, as in `program | head`: further output is dropped silently.

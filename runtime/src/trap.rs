@@ -11,6 +11,7 @@
 //! | E0701, E0703 | an argument has the wrong type, or cannot be read |
 //! | E0999 | the compiler or the runtime broke its own rules |
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -114,6 +115,15 @@ impl Failures {
         self.halted.store(false, Ordering::Relaxed);
         self.first.lock().unwrap_or_else(PoisonError::into_inner).take().map(|(_, _, error)| error)
     }
+}
+
+/// The message of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 #[cfg(test)]

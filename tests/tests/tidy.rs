@@ -151,6 +151,97 @@ fn folders_of_the_ir_point_one_way() {
     }
 }
 
+/// The paths of modules that a file's code names, outside of its tests: those that begin with `crate`, `super` or `self`.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
+    let code = code.join("\n");
+    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            // `super::super::x` is read from its beginning.
+            let continues = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            if !continues {
+                tree(&code[at..], &[], &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Adds the paths of a tree such as `super::{a, b::{c, d}}`, and returns the rest of the text.
+fn tree<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
+    let text = text.trim_start();
+    if let Some(mut rest) = text.strip_prefix('{') {
+        loop {
+            rest = tree(rest, prefix, found).trim_start();
+            match rest.strip_prefix(',') {
+                Some(more) => rest = more,
+                None => return rest.strip_prefix('}').unwrap_or(""),
+            }
+        }
+    }
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let path = [prefix, &[text[..end].to_string()]].concat();
+    match text[end..].strip_prefix("::") {
+        Some(rest) => tree(rest, &path, found),
+        None => {
+            found.push(path);
+            &text[end..]
+        }
+    }
+}
+
+/// The files that each file of a crate names, by their paths of modules; without the root, which declares the others.
+fn imports(source: &Path) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let module = |file: &PathBuf| -> Vec<String> {
+        let path = file.strip_prefix(source).unwrap().with_extension("");
+        let names = path.iter().map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect()
+    };
+    let files = files(source, "rs");
+    let modules: BTreeSet<Vec<String>> = files.iter().map(module).filter(|module| !module.is_empty()).collect();
+    let used = |from: &[String], path: Vec<String>| -> Option<Vec<String>> {
+        let ups = path.iter().take_while(|name| *name == "super").count();
+        let (base, rest) = match path[0].as_str() {
+            "crate" => (&from[..0], &path[1..]),
+            "self" => (from, &path[1..]),
+            _ => (&from[..from.len().checked_sub(ups)?], &path[ups..]),
+        };
+        let full = [base, rest].concat();
+        let known = (1..=full.len()).rev().map(|len| full[..len].to_vec()).find(|path| modules.contains(path));
+        known.filter(|path| path != from)
+    };
+    let mut found = BTreeMap::new();
+    for file in &files {
+        let from = module(file);
+        if !from.is_empty() {
+            let text = fs::read_to_string(file).unwrap();
+            let used = paths(&text).into_iter().filter_map(|path| used(&from, path)).collect();
+            found.insert(from, used);
+        }
+    }
+    found
+}
+
+/// Outside of `ir`, files of a crate use each other in one direction only.
+#[test]
+fn no_circle_of_files_stands_outside_of_the_ir() {
+    let mut circles = Vec::new();
+    for (folder, _) in CRATES.into_iter().filter(|&(folder, _)| folder != "compiler/ir") {
+        let mut left = imports(&root().join(folder).join("src"));
+        // What uses no file that is left stands below all others.
+        while let Some(low) = left.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()) {
+            left.remove(&low);
+            for used in left.values_mut() {
+                used.remove(&low);
+            }
+        }
+        circles.extend(left.into_iter().map(|(module, used)| format!("{folder}: {} uses {used:?}", module.join("/"))));
+    }
+    assert!(circles.is_empty(), "in circles, or above one:\n{}", circles.join("\n"));
+}
+
 /// Only the command and the runtime touch files, the environment, or the standard streams.
 #[test]
 fn the_compiler_does_no_io() {

@@ -4,7 +4,7 @@ use super::Checker;
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
 use super::operators::WrittenOperator;
-use super::scopes::{Expansion, NamedTerm, Scope};
+use super::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope};
 use super::sizes::{Bindings, Size};
 use super::trees;
 use super::types::{SizeParams, Ty};
@@ -14,58 +14,13 @@ use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
-use spmdc_ir::ops::call::term::{FunctionTerm, Term, TypeTerm};
+use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::prelude::Helper;
 use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::rc::Rc;
 
 /// Maximum nesting of function expansions.
 const MAX_CALLS: usize = 200;
-
-/// The function that a term stands for.
-#[derive(Clone, Debug)]
-pub enum Callable {
-    Item(ItemId),
-    Lambda(Rc<Lambda>),
-    /// The name of an op, or of a function that the checker implements.
-    Builtin(String),
-}
-
-/// The source of a lambda.
-#[derive(Debug)]
-pub struct LambdaSource {
-    pub file: FileId,
-    pub params: Vec<ParamNode>,
-    pub body: Expr,
-    pub span: Span,
-}
-
-/// A lambda and its captured variables.
-#[derive(Debug)]
-pub struct Lambda {
-    pub source: Rc<LambdaSource>,
-    pub captures: Scope,
-}
-
-impl Callable {
-    pub fn into_term(self) -> Term {
-        Term::Function(Rc::new(self))
-    }
-}
-
-impl FunctionTerm for Callable {
-    fn name(&self) -> String {
-        match self {
-            Callable::Item(id) => format!("function {}", id.index),
-            Callable::Lambda(_) => "a lambda".to_string(),
-            Callable::Builtin(name) => name.clone(),
-        }
-    }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
 
 impl Checker<'_> {
     pub(super) fn lambda(&mut self, params: &[ParamNode], body: &Expr, span: Span) -> Term {

@@ -1,9 +1,9 @@
 //! Translates expressions to terms.
 
-use super::calls::Callable;
 use super::errors::items;
 use super::errors::types as errors;
 use super::names::Entity;
+use super::scopes::Callable;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};

@@ -138,7 +138,7 @@ struct Checker<'a> {
     /// Functions that have been expanded at least once.
     expanded: BTreeSet<ItemId>,
     /// The lambdas of the program, each copied from the tree once.
-    lambdas: BTreeMap<Span, std::rc::Rc<calls::LambdaSource>>,
+    lambdas: BTreeMap<Span, std::rc::Rc<scopes::LambdaSource>>,
     /// The source positions of the parts of lists, for edits of one of them.
     lists: BTreeMap<Span, Vec<Span>>,
     /// The stage of the dump that is being read, whose types are given; None for a program.

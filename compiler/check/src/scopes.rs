@@ -2,15 +2,15 @@
 
 use super::Checker;
 use super::names::{Entity, ItemId};
-use crate::calls::Callable;
-use spmdc_grammar::ast::ItemKind;
+use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::Type;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::call::term::{FunctionTerm, Term};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::ops::prelude::Helper;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A name and its term.
 #[derive(Clone, Debug)]
@@ -21,6 +21,51 @@ pub struct NamedTerm {
     pub span: Span,
     /// In a dump: the declared type of the value that a loop carries in this variable.
     pub declared: Option<Type>,
+}
+
+/// The function that a term stands for.
+#[derive(Clone, Debug)]
+pub enum Callable {
+    Item(ItemId),
+    Lambda(Rc<Lambda>),
+    /// The name of an op, or of a function that the checker implements.
+    Builtin(String),
+}
+
+/// The source of a lambda.
+#[derive(Debug)]
+pub struct LambdaSource {
+    pub file: FileId,
+    pub params: Vec<ParamNode>,
+    pub body: Expr,
+    pub span: Span,
+}
+
+/// A lambda and its captured variables.
+#[derive(Debug)]
+pub struct Lambda {
+    pub source: Rc<LambdaSource>,
+    pub captures: Scope,
+}
+
+impl Callable {
+    pub fn into_term(self) -> Term {
+        Term::Function(Rc::new(self))
+    }
+}
+
+impl FunctionTerm for Callable {
+    fn name(&self) -> String {
+        match self {
+            Callable::Item(id) => format!("function {}", id.index),
+            Callable::Lambda(_) => "a lambda".to_string(),
+            Callable::Builtin(name) => name.clone(),
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
 }
 
 /// A function that is being expanded.

@@ -18,9 +18,9 @@
 //! An output may be the same memory as an input that is accessed at the same index: at every point, or bundle of points, all loads
 //! come before all stores, and no load moves over a store.
 
+use super::accumulator::Accumulator;
 use super::arithmetic::register_type;
 use super::math_calls::MathStyle;
-use super::reduction::Accumulator;
 use super::vector::{Bundle, Vector, int_of, memory};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};

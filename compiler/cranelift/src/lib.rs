@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod accumulator;
 mod arithmetic;
 mod jit;
 mod kernel;

@@ -6,6 +6,7 @@
 //! the range of a call nor on the machine. If a sum has more lanes than a bundle, several bundles take turns: each trip of the loop
 //! adds to the first and moves it to the end. A scan stores the running total at every point, so its loop is never cut into lanes.
 
+use super::accumulator::{Accumulator, Partial};
 use super::arithmetic::register_type;
 use super::kernel::Emitter;
 use super::vector::{Bundle, Vector};
@@ -15,34 +16,6 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, ReduceOp};
 use spmdc_kernel::loops::{Combine, Store};
 use spmdc_kernel::order::fold_lanes;
-
-/// The partial results of one store.
-#[derive(Clone, Debug)]
-pub struct Accumulator {
-    /// One bundle, or several that take turns.
-    bundles: Vec<Partial>,
-    /// The partial result of the remaining elements.
-    rest: Option<Partial>,
-}
-
-impl Accumulator {
-    fn partials(&self) -> impl Iterator<Item = &Partial> {
-        self.bundles.iter().chain(&self.rest)
-    }
-
-    fn partials_mut(&mut self) -> impl Iterator<Item = &mut Partial> {
-        self.bundles.iter_mut().chain(&mut self.rest)
-    }
-}
-
-/// The combination of points in bundles of this many lanes.
-#[derive(Clone, Copy, Debug)]
-struct Partial {
-    lanes: u32,
-    value: Bundle,
-    /// The position of the value, in `I32` lanes.
-    position: Option<Bundle>,
-}
 
 impl Emitter<'_, '_> {
     pub fn start_reductions(&mut self) {

@@ -22,7 +22,8 @@ use super::vector::Bundle;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value};
 use spmdc_kernel::nest::Cut;
-use spmdc_kernel::strips::{ROOM, Strips, position_bytes, value_bytes};
+use spmdc_kernel::nest::Strips;
+use spmdc_kernel::strips::{ROOM, position_bytes, value_bytes};
 
 /// The current strip.
 #[derive(Clone, Copy)]

@@ -4,10 +4,8 @@
 //! elements. Costs are in approximate machine instructions; only their order matters. They affect the speed of a nest and nothing
 //! else: the order of sums is given ([`Order`]), and every cut keeps to it.
 
-use super::loops::{Access, Combine, Inst};
-use super::nest::{Cut, Nest, SIDE};
-use super::order::Order;
-use super::strips::Strips;
+use super::loops::{Access, Combine, Inst, Kernel};
+use super::nest::{Cut, Nest, Order, SIDE, Strips};
 use super::work::work;
 use crate::scalar::BinaryOp;
 use spmdc_abi::DType;
@@ -17,6 +15,38 @@ const STRIDED: f64 = 2.0;
 
 /// Cost of a point above which several registers at a time gain nothing.
 const LONG_BODY: f64 = 24.0;
+
+impl Nest {
+    /// The fastest nest, by estimate.
+    pub fn new(kernel: &Kernel) -> Nest {
+        let nest = Nest::uncut(kernel);
+        let cut = choose(&nest);
+        nest.with_cut(cut)
+    }
+
+    /// All nests of the kernel. All of them give the same bits.
+    pub fn all(kernel: &Kernel) -> Vec<Nest> {
+        let nest = Nest::uncut(kernel);
+        choices(&nest).into_iter().map(|cut| nest.clone().with_cut(cut)).collect()
+    }
+
+    /// The nest before a loop is chosen to be cut.
+    pub fn uncut(kernel: &Kernel) -> Nest {
+        let mut nest = Nest::plain(kernel);
+        nest.sums = Order::of(&nest);
+        nest
+    }
+
+    fn with_cut(mut self, cut: Option<Cut>) -> Nest {
+        self.cut = cut;
+        self.move_inward();
+        self.varies = match &self.cut {
+            Some(cut) => self.varying(cut.dims()),
+            None => vec![false; self.insts.len()],
+        };
+        self
+    }
+}
 
 /// The best cut; None if scalars are better.
 pub fn choose(nest: &Nest) -> Option<Cut> {

@@ -4,8 +4,8 @@
 //! needed, so an address out of range in the untaken operand of a `select` is no error. Any other address out of range panics.
 
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
-use super::nest::Nest;
-use super::order::{LANES, Order, depends_on_order, fold_lanes};
+use super::nest::{Nest, Order};
+use super::order::{LANES, depends_on_order, fold_lanes};
 use crate::number;
 use crate::scalar::{BinaryOp, CompareOp};
 use spmdc_abi::{DType, ReduceOp, trap};

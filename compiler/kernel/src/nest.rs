@@ -8,8 +8,6 @@
 //! - A load under a `select` on indices, as from padding, is *guarded*: it is executed only if its value is needed.
 
 use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, LoopDim, Store};
-use super::order::Order;
-use super::strips::Strips;
 use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, Scalar};
 use std::ops::Range as Run;
@@ -46,6 +44,15 @@ pub struct NestDim {
     pub of: Run<usize>,
 }
 
+/// The size of a strip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strips {
+    /// Number of columns of a strip; a multiple of every bundle's lanes.
+    pub columns: u32,
+    /// Number of rows that are combined between loading and storing a partial result.
+    pub rows: u32,
+}
+
 /// The cut of a loop into bundles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
@@ -67,6 +74,22 @@ impl Cut {
     pub fn dims(&self) -> impl Iterator<Item = usize> + Clone {
         std::iter::once(self.dim).chain(self.rows)
     }
+}
+
+/// The required order of terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// No result depends on it.
+    Any,
+    /// Row-major over the reduced dimensions.
+    InTurn,
+    /// Adjacent terms of this dimension of the nest in separate lanes: at most [`LANES`](super::order::LANES), a power of two.
+    Lanes {
+        /// Index of a reduced dimension of the nest.
+        dim: usize,
+        /// The number of partial results.
+        lanes: u32,
+    },
 }
 
 /// The loop that runs over the kernel's range.
@@ -109,21 +132,8 @@ pub struct Nest {
 pub type NestOf<'a> = dyn Fn(&Kernel) -> Nest + Sync + 'a;
 
 impl Nest {
-    /// The fastest nest, by estimate.
-    pub fn new(kernel: &Kernel) -> Nest {
-        let nest = Nest::uncut(kernel);
-        let cut = super::cut::choose(&nest);
-        nest.with_cut(cut)
-    }
-
-    /// All nests of the kernel. All of them give the same bits.
-    pub fn all(kernel: &Kernel) -> Vec<Nest> {
-        let nest = Nest::uncut(kernel);
-        super::cut::choices(&nest).into_iter().map(|cut| nest.clone().with_cut(cut)).collect()
-    }
-
-    /// The nest before a loop is chosen to be cut.
-    pub fn uncut(kernel: &Kernel) -> Nest {
+    /// The nest before the order of its sums is known, and before a loop is cut.
+    pub(super) fn plain(kernel: &Kernel) -> Nest {
         let dim = |(at, dim): (usize, &LoopDim)| NestDim {
             length: length(&dim.extent),
             reduced: dim.reduced,
@@ -146,18 +156,7 @@ impl Nest {
         nest.guard(kernel);
         nest.sort();
         nest.place();
-        nest.sums = Order::of(&nest);
         nest
-    }
-
-    fn with_cut(mut self, cut: Option<Cut>) -> Nest {
-        self.cut = cut;
-        self.move_inward();
-        self.varies = match &self.cut {
-            Some(cut) => self.varying(cut.dims()),
-            None => vec![false; self.insts.len()],
-        };
-        self
     }
 
     /// The first reduced dimension, or the number of dimensions.
@@ -435,7 +434,7 @@ impl Nest {
     }
 
     /// Makes the two dimensions of a tile, or the columns of strips, innermost.
-    fn move_inward(&mut self) {
+    pub(super) fn move_inward(&mut self) {
         let Some(Cut { dim: column, rows, strips, .. }) = self.cut else { return };
         if rows.is_none() && strips.is_none() {
             return;

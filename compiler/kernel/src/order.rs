@@ -14,7 +14,7 @@
 //! their indices. All other combinations (integers, bools, extremes and their positions) give the same bits in any order.
 
 use super::loops::{Combine, Inst};
-use super::nest::Nest;
+use super::nest::{Nest, Order};
 use super::number;
 use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
@@ -27,22 +27,6 @@ const FEW_LANES: u32 = 4;
 
 /// Minimum length of a dimension that runs by lanes.
 const SHORT: u64 = 4;
-
-/// The required order of terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// No result depends on it.
-    Any,
-    /// Row-major over the reduced dimensions.
-    InTurn,
-    /// Adjacent terms of this dimension of the nest in separate lanes: at most [`LANES`], a power of two.
-    Lanes {
-        /// Index of a reduced dimension of the nest.
-        dim: usize,
-        /// The number of partial results.
-        lanes: u32,
-    },
-}
 
 impl Order {
     /// The order of a nest: lanes run along a reduced dimension if memory is contiguous along it and not along a kept one.

@@ -1,7 +1,7 @@
 //! Decides which nests run by strips, and the size of the strips.
 
 use super::loops::{Combine, Store};
-use super::nest::Nest;
+use super::nest::{Nest, Strips};
 use spmdc_abi::DType;
 
 /// Maximum stack bytes of partial results; a larger frame would need its pages probed.
@@ -12,15 +12,6 @@ const NEAR: u64 = 128 * 1024;
 
 /// Minimum distance, in bytes, of rows that are far apart: closer rows share pages and prefetched lines.
 const FAR_APART: u64 = 512;
-
-/// The size of a strip.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Strips {
-    /// Number of columns of a strip; a multiple of every bundle's lanes.
-    pub columns: u32,
-    /// Number of rows that are combined between loading and storing a partial result.
-    pub rows: u32,
-}
 
 impl Strips {
     /// The strips of a nest whose results are adjacent along `columns`, the dimension of the bundles; `long_body` if a point has

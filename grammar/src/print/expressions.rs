@@ -1,29 +1,8 @@
 //! Prints expressions: with parentheses around operands that bind less tightly than their position requires, and where the text
 //! would otherwise be parsed differently.
 
-use super::{TreePrinter, string};
+use super::{Level, TreePrinter, string};
 use crate::ast::*;
-
-/// How tightly an expression binds, loosest first. An operand that binds less tightly than its position requires is put in
-/// parentheses.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
-    /// Lambdas, and expressions that end in a brace, although these could be operands.
-    Lambda,
-    Or,
-    And,
-    Comparison,
-    BitOr,
-    BitXor,
-    BitAnd,
-    Shift,
-    Sum,
-    Product,
-    Prefix,
-    Power,
-    Postfix,
-    Atom,
-}
 
 impl Level {
     fn of(expr: &Expr) -> Level {

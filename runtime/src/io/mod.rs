@@ -31,6 +31,11 @@ fn unwritable(path: &Path, error: &io::Error) -> RunError {
     RunError::new("E0704", format!("cannot write `{}`: {}", path.display(), describe(error)))
 }
 
+/// An E0704 about standard output.
+pub fn unwritable_output(error: &io::Error) -> RunError {
+    RunError::new("E0704", format!("cannot write to standard output: {}", describe(error)))
+}
+
 /// The system's message without its number: `No such file or directory`.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,15 +1,24 @@
 //! Several windows of one value, some places apart: stencils of any form, whose exchanges are shared.
 
 use super::precision::Precision;
-use super::programs::Variable;
+use super::programs::{Variable, Writer};
 use super::{Array, Draw};
 use spmdc_abi::Kind;
 
 /// How far a window of a neighbourhood may reach.
 const MOST: usize = 4;
 
+impl Writer {
+    /// Several windows of one value.
+    pub(super) fn neighbours(&mut self) {
+        let Some(x) = self.any(|v| !v.array.shape.is_empty()) else { return };
+        let (expr, array, precision) = mean(&mut self.draw, &x);
+        self.define(expr, array, precision);
+    }
+}
+
 /// An element-by-element mean of such windows of a variable that has elements, its type, and how exact it is.
-pub(super) fn mean(draw: &mut Draw, x: &Variable) -> (String, Array, Precision) {
+fn mean(draw: &mut Draw, x: &Variable) -> (String, Array, Precision) {
     let (name, array) = (&x.name, &x.array);
     let rank = array.shape.len();
     // How far it reaches to one side, and its step, along each dimension; at least along one it reaches further than nothing.

@@ -218,7 +218,7 @@ impl Writer {
         self.variables.push(variable);
     }
 
-    fn define(&mut self, expr: String, array: Array, precision: Precision) {
+    pub(super) fn define(&mut self, expr: String, array: Array, precision: Precision) {
         let annotated = self.draw.chance(15);
         self.define_as(annotated, expr, array, precision);
     }
@@ -276,13 +276,6 @@ impl Writer {
             let annotated = self.draw.chance(60);
             self.define_as(annotated, expr, array, x.precision);
         }
-    }
-
-    /// Several windows of one value.
-    fn neighbours(&mut self) {
-        let Some(x) = self.any(|v| !v.array.shape.is_empty()) else { return };
-        let (expr, array, precision) = super::neighbours::mean(&mut self.draw, &x);
-        self.define(expr, array, precision);
     }
 
     /// A value and slices of it, one after another.

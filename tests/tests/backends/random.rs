@@ -3,7 +3,8 @@
 use super::*;
 use spmdc_abi::{LayoutDim, ReduceOp, Scalar};
 use spmdc_kernel::loops::Combine;
-use spmdc_kernel::order::{LANES, Order};
+use spmdc_kernel::nest::Order;
+use spmdc_kernel::order::LANES;
 use spmdc_math::MathFn;
 
 /// A random kernel over buffers that are just large enough, with values of small integers where sums must be exact.

@@ -1,0 +1,187 @@
+//! The state that all workers of a session share, and the position of each device in it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::barrier::{Barrier, Parker};
+use crate::memory::Memory;
+use crate::print::PreparedPrint;
+use crate::trap::Failures;
+use spmdc_abi::Site;
+
+/// The state that all workers of a session share.
+pub(crate) struct Shared {
+    pub memory: Memory,
+    pub barriers: Vec<Barrier>,
+    pub prints: Vec<PreparedPrint>,
+    pub outline: Outline,
+    pub positions: Vec<Position>,
+    pub failures: Failures,
+    pub timeout: Duration,
+    /// One for each worker.
+    pub parkers: Vec<Parker>,
+    /// The number of orders so far; workers detect a new one by it.
+    pub orders: AtomicU32,
+    pub order: Mutex<WorkerOrder>,
+    /// Workers other than the first that have not finished the order.
+    pub busy: AtomicU32,
+    /// The number of crews that have not reached the end of the run.
+    pub running: AtomicU32,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum WorkerOrder {
+    /// Touch the memory of the worker's own devices first, so that the system places it near the worker.
+    Touch,
+    Quit,
+}
+
+/// For every operation, which is the same step on all devices, its source position and its name in messages.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    entries: Vec<(Site, &'static str)>,
+}
+
+impl Outline {
+    pub fn push(&mut self, site: Site, what: &'static str) {
+        self.entries.push((site, what));
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn site(&self, operation: usize) -> Site {
+        self.entries.get(operation).map_or(Site::default(), |entry| entry.0)
+    }
+
+    pub fn what(&self, operation: usize) -> &'static str {
+        self.entries.get(operation).map_or("program", |entry| entry.1)
+    }
+}
+
+impl Shared {
+    pub fn new(
+        memory: Memory,
+        barriers: Vec<Barrier>,
+        prints: Vec<PreparedPrint>,
+        outline: Outline,
+        timeout: Duration,
+        workers: usize,
+    ) -> Shared {
+        let positions = (0..memory.mesh().devices()).map(|_| Position::new()).collect();
+        Shared {
+            memory,
+            barriers,
+            prints,
+            outline,
+            positions,
+            failures: Failures::new(),
+            timeout,
+            parkers: (0..workers).map(|_| Parker::default()).collect(),
+            orders: AtomicU32::new(0),
+            order: Mutex::new(WorkerOrder::Touch),
+            busy: AtomicU32::new(0),
+            running: AtomicU32::new(0),
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire) > 0
+    }
+
+    /// Records that all devices of a crew have reached the end of the run.
+    pub fn crew_has_ended(&self) {
+        let before = self.running.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "more crews end than run");
+        if before == 1 {
+            self.parkers[0].wake();
+        }
+    }
+
+    /// Wakes the workers, other than the calling one, whose devices may be waiting at the barrier.
+    pub fn wake(&self, barrier: &Barrier, caller: usize) {
+        for &worker in barrier.workers.iter().filter(|&&worker| worker != caller) {
+            self.parkers[worker].wake();
+        }
+    }
+
+    pub fn wake_all(&self) {
+        self.parkers.iter().for_each(Parker::wake);
+    }
+}
+
+/// The barrier and generation at which a device waits, and those that it posted last, as other workers see them. On a cache line of
+/// its own.
+#[repr(align(64))]
+pub(crate) struct Position {
+    waits: AtomicU64,
+    posted: AtomicU64,
+}
+
+impl Position {
+    /// The device runs, or has ended.
+    const NOWHERE: u64 = u64::MAX;
+    /// The device is at the beginning of the program.
+    const START: u64 = u64::MAX - 1;
+    /// See [`DeviceState::Held`](crate::device::DeviceState::Held).
+    const HELD: u64 = u64::MAX - 2;
+
+    pub fn new() -> Position {
+        let nowhere = || AtomicU64::new(Position::NOWHERE);
+        Position { waits: nowhere(), posted: nowhere() }
+    }
+
+    fn packed(barrier: usize, generation: u32) -> u64 {
+        debug_assert!(barrier < u32::MAX as usize, "the index of a barrier has 32 bits");
+        (barrier as u64) << 32 | generation as u64
+    }
+
+    pub fn set(&self, barrier: usize, generation: u32) {
+        self.waits.store(Position::packed(barrier, generation), Ordering::Relaxed);
+    }
+
+    pub fn post(&self, barrier: usize, generation: u32) {
+        self.posted.store(Position::packed(barrier, generation), Ordering::Relaxed);
+    }
+
+    pub fn clear(&self) {
+        self.waits.store(Position::NOWHERE, Ordering::Relaxed);
+    }
+
+    pub fn start(&self) {
+        self.waits.store(Position::START, Ordering::Relaxed);
+        self.posted.store(Position::NOWHERE, Ordering::Relaxed);
+    }
+
+    pub fn hold(&self) {
+        self.waits.store(Position::HELD, Ordering::Relaxed);
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) == Position::HELD
+    }
+
+    /// A number for the present wait; the same number means the same wait.
+    pub fn mark(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the device can be resumed, as in [`Device::can_go_on`](crate::device::Device::can_go_on). The answer may be out of date.
+    pub fn is_ready(&self, shared: &Shared) -> bool {
+        match self.waits.load(Ordering::Relaxed) {
+            Position::NOWHERE => false,
+            Position::START | Position::HELD => true,
+            packed => {
+                let (barrier, generation) = (&shared.barriers[(packed >> 32) as usize], packed as u32);
+                barrier.is_complete(generation) || barrier.is_broken(generation) || shared.failures.is_halted()
+            }
+        }
+    }
+
+    /// Whether the device has arrived at this barrier in this generation.
+    pub fn is(&self, barrier: usize, generation: u32) -> bool {
+        [&self.waits, &self.posted].iter().any(|at| at.load(Ordering::Relaxed) == Position::packed(barrier, generation))
+    }
+}
