@@ -151,7 +151,7 @@ fn folders_of_the_ir_point_one_way() {
     }
 }
 
-/// The paths of modules that a file's code names, outside of its tests: those that begin with `crate`, `super` or `self`.
+/// The paths in a file's code, outside of its tests, that begin with `crate`, `super` or `self`.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
     let code = code.join("\n");
@@ -192,7 +192,7 @@ fn tree<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &
     }
 }
 
-/// The files that each file of a crate names, by their paths of modules; without the root, which declares the others.
+/// For each file of a crate the files that it names, by their module paths. The root is left out, as it declares the others.
 fn imports(source: &Path) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let module = |file: &PathBuf| -> Vec<String> {
         let path = file.strip_prefix(source).unwrap().with_extension("");
@@ -230,7 +230,7 @@ fn no_circle_of_files_stands_outside_of_the_ir() {
     let mut circles = Vec::new();
     for (folder, _) in CRATES.into_iter().filter(|&(folder, _)| folder != "compiler/ir") {
         let mut left = imports(&root().join(folder).join("src"));
-        // What uses no file that is left stands below all others.
+        // A file that uses no remaining file is below all others.
         while let Some(low) = left.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()) {
             left.remove(&low);
             for used in left.values_mut() {

@@ -41,7 +41,7 @@ pub use lanes::Lanes;
 pub use scalar::SingleLane;
 use value::{Double, Single, Value32, Value64};
 
-/// What there is to know of a function of one number, besides how it is computed.
+/// The properties of a function of one number, apart from its computation.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// The name in the language.
@@ -50,20 +50,20 @@ pub struct Description {
     pub example: &'static str,
     /// Whether most machines have an instruction for it.
     pub is_instruction: bool,
-    /// The values at 0, -0, infinity and -infinity, by annex F of C99 where that has the function.
+    /// The values at 0, -0, infinity and -infinity, as in annex F of C99 if it has the function.
     pub ends: [f64; 4],
-    /// How `f(-x)` follows from `f(x)`; None if it does not.
+    /// The relation between `f(-x)` and `f(x)`; None if there is none.
     pub symmetry: Option<Symmetry>,
-    /// The interval in which it does most of its work: where errors are measured most.
+    /// The interval from which most arguments are drawn when errors are measured.
     pub interval: (f64, f64),
-    /// Points around which the function or its computation changes.
+    /// Arguments at which the function or its computation changes.
     pub edges: &'static [f64],
-    /// The same function in C, to measure the error with: an expression of `x`, of some type `T`; `F(sin)` is the C library's function
-    /// for `T`, and `C(0.5)` a constant.
+    /// The function in C, the reference when errors are measured: an expression of `x`, a number of some type `T`. `F(sin)` is the C
+    /// library's function for `T`, and `C(0.5)` a constant of it.
     pub reference: &'static str,
 }
 
-/// How the two halves of a function's graph belong together.
+/// The symmetry of a function's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symmetry {
     /// `f(-x) = f(x)`
@@ -72,9 +72,9 @@ pub enum Symmetry {
     Odd,
 }
 
-/// A function of one number: all that the table needs of it.
+/// The properties and the computation of a function of one number.
 trait MathFunction {
-    /// What there is to know of it.
+    /// Its properties.
     const DESCRIPTION: Description;
 
     /// `f(x)` in single precision.
@@ -97,7 +97,7 @@ macro_rules! functions {
             /// Every function, in order.
             pub const ALL: &[MathFn] = &[$(MathFn::$variant,)*];
 
-            /// What there is to know of the function.
+            /// The properties of the function.
             pub const fn description(self) -> &'static Description {
                 match self { $(MathFn::$variant => &<$ty as MathFunction>::DESCRIPTION,)* }
             }

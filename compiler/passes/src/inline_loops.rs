@@ -20,7 +20,7 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 /// Inlines each `for` that is known to run once, innermost loops first. The module stays at its stage.
 pub fn inline_loops(mut module: Module) -> Module {
     let signature = contract::signature(&module);
-    debug_assert_eq!(module.stage, Stage::Partitioned, "what a loop communicates is known");
+    debug_assert_eq!(module.stage, Stage::Partitioned, "the collectives of loops are inserted");
     let mut body = std::mem::take(&mut module.func.body);
     let replaced = (0..module.func.values.len() as u32).map(Value).collect();
     Inliner { func: &mut module.func, mesh: &module.mesh, replaced }.block(&mut body);
@@ -45,7 +45,7 @@ fn single(stmt: &Stmt) -> Option<(&ForLoop, i32)> {
 struct Inliner<'a> {
     func: &'a mut Func,
     mesh: &'a Mesh,
-    /// For each value that existed before, the value that stands for it now.
+    /// The replacement of each value; itself if it stays.
     replaced: Vec<Value>,
 }
 
