@@ -150,12 +150,8 @@ impl Number {
             },
             Kind::Signed | Kind::Unsigned => match *self {
                 Number::Integer(value) => {
-                    let bits = 8 * dtype.size();
-                    let range = match dtype.is_signed_integer() {
-                        true => -(1 << (bits - 1))..1 << (bits - 1),
-                        false => 0..1 << bits,
-                    };
-                    if !range.contains(&value) {
+                    let (low, high) = dtype.integer_bounds();
+                    if !(low..=high).contains(&value) {
                         return Err(no_fit());
                     }
                     bytes.extend(&value.to_le_bytes()[..dtype.size()]);

@@ -14,7 +14,7 @@ use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::program::build::Builder;
-use spmdc_ir::program::control::{Control, ForLoop};
+use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 
 /// Inlines each `for` that is known to run once, innermost loops first. The module stays at its stage.
@@ -24,18 +24,18 @@ pub fn inline_loops(mut module: Module) -> Module {
     let mut body = std::mem::take(&mut module.func.body);
     let replaced = (0..module.func.values.len() as u32).map(Value).collect();
     Inliner { func: &mut module.func, mesh: &module.mesh, replaced }.block(&mut body);
-    debug_assert_eq!(contract::count(&body, |stmt| single(stmt).is_some()), 0, "a loop of one trip stays");
+    debug_assert_eq!(contract::count(&body, |stmt| only_trip(stmt).is_some()), 0, "a loop of one trip stays");
     module.func.body = body;
     debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
-/// The loop and the number of its only trip.
-fn single(stmt: &Stmt) -> Option<(&ForLoop, i32)> {
+/// The index of the only trip of a loop that runs once; None for other statements.
+fn only_trip(stmt: &Stmt) -> Option<i32> {
     match &stmt.kind {
         StmtKind::Control(Control::For(op)) if op.trips() == Some(1) => {
             let (start, _) = op.range?;
-            i32::try_from(start).ok().map(|start| (op, start))
+            i32::try_from(start).ok()
         }
         StmtKind::Control(Control::For(_) | Control::While(_) | Control::Branch(_) | Control::Manual(_))
         | StmtKind::Op(_) => None,
@@ -58,22 +58,22 @@ impl Inliner<'_> {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
             stmt.args.iter_mut().for_each(|arg| *arg = self.now(*arg));
-            if let Some((op, trip)) = single(&stmt) {
-                let (body, collected) = (op.body.clone(), op.collected);
-                self.inline(&stmt, body, (trip, collected), &mut stmts);
+            if let Some(trip) = only_trip(&stmt) {
+                let body = stmt.blocks_mut().next().map(std::mem::take).expect("a loop has a body");
+                self.inline(&stmt, body, trip, &mut stmts);
             } else {
                 stmt.blocks_mut().for_each(|inner| self.block(inner));
                 stmts.push(stmt);
             }
         }
         block.stmts = stmts;
-        block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
+        block.results.iter_mut().for_each(|result| *result = self.now(*result));
     }
 
     /// Adds the statements of the only trip of a loop.
-    fn inline(&mut self, stmt: &Stmt, mut body: Block, (trip, collected): (i32, usize), stmts: &mut Vec<Stmt>) {
+    fn inline(&mut self, stmt: &Stmt, mut body: Block, trip: i32, stmts: &mut Vec<Stmt>) {
         let (carries, counter) = (body.params.len() - 1, body.params[0]);
-        debug_assert_eq!((carries, carries + collected), (stmt.args.len(), stmt.results.len()), "a carry is lost");
+        debug_assert_eq!((carries, body.results.len()), (stmt.args.len(), stmt.results.len()), "a carry is lost");
         for (&param, &arg) in body.params[1..].iter().zip(&stmt.args) {
             debug_assert_eq!(self.func.ty(param), self.func.ty(arg), "a carry has the type of its first value");
             self.replaced[param.0 as usize] = arg;

@@ -157,15 +157,11 @@ fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnost
 /// The axes along which all devices hold the same data and do the same work. A cut axis is unused if all of its parts are.
 fn unused_axes(module: &Module) -> Vec<Diagnostic> {
     let used = module.func.values.iter().fold(AxisSet::EMPTY, |used, info| used.union(info.ty.distinct_axes()));
-    let mut sizes: Vec<(&str, usize, bool)> = Vec::new();
-    for (at, axis) in module.mesh.axes.iter().enumerate() {
-        let name = axis.part.as_ref().map_or(axis.name.as_str(), |part| part.of.as_str());
-        match sizes.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, size, is_used)) => (*size, *is_used) = (*size * axis.size, *is_used || used.contains(at)),
-            None => sizes.push((name, axis.size, used.contains(at))),
-        }
-    }
-    let unused = sizes.into_iter().filter(|&(_, size, is_used)| size > 1 && !is_used);
+    let axes: Vec<u8> = (0..module.mesh.axes.len() as u8).collect();
+    let is_used = |parts: &[u8]| parts.iter().any(|&part| used.contains(part as usize));
+    let wholes = module.mesh.wholes(&axes).into_iter();
+    let sizes = wholes.map(|(name, parts)| (name, module.mesh.size_of(parts), is_used(parts)));
+    let unused = sizes.filter(|&(_, size, is_used)| size > 1 && !is_used);
     let finding = |(name, size, _)| {
         let message =
             format!("nothing is split over `{name}`: its {size} devices hold the same data and do the same work");

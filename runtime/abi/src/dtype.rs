@@ -300,6 +300,13 @@ impl DType {
         self.kind() == Kind::Unsigned
     }
 
+    /// The smallest and the largest number of an integer type.
+    pub fn integer_bounds(self) -> (i128, i128) {
+        debug_assert!(self.is_integer(), "{} is no integer", self.name());
+        let bits = 8 * self.size();
+        if self.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+    }
+
     /// Whether it is a signed or unsigned integer; bool is not.
     pub fn is_integer(self) -> bool {
         self.is_signed_integer() || self.is_unsigned_integer()

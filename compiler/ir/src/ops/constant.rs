@@ -86,14 +86,8 @@ fn no_number(term: &Term, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", term.describe()))
 }
 
-/// The least and the largest number of an integer type.
-fn range(dtype: DType) -> (i128, i128) {
-    let bits = dtype.size() as u32 * 8;
-    if dtype.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
-}
-
 fn fits(value: i128, dtype: DType) -> bool {
-    let (low, high) = range(dtype);
+    let (low, high) = dtype.integer_bounds();
     (low..=high).contains(&value)
 }
 
@@ -117,7 +111,7 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
         StaticScalar::Int(value) if dtype.is_float() => Ok(dtype.narrow(value as f64)),
         StaticScalar::Float(value) if dtype.is_float() => Ok(dtype.narrow(value)),
         StaticScalar::Int(value) if dtype.is_integer() => {
-            let (bits, (low, high)) = (dtype.size() as u32 * 8, range(dtype));
+            let (bits, (low, high)) = (dtype.size() as u32 * 8, dtype.integer_bounds());
             if value < low || value > high {
                 let message = format!("{value} does not fit into {}: its numbers are {low} to {high}", dtype.name());
                 let wider = [DType::I32, DType::I64, DType::U64].into_iter().find(|wider| fits(value, *wider));
