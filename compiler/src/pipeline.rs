@@ -22,6 +22,7 @@ use spmdc_passes::commute_reshapes::commute_reshapes;
 use spmdc_passes::cse::cse;
 use spmdc_passes::dce::dce;
 use spmdc_passes::distribute_scans::distribute_scans;
+use spmdc_passes::distribute_sorts::distribute_sorts;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
 use spmdc_passes::inline_loops::inline_loops;
@@ -265,6 +266,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     after("choose_alignments");
     m = watch.pass("insert_reshards", insert_reshards(m, plans));
     after("insert_reshards");
+    m = watch.pass_between("distribute_sorts", distribute_sorts(m));
     m = watch.pass_between("exchange_halos", exchange_halos(m));
     m = watch.pass_between("dce", dce(m));
     after("exchange_halos");

@@ -75,7 +75,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         axes: mesh.names(&axes).into_iter().map(str::to_string).collect(),
         group_size,
         dtype: operand.dtype(),
-        bytes: traffic.operand.iter().product::<usize>() as u64 * operand.dtype().size() as u64,
+        bytes: traffic.bytes,
         local_shape: traffic.operand,
         received: traffic.received,
         received_by_all: traffic.total,

@@ -5,12 +5,13 @@
 //! ordered by barriers.
 
 use crate::gemm;
+use crate::library;
 use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
-    GemmStep, KernelStep, Layout, LayoutDim, PermuteStep, Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site,
-    Step,
+    GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, PermuteStep,
+    Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site, Step, TakenPlaces,
 };
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
@@ -91,6 +92,7 @@ impl ProgramChecker<'_> {
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::Gemm(_)
+            | Step::Library(_)
             | Step::Exchange(_)
             | Step::Reduce(_)
             | Step::Permute(_)
@@ -113,6 +115,7 @@ impl ProgramChecker<'_> {
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
             Step::Gemm(gemm) => self.gemm(gemm),
+            Step::Library(step) => self.library(step),
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
             Step::Permute(permute) => self.permute(permute),
@@ -251,6 +254,67 @@ impl ProgramChecker<'_> {
             ensure(begin >= 0 && end <= bytes, || "a product leaves its arena".into())?;
         }
         Ok(())
+    }
+
+    fn library(&self, step: &LibraryStep) -> Result<(), RunError> {
+        self.axis_set(step.split)?;
+        step.batch.iter().try_for_each(|extent| self.scalar(extent))?;
+        if let LibraryFunction::Merge(MergeLines { taken: TakenPlaces::From(first), .. }) = &step.function {
+            self.scalar(first)?;
+        }
+        for array in step.operands.iter().chain(&step.results) {
+            self.place(array.place, 0, array.dtype.size().min(8) as u64)?;
+            array.dims.iter().try_for_each(|dim| self.scalar(&dim.extent))?;
+            let strides = array.dims.iter().map(|dim| dim.stride).chain(array.batch.iter().copied());
+            ensure(strides.clone().all(|stride| (0..HUGE as i64).contains(&stride)), || "strides out of range".into())?;
+            ensure(array.batch.len() == step.batch.len(), || "an array of another batch".into())?;
+        }
+        if let Some(owners) = &step.owners {
+            self.axes(&owners.axes)?;
+            let axes: AxisSet = owners.axes.iter().map(|&axis| axis as usize).collect();
+            for operand in &step.operands {
+                let own = self.arena_axes(operand.place);
+                ensure(axes.intersect(self.mesh.axes()).is_subset_of(own), || {
+                    "devices share the memory of different blocks".into()
+                })?;
+            }
+        }
+        for device in 0..self.mesh.devices() {
+            let batch: Vec<i64> = step.batch.iter().map(|extent| self.mesh.resolve(extent, device)).collect();
+            let mut calls = batch.iter().try_fold(1i64, |all, &len| if len < 0 { None } else { all.checked_mul(len) });
+            calls = calls.filter(|&all| (0..HUGE as i64).contains(&all));
+            let calls = calls.ok_or_else(|| RunError::internal(format!("malformed program: a batch of {batch:?}")))?;
+            for owner in library::owners(&self.mesh, step, device) {
+                step.operands.iter().try_for_each(|array| self.library_array(array, &batch, owner, calls == 0))?;
+            }
+            for array in &step.results {
+                let mut written = array.batch.iter().zip(&batch);
+                ensure(written.all(|(&stride, &len)| stride != 0 || len <= 1), || "a call overwrites another".into())?;
+                self.library_array(array, &batch, device, calls == 0)?;
+            }
+            let sharers = self.mesh.group(device, step.split);
+            let alike =
+                |&other: &usize| step.batch.iter().zip(&batch).all(|(len, own)| self.mesh.resolve(len, other) == *own);
+            ensure(sharers.iter().all(alike), || "devices that share a buffer divide different batches".into())?;
+            library::check(&self.mesh, step, device).or_else(|message| ensure(false, || message))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that an array of calls stays within its arena on a device.
+    fn library_array(&self, array: &LibraryArray, batch: &[i64], device: usize, unused: bool) -> Result<(), RunError> {
+        let mut last = 0i128;
+        let mut is_empty = unused;
+        let dims = array.dims.iter().map(|dim| (self.mesh.resolve(&dim.extent, device), dim.stride));
+        let batch = batch.iter().copied().zip(array.batch.iter().copied());
+        for (len, stride) in dims.clone().chain(batch) {
+            ensure((0..HUGE as i64).contains(&len), || format!("an extent of {len}"))?;
+            is_empty |= len == 0;
+            last += (len.max(1) - 1) as i128 * stride as i128;
+        }
+        let end = array.place.offset as i128 + (last + 1) * array.dtype.size() as i128;
+        let bytes = self.program.arenas[array.place.arena as usize].bytes as i128;
+        ensure(is_empty || end <= bytes, || "a library function leaves its arena".into())
     }
 
     fn exchange(&self, step: &ExchangeStep) -> Result<(), RunError> {
@@ -446,6 +510,7 @@ fn site_of(step: &Step) -> Site {
         Step::Kernel(step) => step.site,
         Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
         Step::Gemm(step) => step.site,
+        Step::Library(step) => step.site,
         Step::Exchange(step) => step.site,
         Step::Reduce(step) => step.site,
         Step::Permute(step) => step.site,

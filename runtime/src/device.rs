@@ -12,6 +12,7 @@ use crate::collectives::BoxCopy;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
+use crate::library::PreparedLibrary;
 use crate::shared::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
@@ -23,6 +24,7 @@ pub(crate) enum Op {
     Kernel(KernelCall),
     Panels(Box<Panels>),
     Products(Box<[PreparedProduct]>),
+    Library(Box<PreparedLibrary>),
     /// An exchange.
     Move(Box<[BoxCopy]>),
     /// A reduction.
@@ -220,6 +222,7 @@ impl Device {
             Op::Kernel(call) => call.chunk > 0,
             Op::Panels(panels) => panels.chunk > 0,
             Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
+            Op::Library(calls) => calls.wants_team(),
             Op::Move(_)
             | Op::Combine(_)
             | Op::Receive(_)
@@ -324,6 +327,12 @@ impl Device {
                         if !unsafe { product.run(context.team.as_deref_mut()) } {
                             return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
                         }
+                    }
+                }
+                Op::Library(calls) => {
+                    // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
+                    if !unsafe { calls.run(context.team.as_deref_mut()) } {
+                        return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
                     }
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.

@@ -16,6 +16,7 @@ mod gemm;
 pub mod inputs;
 pub mod io;
 mod launch;
+mod library;
 pub mod literal;
 mod load;
 pub mod memory;

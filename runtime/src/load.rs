@@ -17,6 +17,7 @@ use crate::collectives::{BoxCopy, exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::Staff;
+use crate::library;
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
 use crate::shared::Outline;
@@ -25,8 +26,8 @@ use crate::trap::RunError;
 use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
-    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place, Program,
-    ReduceStep, Site, Step,
+    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryStep, MeshAxis, PermuteStep, Place,
+    Program, ReduceStep, Site, Step,
 };
 
 /// A program prepared for all devices.
@@ -114,6 +115,7 @@ impl<'a> Loader<'a> {
             Step::Kernel(step) => self.kernel(step),
             Step::Panels { kernels, panel } => self.panels(kernels, *panel as i64),
             Step::Gemm(step) => self.gemm(step),
+            Step::Library(step) => self.library(step),
             Step::Exchange(step) => return self.exchange(step),
             Step::Reduce(step) => return self.reduce(step),
             Step::Permute(step) => return self.permute(step),
@@ -373,6 +375,18 @@ impl<'a> Loader<'a> {
         self.emit(step.site, "product", |device, _| {
             let team = staff.team_of(staff.worker_of(device));
             Op::Products(gemm::plan(memory, step, device, team))
+        });
+    }
+
+    fn library(&mut self, step: &LibraryStep) {
+        let (memory, staff) = (self.memory, self.staff);
+        if let Some(owners) = &step.owners {
+            let group = owners.axes.iter().map(|&axis| axis as usize).collect();
+            self.collective((group, Counted { kind: owners.kind, bytes: owners.bytes, counts: true }), step.site, None);
+        }
+        self.emit(step.site, "library function", |device, _| {
+            let team = staff.team_of(staff.worker_of(device));
+            Op::Library(Box::new(library::plan(memory, step, device, team)))
         });
     }
 }

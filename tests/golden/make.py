@@ -7,14 +7,13 @@ A program is (name, tolerance, spmd text, inputs, JAX function). `exact` compare
 2e-6 relative, `reduction` within 1e-5. JAX is needed only here, never by the tests themselves.
 """
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from store import store
+
 jax.config.update("jax_platforms", "cpu")
-HERE = pathlib.Path(__file__).parent
 rng = np.random.default_rng(20261121)
 
 
@@ -266,30 +265,5 @@ def newton(a):
 LOOPS = {"heat_steps": heat_steps, "running_products": running_products, "newton": newton}
 
 
-def main():
-    for name, tolerance, text, inputs, function in PROGRAMS:
-        function = function or LOOPS[name]
-        outputs = jax.jit(function)(*inputs)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        signature = text[text.index("(") + 1 : text.index(") ->")]
-        params = [part.split(":")[0].strip() for part in split_params(signature)]
-        arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
-        arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
-        np.savez(HERE / f"{name}.npz", **arrays)
-        (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
-    print(f"{len(PROGRAMS)} programs")
-
-
-def split_params(signature):
-    parts, depth = [""], 0
-    for char in signature:
-        depth += (char in "[(") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
-
-
 if __name__ == "__main__":
-    main()
+    store(PROGRAMS, LOOPS)

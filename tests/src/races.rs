@@ -133,6 +133,15 @@ impl Watch<'_> {
                 }
                 self.own(gemm.c, true, gemm.site);
             }
+            Step::Library(step) => {
+                for operand in &step.operands {
+                    match &step.owners {
+                        Some(owners) => self.all(operand.place, self.size(operand.place), set(&owners.axes), step.site),
+                        None => self.own(operand.place, false, step.site),
+                    }
+                }
+                step.results.iter().for_each(|result| self.own(result.place, true, step.site));
+            }
             Step::Exchange(step) => self.collective(step.group, &step.from, &step.to, step.site),
             Step::Reduce(step) => self.collective(step.group, &step.from, &step.to, step.site),
             Step::Permute(step) => {

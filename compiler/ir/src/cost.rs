@@ -60,6 +60,9 @@ const NANOSECONDS_PER_STORE: f64 = 0.1;
 /// Nanoseconds of comparing one element for an `argmax` or `argmin`, whose lanes also hold positions. Measured in cache: 0.3 in total.
 const NANOSECONDS_PER_POSITION: f64 = 0.4;
 
+/// Nanoseconds of sorting one element of a line with one operand. Estimated: four passes over its bytes.
+const NANOSECONDS_PER_SORTED: f64 = 10.0;
+
 /// Nanoseconds of one multiplication and addition of a product. Measured: products of 64 x 64 x 64 and more reach 66 to 96 GFLOP/s
 /// on one thread, counting each as two operations.
 const NANOSECONDS_PER_MULTIPLY_ADD: f64 = 0.02;
@@ -180,6 +183,11 @@ fn of_store(combine: Option<Combine>) -> f64 {
 /// Nanoseconds of a product of this many multiplications and additions on one device.
 pub fn of_product(multiply_adds: f64) -> f64 {
     NANOSECONDS_PER_MULTIPLY_ADD * multiply_adds
+}
+
+/// Nanoseconds of a sort of a line by the bytes of one of several operands.
+pub fn of_sort(len: usize, operands: usize) -> f64 {
+    NANOSECONDS_PER_SORTED * (len * operands) as f64
 }
 
 #[cfg(test)]

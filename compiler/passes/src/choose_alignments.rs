@@ -25,10 +25,11 @@ use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::window::{DimMap, DimReach};
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::Elements;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of alignments that are tried for one group in a round.
 const MAX_SUGGESTIONS: usize = 12;
@@ -75,6 +76,8 @@ struct AlignmentGraph<'a> {
     parent: Vec<Node>,
     fixed: Vec<bool>,
     edges: Vec<AlignmentEdge>,
+    /// Dimensions along which elements are in an order.
+    ordered: BTreeSet<Node>,
     /// When all groups are known: the group of each node, and the nodes of each group.
     root: Vec<Node>,
     members: BTreeMap<Node, Vec<Node>>,
@@ -98,6 +101,7 @@ impl<'a> AlignmentGraph<'a> {
             parent,
             fixed,
             edges: Vec::new(),
+            ordered: BTreeSet::new(),
             root: Vec::new(),
             members: BTreeMap::new(),
             layouts: BTreeMap::new(),
@@ -190,10 +194,18 @@ impl<'a> AlignmentGraph<'a> {
     }
 
     fn ordinary(&mut self, op: &Op, stmt: &Stmt, weight: f64) {
+        if let Elements::Ordered(axis) = op.rules().properties().elements {
+            let nodes: Vec<Node> = stmt.results.iter().map(|&result| self.node(result, axis)).collect();
+            self.ordered.extend(nodes);
+        }
         if let Some(map) = window_of(self.func, stmt) {
             let (from, to) = (stmt.args[0], stmt.results[0]);
             for (dim, &map) in map.dims.iter().enumerate() {
-                if map.is_identity() {
+                if self.ordered.contains(&self.node(from, dim)) {
+                    // Elements of an order are not fetched from its blocks, if they are few.
+                    self.fix_dim(from, dim);
+                    self.fix_dim(to, dim);
+                } else if map.is_identity() {
                     self.join(self.node(from, dim), self.node(to, dim));
                 } else {
                     let bytes = self.cross_section(to, dim);

@@ -6,6 +6,7 @@
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
+//! - `distribute_sorts`: every sort along a split dimension is two steps.
 //! - `exchange_halos`: every window reads elements of its own device only.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
@@ -24,6 +25,7 @@ mod contract;
 pub mod cse;
 pub mod dce;
 pub mod distribute_scans;
+pub mod distribute_sorts;
 pub mod exchange_halos;
 pub mod hoist;
 pub mod inline_loops;

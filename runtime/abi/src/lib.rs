@@ -18,6 +18,7 @@
 mod dtype;
 mod float_format;
 mod format;
+mod library;
 pub mod mesh;
 
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,12 @@ use serde::{Deserialize, Serialize};
 pub use dtype::{DType, Kind, Stored, Width};
 pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces};
+pub use library::{
+    LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, SortLines, TakenPlaces,
+};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -373,6 +377,8 @@ pub enum Step {
     },
     /// A matrix product done by the library.
     Gemm(GemmStep),
+    /// A function of the runtime on whole lines or matrices.
+    Library(LibraryStep),
     /// Moves blocks between the devices of each group into the layout of `to`: every device fetches exact ranges.
     Exchange(ExchangeStep),
     /// Combines partial values of the devices along `reduce`, in the order of their device numbers.

@@ -1,25 +1,11 @@
 //! A random call of each function and operator of the language.
 
+pub use super::call::Call;
+use super::orders::orders;
 use super::{Array, Draw, all, floats, ints, numbers};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
-
-/// An expression over parameters `a`, `b`, ...
-#[derive(Clone, Debug)]
-pub struct Call {
-    pub params: Vec<Array>,
-    pub expr: String,
-    /// Statements in front of the expression.
-    pub before: String,
-}
-
-impl Call {
-    fn new(params: &[(DType, &[usize])], expr: impl Into<String>) -> Call {
-        let params = params.iter().map(|&(dtype, shape)| Array::new(dtype, shape)).collect();
-        Call { params, expr: expr.into(), before: String::new() }
-    }
-}
 
 /// What is not a function by name.
 pub const SYNTAX: &[&str] = &[
@@ -60,6 +46,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     elementwise(name, draw)
         .or_else(|| operators(name, draw))
         .or_else(|| reductions(name, draw))
+        .or_else(|| orders(name, draw))
         .or_else(|| products(name, draw))
         .or_else(|| indexing(name, draw))
         .or_else(|| shapes(name, draw))

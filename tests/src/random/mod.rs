@@ -1,5 +1,6 @@
 //! Random programs: shapes, shardings, meshes and element types, all from one seed.
 
+pub mod call;
 pub mod calls;
 pub mod expressions;
 pub mod failures;
@@ -7,6 +8,7 @@ pub mod lies;
 pub mod manual;
 pub mod neighbours;
 pub mod nesting;
+pub mod orders;
 pub mod precision;
 pub mod programs;
 

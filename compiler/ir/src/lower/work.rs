@@ -1,6 +1,7 @@
 //! From the partitioned program to the schedule: the order of kernels and their buffers.
 
 use super::builder::{KernelBuilder, KernelContext};
+use super::library::LibraryCalls;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
@@ -104,6 +105,13 @@ pub enum Work {
     Product {
         /// The operands, the result and the loops.
         product: Product,
+        /// The statement whose work it is.
+        origin: Origin,
+    },
+    /// Calls of a function of the runtime.
+    Library {
+        /// The function and its arrays.
+        calls: Box<LibraryCalls>,
         /// The statement whose work it is.
         origin: Origin,
     },
@@ -225,6 +233,7 @@ impl Work {
                 pairs.filter(|(_, slot)| !slot.written).map(|(&value, _)| value).collect()
             }
             Work::Product { product, .. } => vec![product.a, product.b],
+            Work::Library { calls, .. } => calls.operands.iter().map(|array| array.value).collect(),
             Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
             Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
             Work::Fetch { parts, .. } => parts.iter().map(|part| part.from).collect(),
@@ -239,6 +248,7 @@ impl Work {
         match self {
             Work::Exchange { .. } | Work::Reduce { .. } | Work::Permute { .. } | Work::Fetch { .. } => true,
             Work::Product { product, .. } => product.ring.is_some(),
+            Work::Library { calls, .. } => calls.owners.is_some(),
             Work::Kernel { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
@@ -256,6 +266,7 @@ impl Work {
                 pairs.filter(|(_, slot)| slot.written).map(|(&value, _)| value).collect()
             }
             Work::Product { product, .. } => vec![product.c],
+            Work::Library { calls, .. } => calls.results.iter().map(|array| array.value).collect(),
             Work::Constant { to, .. }
             | Work::Alias { to, .. }
             | Work::Copy { to, .. }

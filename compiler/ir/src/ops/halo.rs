@@ -109,7 +109,7 @@ impl Semantics for Halo {
     }
 
     fn typing(&self) -> Typing<'_> {
-        Typing::Placed(self)
+        Typing::OfBlocks(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -205,7 +205,8 @@ impl Exchange for Halo {
         let flow = self.flow(mesh);
         let size = args.first().map_or(0, |ty| ty.dtype().size());
         let bytes = |elements: usize| (elements * size) as u64;
-        Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) }
+        let provided = bytes(flow.shape.iter().product());
+        Traffic { operand: flow.shape, bytes: provided, received: bytes(flow.received), total: bytes(flow.total) }
     }
 }
 

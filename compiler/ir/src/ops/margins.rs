@@ -57,7 +57,7 @@ impl Semantics for Margins {
     }
 
     fn typing(&self) -> Typing<'_> {
-        Typing::Placed(self)
+        Typing::OfBlocks(self)
     }
 
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
@@ -140,7 +140,8 @@ impl Exchange for Margins {
     fn traffic(&self, args: &[&Type], _: &[&Type], mesh: &Mesh) -> Traffic {
         let flow = self.flow(args[0], mesh);
         let bytes = |elements: usize| (elements * args[0].dtype().size()) as u64;
-        Traffic { operand: flow.shape, received: bytes(flow.received), total: bytes(flow.total) }
+        let provided = bytes(flow.shape.iter().product());
+        Traffic { operand: flow.shape, bytes: provided, received: bytes(flow.received), total: bytes(flow.total) }
     }
 }
 

@@ -36,6 +36,7 @@ pub mod rules;
 pub mod scan;
 pub mod shape;
 pub mod slice;
+pub mod sort;
 pub mod split;
 #[cfg(test)]
 mod testing;
@@ -215,6 +216,12 @@ ops! {
     Scan(scan::Scan) = "cumsum" | "cumprod" | "cummax" | "cummin",
     /// The totals of the blocks of a split dimension.
     BlockTotals(scan::BlockTotals) = "block_totals",
+    /// Lines in the order of keys.
+    Sort(sort::Sort) = "sort" | "argsort" | "sort_together",
+    /// The lines of each block in the order of keys.
+    SortBlocks(sort::blocks::SortBlocks) = "sort_blocks",
+    /// Elements of the order of several sorted blocks.
+    MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
     /// Elements with equal indices in several dimensions.
@@ -282,11 +289,15 @@ composites! {
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
     split::Split = "split",
+    sort::LexSort = "lexsort",
+    sort::TopK = "top_k",
+    sort::Quantiles = "quantile" | "percentile",
+    sort::Chosen = "nonzero" | "unique",
     dynamic_slice::DynamicUpdate = "dynamic_update_slice",
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
-    later::Later = "take" | "take_along_axis" | "sort" | "argsort" | "top_k" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+    later::Later = "take" | "take_along_axis" | "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",

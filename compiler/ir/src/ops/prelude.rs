@@ -21,12 +21,13 @@ const FILES: [&str; 2] =
     [include_str!("../../prelude/elementwise.spmd"), include_str!("../../prelude/statistics.spmd")];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "clip",
     "mean",
     "var",
     "std",
     "count_nonzero",
+    "median",
     "logsumexp",
     "relu",
     "sigmoid",

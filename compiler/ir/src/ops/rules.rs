@@ -48,6 +48,9 @@ pub enum Typing<'a> {
     ByFactors(&'a dyn Infer),
     /// The op sets the sharding of its results itself, as `reshard` does.
     Placed(&'a dyn PlacesResults),
+    /// The op is about blocks that lie on devices, so it exists from the stage `partitioned` on, and its results lie where the op makes
+    /// them.
+    OfBlocks(&'a dyn PlacesResults),
 }
 
 /// The element types and shapes of results, for ops whose shardings follow from the factor rule.
@@ -311,6 +314,8 @@ pub enum Elements<'a> {
     Window(&'a dyn Windowed),
     /// Some elements of the first operand, with optional padding around them.
     Framed(&'a dyn Windowed),
+    /// Elements of the operands in the order of lines along this dimension: those at known places can be found without the others.
+    Ordered(usize),
     /// Computed from the operands' elements at the same index, after broadcasting.
     Elementwise,
     /// The operand's elements with another sign.
@@ -335,6 +340,7 @@ impl<'a> Elements<'a> {
             | Elements::Moved
             | Elements::Window(_)
             | Elements::Framed(_)
+            | Elements::Ordered(_)
             | Elements::Elementwise
             | Elements::Negated
             | Elements::Other => None,
@@ -349,6 +355,7 @@ impl<'a> Elements<'a> {
             | Elements::Counted
             | Elements::Repeated
             | Elements::Moved
+            | Elements::Ordered(_)
             | Elements::Elementwise
             | Elements::Negated
             | Elements::Other => None,

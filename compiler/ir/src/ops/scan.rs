@@ -140,14 +140,6 @@ fn in_order(range: std::ops::Range<usize>, reverse: bool) -> Box<dyn Iterator<It
     if reverse { Box::new(range.rev()) } else { Box::new(range) }
 }
 
-/// The rows of a shape along a dimension: the number of the first element of each, and the distance between elements.
-fn rows(shape: &[usize], axis: usize) -> (Vec<usize>, usize) {
-    let stride: usize = shape[axis + 1..].iter().product();
-    let outer: usize = shape[..axis].iter().product();
-    let firsts = (0..outer).flat_map(|at| (0..stride).map(move |inner| (at, inner)));
-    (firsts.map(|(at, inner)| at * shape[axis] * stride + inner).collect(), stride)
-}
-
 impl Scan {
     /// The number of blocks of the totals.
     fn parts(&self, args: &[&Array]) -> usize {
@@ -222,8 +214,8 @@ impl Semantics for Scan {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (x, dtype, parts) = (args[0], args[0].dtype(), self.parts(args));
         let mut result = x.clone();
-        let (firsts, stride) = rows(x.shape(), self.axis);
-        let totals = args.get(1).map(|totals| (rows(totals.shape(), self.axis).0, *totals));
+        let (firsts, stride) = shape::lines(x.shape(), self.axis);
+        let totals = args.get(1).map(|totals| (shape::lines(totals.shape(), self.axis).0, *totals));
         for (row, first) in firsts.into_iter().enumerate() {
             for part in 0..parts {
                 let mut running = Running::new(self.op, dtype);
@@ -323,7 +315,7 @@ impl Semantics for BlockTotals {
     }
 
     fn typing(&self) -> Typing<'_> {
-        Typing::Placed(self)
+        Typing::OfBlocks(self)
     }
 
     /// Each block has one total; `place` puts it on the device of the block.
@@ -342,8 +334,8 @@ impl Semantics for BlockTotals {
         let mut ty = x.ty.clone();
         ty.shape[self.axis] = self.parts;
         let mut result = Array::new(ty.clone(), vec![0; ty.len()]);
-        let (firsts, stride) = rows(x.shape(), self.axis);
-        for (from, to) in firsts.into_iter().zip(rows(&ty.shape, self.axis).0) {
+        let (firsts, stride) = shape::lines(x.shape(), self.axis);
+        for (from, to) in firsts.into_iter().zip(shape::lines(&ty.shape, self.axis).0) {
             for part in 0..self.parts {
                 let mut running = Running::new(self.op, dtype);
                 for place in block_range(x.shape()[self.axis], self.parts, part) {

@@ -86,6 +86,15 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
+/// The lines of a shape along a dimension: the number of the first element of each, in row-major order, and the distance between
+/// elements.
+pub fn lines(shape: &[usize], axis: usize) -> (Vec<usize>, usize) {
+    let stride: usize = shape[axis + 1..].iter().product();
+    let outer: usize = shape[..axis].iter().product();
+    let firsts = (0..outer).flat_map(|at| (0..stride).map(move |inner| (at, inner)));
+    (firsts.map(|(at, inner)| at * shape[axis] * stride + inner).collect(), stride)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

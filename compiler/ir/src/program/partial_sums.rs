@@ -38,9 +38,11 @@ impl FactorBounds {
             }
             // Every element of the result is one of the operand, or its opposite.
             Elements::Repeated | Elements::Moved | Elements::Window(_) | Elements::Negated => operands[0],
-            Elements::Counted | Elements::Framed(_) | Elements::Elementwise | Elements::Other => {
-                FactorBounds::default()
-            }
+            Elements::Counted
+            | Elements::Framed(_)
+            | Elements::Ordered(_)
+            | Elements::Elementwise
+            | Elements::Other => FactorBounds::default(),
         }
     }
 }

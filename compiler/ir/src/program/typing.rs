@@ -17,7 +17,7 @@ use spmdc_abi::ReduceOp;
 pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
-        Typing::Placed(op) => return op.place(args, mesh),
+        Typing::Placed(op) | Typing::OfBlocks(op) => return op.place(args, mesh),
     };
     let varying = varying(op, args);
     let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
@@ -31,7 +31,7 @@ pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Me
 pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
-        Typing::Placed(op) => return op.place(args, mesh),
+        Typing::Placed(op) | Typing::OfBlocks(op) => return op.place(args, mesh),
     };
     let varying = varying(op, args);
     let typed = |array: ArrayType| Type { sharding: unknown_layout(array.rank(), mesh), array, varying };

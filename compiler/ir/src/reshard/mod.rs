@@ -171,6 +171,8 @@ fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
 pub struct Traffic {
     /// The shape of the part of a device's block that takes part.
     pub operand: Vec<usize>,
+    /// Bytes of this part; of several operands, those of all.
+    pub bytes: u64,
     /// Maximum bytes received by any device.
     pub received: u64,
     /// Bytes received by all devices together.
@@ -187,7 +189,7 @@ impl Traffic {
             CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ((n - 1) * bytes).div_ceil(n),
             CollectiveKind::CollectivePermute | CollectiveKind::Transfer => bytes,
         };
-        Traffic { operand: operand.block_shape(mesh), received, total: received * mesh.device_count() as u64 }
+        Traffic { operand: operand.block_shape(mesh), bytes, received, total: received * mesh.device_count() as u64 }
     }
 }
 
@@ -215,7 +217,8 @@ pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Tra
     let group = group(&from.array, &from.sharding, &to.sharding, mesh);
     let dims = from.shape().iter().zip(from.sharding.dims.iter().zip(&to.sharding.dims));
     let dims = dims.map(|(&size, (from, to))| (size, from.axes.as_slice(), to.axes.as_slice()));
-    Traffic { operand: operand(kind, group, dims, mesh), received, total }
+    let operand = operand(kind, group, dims, mesh);
+    Traffic { bytes: operand.iter().product::<usize>() as u64 * size, operand, received, total }
 }
 
 /// The shape of a collective's operand on one device: the part of its block that its group needs. For a permutation, which sends as

@@ -18,6 +18,8 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
+use crate::ops::rules::Typing;
+use crate::ops::sort::Sort;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::local::window_of;
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
@@ -87,6 +89,7 @@ fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
         defined: vec![false; module.func.values.len()],
         halos: BTreeMap::new(),
         totals: BTreeMap::new(),
+        sorted: BTreeMap::new(),
         manual: AxisSet::EMPTY,
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
@@ -123,6 +126,8 @@ struct Verifier<'a> {
     halos: BTreeMap<Value, (&'a Stmt, usize)>,
     /// For each value that holds totals of blocks, in any layout, the statement that computes them.
     totals: BTreeMap<Value, &'a Stmt>,
+    /// For each value whose blocks are sorted, the statement that sorts them, and the index of the result.
+    sorted: BTreeMap<Value, (&'a Stmt, usize)>,
     manual: AxisSet,
     conditions: AxisSet,
     violations: Vec<Violation>,
@@ -433,7 +438,8 @@ impl<'a> Verifier<'a> {
         if let Op::Halo(_) | Op::Margins(_) = op {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
-        if let Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_) = op {
+        self.sort(op, stmt);
+        if let Typing::OfBlocks(_) = op.rules().typing() {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
             return self.expect(agree, |_| "its results do not lie where they are made".to_string());
@@ -459,6 +465,31 @@ impl<'a> Verifier<'a> {
     }
 }
 
+impl<'a> Verifier<'a> {
+    /// A sort works on whole lines, and a merge takes its elements from blocks that are sorted in the same order.
+    fn sort(&mut self, op: &Op, stmt: &'a Stmt) {
+        if let Op::Sort(Sort(order)) = op {
+            let layout = &self.func.ty(stmt.args[0]).sharding.dims[order.axis];
+            let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
+            self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
+        }
+        if let Op::SortBlocks(_) = op {
+            self.sorted.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
+        }
+        if let Op::MergeSorted(merge) = op {
+            let first = self.sorted.get(&stmt.args[0]).map(|(maker, _)| *maker);
+            let maker = first.filter(|maker| matches!(maker.op(), Some(Op::SortBlocks(made)) if merge.is_of(made)));
+            let is_result = |(at, arg): (usize, &Value)| {
+                self.sorted
+                    .get(arg)
+                    .is_some_and(|&(of, number)| number == at && maker.is_some_and(|maker| std::ptr::eq(maker, of)))
+            };
+            let are_sorted = stmt.args.iter().enumerate().all(is_result);
+            self.expect(are_sorted, |_| "merges blocks that are not sorted so".to_string());
+        }
+    }
+}
+
 /// The layout of a stack of values: each device has its part of every value.
 fn stacked_layout(value: &Sharding) -> Sharding {
     let mut layout = value.clone();
@@ -472,7 +503,7 @@ fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
     let totals = matches!(op, Op::Scan(_)) && operands > 1;
     let is_step =
         matches!(op, Op::Reshard(reshard) if matches!(reshard.step, ReshardStep::Slice | ReshardStep::Collective(_)));
-    halos || totals || is_step || matches!(op, Op::Halo(_) | Op::Margins(_) | Op::BlockTotals(_) | Op::Combined(_))
+    halos || totals || is_step || matches!(op.rules().typing(), Typing::OfBlocks(_))
 }
 
 /// A statement in one line.

@@ -44,6 +44,7 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
             }
             other @ (Step::Panels { .. }
             | Step::Gemm(_)
+            | Step::Library(_)
             | Step::Exchange(_)
             | Step::Reduce(_)
             | Step::Permute(_)

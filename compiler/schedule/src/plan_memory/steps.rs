@@ -4,13 +4,14 @@ use super::storage::Storage;
 use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
-    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, PermuteStep, PrintValue,
-    RangePart, ReduceStep, Scalar, Shards, Site, Step,
+    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, LibraryArray,
+    LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost::of_unit;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::lower::library::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
 use spmdc_ir::program::Value;
 use spmdc_ir::reshard::operand;
@@ -303,6 +304,7 @@ impl<'a> StepEmitter<'a> {
                 parts.iter().fold(*group, |group, part| group.union(self.split(part.to)))
             }
             Work::Product { product, .. } => product.ring.as_ref().map_or(AxisSet::EMPTY, |ring| axes(&ring.axes)),
+            Work::Library { calls, .. } => calls.owners.as_ref().map_or(AxisSet::EMPTY, |owners| axes(&owners.axes)),
             Work::Kernel { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
@@ -335,6 +337,7 @@ impl<'a> StepEmitter<'a> {
                 Step::Kernel(step)
             }
             Work::Product { product, .. } => Step::Gemm(self.product(product, site)),
+            Work::Library { calls, .. } => Step::Library(self.library(calls, site)),
             Work::Copy { from, to, .. } => {
                 let (source, target) = (self.storage.place(*from), self.storage.place(*to));
                 if source == target {
@@ -427,6 +430,25 @@ impl<'a> StepEmitter<'a> {
         }
     }
 
+    fn library(&self, calls: &LibraryCalls, site: Site) -> LibraryStep {
+        let array = |array: &CallArray| LibraryArray {
+            place: self.storage.place(array.value),
+            dtype: self.schedule.types[array.value.0 as usize].dtype(),
+            batch: array.batch.clone(),
+            dims: array.dims.clone(),
+        };
+        LibraryStep {
+            function: calls.function.clone(),
+            operands: calls.operands.iter().map(array).collect(),
+            results: calls.results.iter().map(array).collect(),
+            batch: calls.batch.clone(),
+            owners: calls.owners.clone(),
+            split: calls.results.first().map_or(AxisSet::EMPTY, |result| self.split(result.value)),
+            cost: calls.cost as f32,
+            site,
+        }
+    }
+
     fn shards(&self, side: &Side) -> Shards {
         Shards { place: self.storage.place(side.value), layout: side.layout.clone() }
     }
@@ -477,6 +499,7 @@ fn kind_of(step: &Step) -> Option<CollectiveKind> {
         Step::Permute(_) => Some(CollectiveKind::CollectivePermute),
         Step::Fetch(step) => Some(step.kind),
         Step::Gemm(step) => step.ring.as_ref().map(|ring| ring.kind),
+        Step::Library(step) => step.owners.as_ref().map(|owners| owners.kind),
         Step::Kernel(_)
         | Step::Panels { .. }
         | Step::Sync { .. }
@@ -497,6 +520,7 @@ fn span_of(work: &Work) -> Option<Span> {
         Work::Alias { .. } | Work::Constant { .. } => None,
         Work::Kernel { origin, .. }
         | Work::Product { origin, .. }
+        | Work::Library { origin, .. }
         | Work::Copy { origin, .. }
         | Work::Exchange { origin, .. }
         | Work::Reduce { origin, .. }

@@ -222,6 +222,7 @@ impl<'a> Merger<'a> {
                 is_aligned(kernel, read, written)
             }
             Work::Product { .. }
+            | Work::Library { .. }
             | Work::Alias { .. }
             | Work::Constant { .. }
             | Work::Exchange { .. }

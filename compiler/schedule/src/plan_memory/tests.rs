@@ -18,6 +18,7 @@ fn shape(steps: &[Step]) -> String {
         Step::Kernel(_) => "kernel".to_string(),
         Step::Panels { kernels, .. } => format!("panels[{}]", vec!["kernel"; kernels.len()].join(" ")),
         Step::Gemm(_) => "product".to_string(),
+        Step::Library(_) => "library function".to_string(),
         Step::Exchange(_) => "exchange".to_string(),
         Step::Reduce(_) => "reduce".to_string(),
         Step::Permute(_) => "permute".to_string(),

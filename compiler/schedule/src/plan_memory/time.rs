@@ -10,6 +10,9 @@ pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
     match work {
         Work::Kernel { kernel, .. } => of_kernel(kernel),
         Work::Product { product, .. } => of_product(multiply_adds(product, mesh)),
+        Work::Library { calls, .. } => {
+            calls.batch.iter().map(|extent| length(extent, mesh)).product::<f64>() * calls.cost
+        }
         Work::Alias { .. }
         | Work::Copy { .. }
         | Work::Constant { .. }

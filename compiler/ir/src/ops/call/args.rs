@@ -85,6 +85,11 @@ impl<'a> Args<'a> {
         build.materialize(&arg.term, None, arg.span)
     }
 
+    /// All arrays of a parameter that takes several.
+    pub fn arrays(&mut self, build: &mut CallBuilder, name: &str) -> Result<Vec<Value>, Diagnostic> {
+        self.rest(name).iter().map(|arg| build.materialize(&arg.term, None, arg.span)).collect()
+    }
+
     /// As [`Args::array`], except that a number takes the type of the other operands.
     pub fn array_like(&mut self, build: &mut CallBuilder, name: &str, dtype: DType) -> Result<Value, Diagnostic> {
         let arg = self.required(name)?;

@@ -18,6 +18,7 @@
 //! `sync.rs` is responsible for it.
 
 mod accesses;
+mod library;
 mod shadow;
 #[cfg(test)]
 mod tests;
@@ -395,6 +396,10 @@ impl<'a> Replay<'a> {
             (Work::Product { product, .. }, Flat::Other(Step::Gemm(step))) => {
                 self.line = step.site.line;
                 self.product([product.a, product.b, product.c], step)
+            }
+            (Work::Library { calls, .. }, Flat::Other(Step::Library(step))) => {
+                self.line = step.site.line;
+                self.library(calls, step)
             }
             (Work::Copy { from, to, .. }, Flat::Other(Step::Copy { from: source, to: target, bytes, .. })) => {
                 let devices = (0..self.mesh.devices()).map(|device| (device, Some(device))).collect();

@@ -1,0 +1,81 @@
+//! Calls of the runtime's functions, in terms of values.
+
+use super::work::Lowering;
+use crate::layout::types::{ArrayType, DType, Type};
+use crate::lower::work::Work;
+use crate::program::Value;
+use spmdc_abi::{LibraryDim, LibraryFunction, LibraryOwners, Scalar};
+
+/// As [`spmdc_abi::LibraryStep`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct LibraryCalls {
+    /// The function.
+    pub function: LibraryFunction,
+    /// The arrays that it reads.
+    pub operands: Vec<CallArray>,
+    /// The arrays that it writes: the results, then its scratch memory.
+    pub results: Vec<CallArray>,
+    /// Extents of the batch dimensions, outermost first.
+    pub batch: Vec<Scalar>,
+    /// Set if operands are read from the devices that hold their blocks.
+    pub owners: Option<LibraryOwners>,
+    /// Estimated nanoseconds of one call.
+    pub cost: f64,
+}
+
+/// The array of one call, as a part of a value's block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallArray {
+    /// The value.
+    pub value: Value,
+    /// Strides along the batch dimensions, in elements.
+    pub batch: Vec<i64>,
+    /// The other dimensions.
+    pub dims: Vec<LibraryDim>,
+}
+
+impl Lowering<'_> {
+    /// Calls of a function of the runtime.
+    pub fn library(&mut self, calls: LibraryCalls) {
+        debug_assert!(
+            calls.operands.iter().chain(&calls.results).all(|array| array.batch.len() == calls.batch.len()),
+            "every array has a stride for each batch dimension"
+        );
+        self.work.push(Work::Library { calls: Box::new(calls), origin: self.origin.clone() });
+    }
+
+    /// The blocks of a value as arrays of one call with these dimensions; its other dimensions are the batch.
+    pub fn call_array(&self, value: Value, dims: &[usize]) -> CallArray {
+        let ty = self.ty(value);
+        let strides = self.kernel().context.strides(ty);
+        let own = |dim: &usize| LibraryDim { extent: self.kernel().context.block_len(ty, *dim), stride: strides[*dim] };
+        let batch = (0..ty.rank()).filter(|dim| !dims.contains(dim)).map(|dim| strides[dim]).collect();
+        CallArray { value, batch, dims: dims.iter().map(own).collect() }
+    }
+
+    /// The extents of a value's dimensions without these: the batch of calls.
+    pub fn call_batch(&self, value: Value, dims: &[usize]) -> Vec<Scalar> {
+        let ty = self.ty(value);
+        let others = (0..ty.rank()).filter(|dim| !dims.contains(dim));
+        others.map(|dim| self.kernel().context.block_len(ty, dim)).collect()
+    }
+
+    /// Scratch memory for each call of a batch that is that of `like` without its dimensions `dims`: a line of `len` elements.
+    pub fn call_scratch(&mut self, like: Value, dims: &[usize], dtype: DType, len: usize) -> CallArray {
+        let ty = self.ty(like).clone();
+        let kept: Vec<usize> = (0..ty.rank()).filter(|dim| !dims.contains(dim)).collect();
+        let mut shape: Vec<usize> = kept.iter().map(|&dim| ty.shape()[dim]).collect();
+        shape.push(len);
+        let mut sharding = ty.sharding.clone();
+        sharding.dims = kept.iter().map(|&dim| ty.sharding.dims[dim].clone()).collect();
+        sharding.dims.push(Default::default());
+        // Devices that have different blocks along the other dimensions of `like` need memory of their own.
+        let split = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).map(|&axis| usize::from(axis)).collect();
+        let varying = ty.varying.union(split);
+        let scratch = self.temporary(Type { array: ArrayType { dtype, shape }, sharding, varying });
+        let last = kept.len();
+        let CallArray { batch, .. } = self.call_array(scratch, &[last]);
+        let dims = vec![LibraryDim { extent: Scalar::Const(len as i64), stride: 1 }];
+        CallArray { value: scratch, batch, dims }
+    }
+}

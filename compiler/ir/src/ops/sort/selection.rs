@@ -1,0 +1,318 @@
+//! Functions that take elements of a sorted order: `quantile percentile nonzero unique`.
+
+use super::{LineOrder, places, sort_together};
+use crate::layout::types::{ArrayType, DType};
+use crate::ops::Call;
+use crate::ops::broadcast::{self, broadcast};
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::concatenate::concatenate;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::{Binary, Compare, Select, Unary};
+use crate::ops::iota::Iota;
+use crate::ops::promote::{cast, inexact};
+use crate::ops::reduce::{axes_of, reduce};
+use crate::ops::reshape::reshape;
+use crate::ops::slice::{SliceRange, slice_dim};
+use crate::ops::transpose::transpose;
+use crate::program::Value;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+
+/// The calls of `quantile` and `percentile`.
+pub struct Quantiles;
+
+/// The calls of `nonzero` and `unique`.
+pub struct Chosen;
+
+/// The value between two elements of the order that a quantile takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Method {
+    Linear,
+    Lower,
+    Higher,
+    Nearest,
+    Midpoint,
+}
+
+const METHODS: [(&str, Method); 5] = [
+    ("linear", Method::Linear),
+    ("lower", Method::Lower),
+    ("higher", Method::Higher),
+    ("nearest", Method::Nearest),
+    ("midpoint", Method::Midpoint),
+];
+
+impl Call for Quantiles {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The value below which a fraction q of the elements lies, between two elements by the method: linear, lower, higher, nearest, midpoint.
+        quantile(a: Array, q: Of("number, or list of numbers"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
+            NumbersAndBools, "(x: f32[4, 6]) { quantile(x, 0.25, axis=1) }";
+        /// As `quantile`, with q in percent.
+        percentile(a: Array, q: Of("number, or list of numbers"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
+            NumbersAndBools, "(x: f32[4, 6]) { percentile(x, [25, 75], axis=1) }";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "a")?;
+        let q = args.required("q")?;
+        let scale = if name == "percentile" { 100.0 } else { 1.0 };
+        let fractions = fractions(&q, scale)?;
+        let method = match args.take("method") {
+            None => Method::Linear,
+            Some(arg) => method(&arg)?,
+        };
+        let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
+        let dtype = inexact(build.ty(value).dtype());
+        let value = cast(build, value, dtype)?;
+        let kept: Vec<usize> = build
+            .ty(value)
+            .shape()
+            .iter()
+            .enumerate()
+            .filter_map(|(dim, &size)| (!axes.contains(&dim)).then_some(size))
+            .collect();
+        let whole: Vec<usize> = build
+            .ty(value)
+            .shape()
+            .iter()
+            .enumerate()
+            .map(|(dim, &size)| if axes.contains(&dim) { 1 } else { size })
+            .collect();
+        let (lines, axis) = lines(build, value, &axes)?;
+        let len = build.ty(lines).shape()[axis];
+        if len == 0 {
+            return Err(Diagnostic::error(Code::E0205, args.span, format!("`{name}` of lines without elements")));
+        }
+        let sorted = sort_together(build, &[lines], LineOrder { keys: 1, axis, descending: false })?[0];
+        let last = slice_dim(build, sorted, axis, SliceRange::between(len - 1, len))?;
+        let shape = if keepdims { whole } else { kept };
+        let mut results = Vec::new();
+        for fraction in &fractions {
+            let at = between(build, sorted, axis, *fraction, method)?;
+            // NaN is the largest, so it is the last if there is any.
+            let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[last])?;
+            let result = build.emit1(Select, &[is_nan, last, at])?;
+            results.push(reshape(build, result, &shape)?);
+        }
+        if q.term.sequence().is_none() {
+            return Ok(Term::Array(results[0]));
+        }
+        let stacked = [&[1], &shape[..]].concat();
+        let rows = results.into_iter().map(|result| reshape(build, result, &stacked));
+        let rows = rows.collect::<Result<Vec<Value>, _>>()?;
+        Ok(Term::Array(concatenate(build, &rows, 0)?))
+    }
+}
+
+/// The fractions of a call: E0210 unless they are numbers known at compile time, from 0 to `scale`.
+fn fractions(q: &Arg, scale: f64) -> Result<Vec<f64>, Diagnostic> {
+    let fraction = |term: &Term| match term.number() {
+        Some(number) if (0.0..=scale).contains(&number) => Ok(number / scale),
+        Some(number) => {
+            Err(Diagnostic::error(Code::E0210, q.span, format!("`q` must be from 0 to {scale}, not {number}")))
+        }
+        None => {
+            let message = format!("`q` must be a number known at compile time, not {}", term.describe());
+            Err(Diagnostic::error(Code::E0210, q.span, message))
+        }
+    };
+    q.term.one_or_more().iter().map(fraction).collect()
+}
+
+fn method(arg: &Arg) -> Result<Method, Diagnostic> {
+    let Term::Str(name) = &arg.term else {
+        return Err(Diagnostic::error(
+            Code::E0210,
+            arg.span,
+            format!("`method` is a string, not {}", arg.term.describe()),
+        ));
+    };
+    let found = METHODS.iter().find(|(known, _)| known == name);
+    found.map(|&(_, method)| method).ok_or_else(|| {
+        let names: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
+        Diagnostic::error(Code::E0210, arg.span, format!("there is no method {name:?}"))
+            .help(format!("methods are {}", names.join(", ")))
+    })
+}
+
+/// The array with these dimensions as lines along one dimension, and that dimension.
+fn lines(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Result<(Value, usize), Diagnostic> {
+    if let [axis] = axes {
+        return Ok((value, *axis));
+    }
+    let rank = build.ty(value).rank();
+    let kept: Vec<usize> = (0..rank).filter(|dim| !axes.contains(dim)).collect();
+    let order: Vec<usize> = kept.iter().copied().chain((0..rank).filter(|dim| axes.contains(dim))).collect();
+    let moved = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+    let sizes = build.ty(moved).shape().to_vec();
+    let mut shape = sizes[..kept.len()].to_vec();
+    shape.push(sizes[kept.len()..].iter().product());
+    Ok((reshape(build, moved, &shape)?, kept.len()))
+}
+
+/// The value at a fraction of sorted lines, whose dimension gets size 1. The place is computed in the type of the elements, as JAX does.
+fn between(
+    build: &mut CallBuilder,
+    sorted: Value,
+    axis: usize,
+    fraction: f64,
+    method: Method,
+) -> Result<Value, Diagnostic> {
+    let (dtype, len) = (build.ty(sorted).dtype(), build.ty(sorted).shape()[axis]);
+    let place =
+        if dtype == DType::F64 { fraction * (len - 1) as f64 } else { f64::from(fraction as f32 * (len - 1) as f32) };
+    let (low, high) = (place.floor(), place.ceil().min((len - 1) as f64));
+    let weight = place - low;
+    let element = |build: &mut CallBuilder, at: f64| {
+        let at = at as usize;
+        slice_dim(build, sorted, axis, SliceRange::between(at, at + 1))
+    };
+    let one = match method {
+        Method::Lower => Some(low),
+        Method::Higher => Some(high),
+        // Halves are rounded to even places.
+        Method::Nearest => Some(place.round_ties_even()),
+        Method::Linear | Method::Midpoint => (low == high).then_some(low),
+    };
+    if let Some(at) = one {
+        return element(build, at);
+    }
+    let side = |build: &mut CallBuilder, at: f64, weight: f64| {
+        let value = element(build, at)?;
+        let weight = build.emit1(Constant::float(dtype, weight), &[])?;
+        build.emit1(Binary(BinaryOp::Mul), &[value, weight])
+    };
+    let weights = if method == Method::Midpoint { [0.5, 0.5] } else { [1.0 - weight, weight] };
+    let (low, high) = (side(build, low, weights[0])?, side(build, high, weights[1])?);
+    build.emit1(Binary(BinaryOp::Add), &[low, high])
+}
+
+impl Call for Chosen {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The indices of the elements that are not zero, in order: an array of size elements for each dimension, filled up with fill_value.
+        nonzero(x: Array, [named] size: Int, [named] fill_value: Of("int, or tuple of ints") = 0), NumbersAndBools, "(x: f32[4, 6]) { nonzero(x > 10, size=5) }";
+        /// The first size different elements in ascending order, filled up with fill_value, or with the smallest.
+        unique(x: Array, [named] size: Int, [named] fill_value: Of("number") = None), NumbersAndBools, "(x: f32[4, 6]) { unique(floor(x / 4), size=8) }";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "x")?;
+        let size = args.int("size")?;
+        let Ok(size) = usize::try_from(size) else {
+            return Err(Diagnostic::error(Code::E0218, args.span, format!("`{name}` with {size} results")));
+        };
+        let fill = args.take("fill_value");
+        if name == "nonzero" { nonzero(build, value, size, fill) } else { unique(build, value, size, fill) }
+    }
+}
+
+/// The first elements of an order, `size` of them; beyond the number of elements anything.
+fn first(build: &mut CallBuilder, value: Value, size: usize) -> Result<Value, Diagnostic> {
+    let len = build.ty(value).shape()[0];
+    let taken = slice_dim(build, value, 0, SliceRange::between(0, size.min(len)))?;
+    if size <= len {
+        return Ok(taken);
+    }
+    let dtype = build.ty(value).dtype();
+    let zeros = broadcast::filled(build, dtype, 0, &[size - len])?;
+    concatenate(build, &[taken, zeros], 0)
+}
+
+/// `chosen[i]` for i below `count`, else `fill`.
+fn filled(build: &mut CallBuilder, chosen: Value, count: Value, fill: Value) -> Result<Value, Diagnostic> {
+    let len = build.ty(chosen).shape()[0];
+    let number = build.emit1(Iota { ty: ArrayType::new(DType::I32, &[len]), axis: 0 }, &[])?;
+    let count = broadcast(build, count, &[len])?;
+    let is_there = build.emit1(Compare(CompareOp::Lt), &[number, count])?;
+    let fill = broadcast(build, fill, &[len])?;
+    build.emit1(Select, &[is_there, chosen, fill])
+}
+
+/// The number of true elements, i32.
+fn count(build: &mut CallBuilder, mask: Value) -> Result<Value, Diagnostic> {
+    let ones = cast(build, mask, DType::I32)?;
+    reduce(build, ReduceOp::Sum, ones, &[0], false)
+}
+
+/// The place of each true element, in order, before those of false ones.
+fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    if shape.is_empty() {
+        return Err(Diagnostic::error(Code::E0206, build.span, "`nonzero` of a scalar"));
+    }
+    let mask = cast(build, value, DType::Bool)?;
+    let flat = reshape(build, mask, &[shape.iter().product()])?;
+    let absent = build.emit1(Unary(UnaryOp::Not), &[flat])?;
+    let numbers = places(build, flat, 0)?;
+    let order = LineOrder { keys: 1, axis: 0, descending: false };
+    let sorted = sort_together(build, &[absent, numbers], order)?[1];
+    let chosen = first(build, sorted, size)?;
+    let count = count(build, flat)?;
+    let fills = fill.map(|arg| (arg.term, arg.span)).unwrap_or((Term::Int(0), build.span));
+    let mut results = Vec::new();
+    let mut stride: usize = 1;
+    for dim in (0..shape.len()).rev() {
+        let constant = |build: &mut CallBuilder, number: usize| -> Result<Value, Diagnostic> {
+            broadcast::filled(build, DType::I32, number.max(1) as u64, &[size])
+        };
+        let by = constant(build, stride)?;
+        let quotient = build.emit1(Binary(BinaryOp::FloorDiv), &[chosen, by])?;
+        let extent = constant(build, shape[dim])?;
+        let index = build.emit1(Binary(BinaryOp::Rem), &[quotient, extent])?;
+        stride *= shape[dim].max(1);
+        let own = match fills.0.sequence() {
+            Some(items) if items.len() == shape.len() => items[dim].clone(),
+            Some(_) => {
+                let message = format!("`fill_value` needs {} numbers, one for each dimension", shape.len());
+                return Err(Diagnostic::error(Code::E0205, fills.1, message));
+            }
+            None => fills.0.clone(),
+        };
+        let fill = build.materialize(&own, Some(DType::I32), fills.1)?;
+        results.push(Term::Array(filled(build, index, count, fill)?));
+    }
+    results.reverse();
+    Ok(Term::Tuple(results))
+}
+
+/// The sorted elements that differ from the one before, before all others. NaNs are equal.
+fn unique(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
+    let len = build.ty(value).array.len();
+    let dtype = build.ty(value).dtype();
+    if len == 0 {
+        return Err(Diagnostic::error(Code::E0205, build.span, "`unique` of an array without elements"));
+    }
+    let flat = reshape(build, value, &[len])?;
+    let order = LineOrder { keys: 1, axis: 0, descending: false };
+    let sorted = sort_together(build, &[flat], order.clone())?[0];
+    let before = slice_dim(build, sorted, 0, SliceRange::between(0, len - 1))?;
+    let behind = slice_dim(build, sorted, 0, SliceRange::between(1, len))?;
+    let mut repeats = build.emit1(Compare(CompareOp::Eq), &[behind, before])?;
+    if dtype.is_float() {
+        // Sorted NaNs are neighbours.
+        let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[before])?;
+        repeats = build.emit1(Binary(BinaryOp::Or), &[repeats, is_nan])?;
+    }
+    let no = broadcast::filled(build, DType::Bool, 0, &[1])?;
+    let repeats = concatenate(build, &[no, repeats], 0)?;
+    let chosen = sort_together(build, &[repeats, sorted], order)?[1];
+    let chosen = first(build, chosen, size)?;
+    let is_first = build.emit1(Unary(UnaryOp::Not), &[repeats])?;
+    let count = count(build, is_first)?;
+    let fill = match fill {
+        Some(arg) => {
+            let fill = build.materialize(&arg.term, Some(dtype), arg.span)?;
+            cast(build, fill, dtype)?
+        }
+        None => {
+            let smallest = slice_dim(build, sorted, 0, SliceRange::between(0, 1))?;
+            reshape(build, smallest, &[])?
+        }
+    };
+    Ok(Term::Array(filled(build, chosen, count, fill)?))
+}

@@ -1,0 +1,100 @@
+//! Calls of the runtime's functions on whole lines and matrices, such as a sort.
+
+use crate::{AxisSet, CollectiveKind, DType, Place, Scalar, Site};
+use serde::{Deserialize, Serialize};
+
+/// A function of the runtime, called once for each combination of the batch dimensions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibraryStep {
+    /// The function.
+    pub function: LibraryFunction,
+    /// The arrays that it reads, in the order that the function expects.
+    pub operands: Vec<LibraryArray>,
+    /// The arrays that it writes: the results, then its scratch memory. Calls for different indices of the batch write different
+    /// elements.
+    pub results: Vec<LibraryArray>,
+    /// Extents of the batch dimensions, outermost first.
+    pub batch: Vec<Scalar>,
+    /// Set if operands are read from the devices that hold their blocks.
+    pub owners: Option<LibraryOwners>,
+    /// As in [`KernelStep::split`](crate::KernelStep::split): the calls are divided among these devices.
+    pub split: AxisSet,
+    /// Estimated nanoseconds of one call.
+    pub cost: f32,
+    /// The statement that is computed.
+    pub site: Site,
+}
+
+/// An array of one call, and its distance from the array of the next call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibraryArray {
+    /// The place of the device's block.
+    pub place: Place,
+    /// The element type.
+    pub dtype: DType,
+    /// Strides along the batch dimensions, in elements; 0 along those that the array does not have.
+    pub batch: Vec<i64>,
+    /// The dimensions of the array of one call.
+    pub dims: Vec<LibraryDim>,
+}
+
+/// A dimension of the array of one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibraryDim {
+    /// Elements on the device; of an operand with owners, on the owner.
+    pub extent: Scalar,
+    /// The distance between elements, in elements of the array; not negative.
+    pub stride: i64,
+}
+
+/// The devices whose operands a call reads: it gets the blocks of all devices along the axes, in their order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LibraryOwners {
+    /// The axes, major to minor.
+    pub axes: Vec<u8>,
+    /// The kind of the collective in reports.
+    pub kind: CollectiveKind,
+    /// Bytes of one device's operands, for `--stats`.
+    pub bytes: u64,
+}
+
+/// A function of the runtime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum LibraryFunction {
+    /// Sorts lines: see [`SortLines`].
+    Sort(SortLines),
+    /// Combines sorted lines of several devices: see [`MergeLines`].
+    Merge(MergeLines),
+}
+
+/// A stable sort of lines of elements by one or several keys: the results are the operands in the order of the first operands.
+/// NaNs are equal and larger than all numbers; -0 and 0 are equal. Every operand and every result is a line of the same length.
+///
+/// The scratch memory, in contiguous lines: if there is one operand, two lines of its type in one; otherwise two of i32 in one, for
+/// places, and two of the widest key in one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SortLines {
+    /// The number of operands that are keys; the first key decides first.
+    pub keys: usize,
+    /// Whether the largest comes first. Equal elements stay in their order.
+    pub descending: bool,
+}
+
+/// Takes elements of the sorted order of all owners' lines together, each of which is sorted by [`SortLines`]; of equal elements, those of the
+/// first owner come first. The scratch memory is that of a sort of the results, and two i64 for each owner behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergeLines {
+    /// The order of the lines.
+    pub order: SortLines,
+    /// The positions in the sorted order.
+    pub taken: TakenPlaces,
+}
+
+/// Positions in a sorted order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum TakenPlaces {
+    /// As many as the result has, from this one on.
+    From(Scalar),
+    /// These, in this order.
+    Places(Vec<i64>),
+}

@@ -1,0 +1,341 @@
+//! Functions on whole lines and matrices: [`Step::Library`](spmdc_abi::Step::Library).
+//!
+//! A call gets views of its operands and results: an address, extents and strides. It allocates nothing; its scratch memory is among
+//! the results. The calls of a step, one for each index of the batch, are independent, so threads take them in any order.
+
+mod merge;
+mod order;
+mod sort;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::memory::Memory;
+use crate::team::{Team, WORTH_SHARING};
+use spmdc_abi::mesh::{DeviceMesh, share};
+use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces};
+
+/// A dimension of an array; the stride is in elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ViewDim {
+    pub len: usize,
+    pub stride: usize,
+}
+
+/// A step's calls, or a device's share of them.
+#[derive(Debug)]
+pub(crate) struct PreparedLibrary {
+    function: LibraryFunction,
+    /// The index in the sorted order of the first element that a merge takes.
+    first: i64,
+    /// The operands, then the results.
+    arrays: Box<[StridedArray]>,
+    operands: usize,
+    batch: Box<[usize]>,
+    calls: Range<i64>,
+    /// Calls that a thread takes at a time; 0 if there is too little work for a team.
+    chunk: i64,
+}
+
+#[derive(Debug)]
+struct StridedArray {
+    dtype: DType,
+    batch: Box<[usize]>,
+    /// One, or that of each owner.
+    blocks: Box<[StridedBlock]>,
+}
+
+#[derive(Debug)]
+struct StridedBlock {
+    base: *mut u8,
+    dims: Box<[ViewDim]>,
+}
+
+// SAFETY: a step consists of data and pointers to the program's memory; `run` demands that threads make different calls of it.
+unsafe impl Sync for PreparedLibrary {}
+
+/// An operand or result of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    base: *mut u8,
+    pub dtype: DType,
+    pub dims: &'a [ViewDim],
+}
+
+/// A view of one dimension whose elements have the type `T`, or are of its size.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a, T> {
+    base: *mut T,
+    pub len: usize,
+    pub stride: usize,
+    elements: PhantomData<&'a T>,
+}
+
+/// One call of the function.
+pub(crate) struct LibraryCall<'a> {
+    step: &'a PreparedLibrary,
+    index: usize,
+}
+
+impl<'a> LibraryCall<'a> {
+    /// The number of devices whose operands the call reads.
+    pub fn owners(&self) -> usize {
+        self.step.arrays[..self.step.operands].first().map_or(1, |array| array.blocks.len())
+    }
+
+    pub fn operands(&self) -> usize {
+        self.step.operands
+    }
+
+    /// The operand, in the block of an owner.
+    pub fn operand(&self, number: usize, owner: usize) -> View<'a> {
+        debug_assert!(number < self.step.operands, "there is no operand {number}");
+        self.view(number, owner)
+    }
+
+    pub fn result(&self, number: usize) -> View<'a> {
+        self.view(self.step.operands + number, 0)
+    }
+
+    fn view(&self, number: usize, owner: usize) -> View<'a> {
+        let array = &self.step.arrays[number];
+        let block = &array.blocks[owner];
+        let (mut index, mut offset) = (self.index, 0);
+        for (&len, stride) in self.step.batch.iter().zip(&array.batch).rev() {
+            offset += index % len * stride;
+            index /= len;
+        }
+        debug_assert_eq!(index, 0, "a call beyond the batch");
+        View { base: block.base.wrapping_add(offset * array.dtype.size()), dtype: array.dtype, dims: &block.dims }
+    }
+}
+
+impl<'a> View<'a> {
+    /// The first elements of contiguous scratch memory, as another type.
+    ///
+    /// # Safety
+    /// The memory of the step must be accessible as [`PreparedLibrary::run`] demands, and no other access to it may be in use.
+    pub unsafe fn scratch<T>(&self, len: usize) -> &'a mut [T] {
+        let elements = self.dims.iter().map(|dim| dim.len).product::<usize>();
+        assert!(len * size_of::<T>() <= elements * self.dtype.size(), "scratch memory for {len} elements");
+        assert!(self.dims.iter().all(|dim| dim.stride == 1) && align_of::<T>() <= 64, "scratch memory is contiguous");
+        // SAFETY: the loader has checked that the elements lie within the program's memory, where buffers begin at multiples of 64;
+        // their number is a multiple of their size in every call of the batch.
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), len) }
+    }
+
+    /// The elements of a view of one dimension, as a type of the same size.
+    pub fn line<T>(&self) -> Line<'a, T> {
+        assert_eq!(size_of::<T>(), self.dtype.size(), "elements have the size of their type");
+        assert_eq!(self.dims.len(), 1, "a line has one dimension");
+        let ViewDim { len, stride } = self.dims[0];
+        Line { base: self.base.cast(), len, stride, elements: PhantomData }
+    }
+}
+
+impl<'a, T: Copy> Line<'a, T> {
+    /// # Safety
+    /// The memory of the step must be accessible as [`PreparedLibrary::run`] demands.
+    pub unsafe fn get(&self, at: usize) -> T {
+        debug_assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: the loader has checked that all elements of the line lie within the program's memory.
+        unsafe { self.base.add(at * self.stride).read() }
+    }
+
+    /// # Safety
+    /// As for `get`.
+    pub unsafe fn set(&self, at: usize, value: T) {
+        debug_assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: as in `get`.
+        unsafe { self.base.add(at * self.stride).write(value) }
+    }
+
+    /// The elements as a slice, if they are contiguous.
+    ///
+    /// # Safety
+    /// As for `get`; and no other line of these elements is in use.
+    pub unsafe fn slice(&self) -> Option<&'a mut [T]> {
+        // SAFETY: as in `get`; the caller has the only access.
+        (self.stride == 1 || self.len <= 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.base, self.len) })
+    }
+}
+
+/// Calls a generic function with the unsigned integer of an element's size.
+macro_rules! by_width {
+    ($dtype:expr, $function:ident($($argument:expr),*)) => {
+        match $dtype.width() {
+            spmdc_abi::Width::W8 => $function::<u8>($($argument),*),
+            spmdc_abi::Width::W16 => $function::<u16>($($argument),*),
+            spmdc_abi::Width::W32 => $function::<u32>($($argument),*),
+            spmdc_abi::Width::W64 => $function::<u64>($($argument),*),
+        }
+    };
+}
+pub(crate) use by_width;
+
+/// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
+pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usize) -> PreparedLibrary {
+    let mesh = memory.mesh();
+    let owners = owners(mesh, step, device);
+    let array = |array: &LibraryArray, owners: &[usize]| StridedArray {
+        dtype: array.dtype,
+        batch: array.batch.iter().map(|&stride| stride as usize).collect(),
+        blocks: owners
+            .iter()
+            .map(|&owner| StridedBlock { base: memory.address(array.place, owner), dims: extents(mesh, array, owner) })
+            .collect(),
+    };
+    let operands = step.operands.iter().map(|operand| array(operand, &owners));
+    let results = step.results.iter().map(|result| array(result, &[device]));
+    let batch: Box<[usize]> = step.batch.iter().map(|extent| mesh.resolve(extent, device) as usize).collect();
+    let all = batch.iter().product::<usize>() as i64;
+    let calls = share(all, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+    let count = calls.end - calls.start;
+    let cost = f64::from(step.cost).max(1.0);
+    let shared = team > 1 && count > 1 && cost * count as f64 > WORTH_SHARING;
+    let worthwhile = ((WORTH_SHARING / 2.0 / cost) as i64).max(count / (8 * team as i64));
+    let chunk = if shared { worthwhile.clamp(1, (count / team as i64).max(1)) } else { 0 };
+    debug_assert!(calls.start >= 0 && calls.end <= all, "a share of {calls:?} of {all} calls");
+    PreparedLibrary {
+        function: step.function.clone(),
+        first: first(mesh, &step.function, device),
+        arrays: operands.chain(results).collect(),
+        operands: step.operands.len(),
+        batch,
+        calls,
+        chunk,
+    }
+}
+
+/// The devices whose operands a device reads, in the order of their positions.
+pub(crate) fn owners(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Vec<usize> {
+    let Some(owners) = &step.owners else { return vec![device] };
+    let axes = || owners.axes.iter().map(|&axis| axis as usize);
+    (0..mesh.count(axes())).map(|position| mesh.at(device, axes(), position)).collect()
+}
+
+fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewDim]> {
+    let dims = array.dims.iter();
+    dims.map(|dim| ViewDim { len: mesh.resolve(&dim.extent, device) as usize, stride: dim.stride as usize }).collect()
+}
+
+fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
+    match function {
+        LibraryFunction::Sort(_) => 0,
+        LibraryFunction::Merge(merge) => match &merge.taken {
+            TakenPlaces::From(first) => mesh.resolve(first, device),
+            TakenPlaces::Places(_) => 0,
+        },
+    }
+}
+
+/// Whether the arrays of a device's calls are those that the function expects; otherwise the difference. All extents are from 0 on.
+pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Result<(), String> {
+    let owners = owners(mesh, step, device);
+    let lens = |array: &LibraryArray, owner| extents(mesh, array, owner).iter().map(|dim| dim.len).collect::<Vec<_>>();
+    let expect = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_string()) };
+    let lines = || step.operands.iter().chain(&step.results).all(|array| array.dims.len() == 1);
+    match &step.function {
+        LibraryFunction::Sort(order) => {
+            expect(owners.len() == 1 && lines(), "a sort of other arrays than lines")?;
+            let len = step.operands.first().map_or(vec![], |operand| lens(operand, device));
+            expect(step.operands.iter().all(|array| lens(array, device) == len), "a sort of lines of several lengths")?;
+            lines_of(order, step, len.first().copied().unwrap_or(0), 0, |array| lens(array, device))
+        }
+        LibraryFunction::Merge(MergeLines { order, taken }) => {
+            expect(lines() && !step.operands.is_empty(), "a merge of other arrays than lines")?;
+            let mut total = 0;
+            for &owner in &owners {
+                let len = lens(&step.operands[0], owner);
+                let equal = step.operands.iter().all(|array| lens(array, owner) == len);
+                expect(equal, "a merge of lines of several lengths")?;
+                total += len[0];
+            }
+            let len = step.results.first().map_or(0, |result| lens(result, device)[0]);
+            let inside = match taken {
+                TakenPlaces::From(_) => {
+                    let first = first(mesh, &step.function, device);
+                    first >= 0 && (first as u64).checked_add(len as u64).is_some_and(|end| end <= total as u64)
+                }
+                TakenPlaces::Places(places) => {
+                    places.len() == len && places.iter().all(|&place| (0..total as i64).contains(&place))
+                }
+            };
+            expect(inside, "a merge of elements that do not exist")?;
+            lines_of(order, step, len, 2 * owners.len(), |array| lens(array, device))
+        }
+    }
+}
+
+/// Checks the lines of a sort whose results have this length, and its scratch memory, with an i64 for each of `splits`.
+fn lines_of(
+    order: &SortLines,
+    step: &LibraryStep,
+    len: usize,
+    splits: usize,
+    lens: impl Fn(&LibraryArray) -> Vec<usize>,
+) -> Result<(), String> {
+    let count = step.operands.len();
+    let mut wanted: Vec<(DType, usize)> = step.operands.iter().map(|array| (array.dtype, len)).collect();
+    if count == 1 {
+        wanted.push((step.operands[0].dtype, 2 * len));
+    } else {
+        let Some(widest) = step.operands.iter().take(order.keys).map(|array| array.dtype).max_by_key(|ty| ty.size())
+        else {
+            return Err("a sort without keys".into());
+        };
+        wanted.extend([(DType::I32, 2 * len), (widest, 2 * len)]);
+    }
+    if splits > 0 {
+        wanted.push((DType::I64, splits));
+    }
+    let is_line = |(at, (array, &(dtype, least))): (usize, (&LibraryArray, &(DType, usize)))| {
+        let is_scratch = at >= count;
+        let fits = |own: &[usize]| if is_scratch { own[0] >= least } else { own[0] == least };
+        array.dtype == dtype && fits(&lens(array)) && (!is_scratch || array.dims[0].stride == 1)
+    };
+    let fits = step.results.len() == wanted.len() && step.results.iter().zip(&wanted).enumerate().all(is_line);
+    let short = i32::try_from(len).is_ok();
+    if fits && short && (1..=count).contains(&order.keys) {
+        Ok(())
+    } else {
+        Err("a sort with other results or scratch memory than it needs".into())
+    }
+}
+
+impl PreparedLibrary {
+    /// Whether a team would help.
+    pub fn wants_team(&self) -> bool {
+        self.chunk > 0
+    }
+
+    /// Makes the calls; false if one panicked.
+    ///
+    /// # Safety
+    /// Everything the step may read or write must lie within memory that this thread and the team's threads may access in this way;
+    /// no other thread may write it meanwhile.
+    pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
+        let work = move |begin: i64, end: i64| {
+            // SAFETY: as promised by the caller; calls write different elements.
+            (begin..end).for_each(|index| unsafe { self.call(index as usize) });
+            0
+        };
+        match team {
+            Some(team) if self.chunk > 0 => team.run(self.calls.start, self.calls.end, self.chunk, &work) == 0,
+            _ => work(self.calls.start, self.calls.end) == 0,
+        }
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn call(&self, index: usize) {
+        let call = LibraryCall { step: self, index };
+        // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
+        unsafe {
+            match &self.function {
+                LibraryFunction::Sort(order) => sort::sort(&call, order),
+                LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
+            }
+        }
+    }
+}

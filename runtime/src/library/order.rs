@@ -1,0 +1,153 @@
+//! The order of elements, as an order of unsigned integers.
+
+use std::ops::{BitAnd, BitOr, BitXor, Not, Shr};
+
+use spmdc_abi::{DType, Kind};
+
+/// An unsigned integer of the size of an element.
+pub(super) trait Word:
+    Copy
+    + Ord
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Not<Output = Self>
+    + Shr<u32, Output = Self>
+{
+    const BYTES: usize = size_of::<Self>();
+    const ZERO: Self;
+
+    /// The low bits of a number.
+    fn low(bits: u64) -> Self;
+
+    /// The number in 64 bits.
+    fn wide(self) -> u64;
+
+    /// Byte `number`, counted from the lowest.
+    fn byte(self, number: usize) -> usize;
+}
+
+macro_rules! words {
+    ($($ty:ty)*) => {
+        $(impl Word for $ty {
+            const ZERO: Self = 0;
+
+            fn low(bits: u64) -> Self {
+                bits as $ty
+            }
+
+            fn wide(self) -> u64 {
+                u64::from(self)
+            }
+
+            fn byte(self, number: usize) -> usize {
+                usize::from((self >> (8 * number as u32)) as u8)
+            }
+        })*
+    };
+}
+
+words! { u8 u16 u32 u64 }
+
+/// A mapping from the bits of elements to words whose order is that of the elements. NaNs have the largest word, or the smallest in
+/// descending order; -0 has that of 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyOrder<W> {
+    sign: W,
+    /// Floats: the bits of the largest number, which may be infinity; other elements: all bits but the sign's.
+    largest: W,
+    is_float: bool,
+    /// All bits in descending order.
+    flip: W,
+}
+
+impl<W: Word> KeyOrder<W> {
+    pub fn new(dtype: DType, descending: bool) -> KeyOrder<W> {
+        let (sign, largest, is_float) = match (dtype.kind(), dtype.format()) {
+            (Kind::Signed, _) => (1 << (8 * W::BYTES - 1), u64::MAX, false),
+            (Kind::Bool | Kind::Unsigned | Kind::Key, _) => (0, u64::MAX, false),
+            (Kind::Float, Some(format)) => (format.sign(), format.last(), true),
+            (Kind::Float, None) => unreachable!("a float has a format"),
+        };
+        debug_assert_eq!(W::BYTES, dtype.size(), "a word has the size of an element");
+        let flip = if descending { !W::ZERO } else { W::ZERO };
+        KeyOrder { sign: W::low(sign), largest: W::low(largest), is_float, flip }
+    }
+
+    pub fn is_float(self) -> bool {
+        self.is_float
+    }
+
+    /// The word of a float.
+    pub fn float(self, bits: W) -> W {
+        let magnitude = bits & !self.sign;
+        let key = if magnitude == W::ZERO {
+            self.sign
+        } else if magnitude > self.largest {
+            !W::ZERO
+        } else if bits & self.sign != W::ZERO {
+            !bits
+        } else {
+            bits | self.sign
+        };
+        key ^ self.flip
+    }
+
+    /// The word of an integer or bool.
+    pub fn whole(self, bits: W) -> W {
+        bits ^ self.sign ^ self.flip
+    }
+
+    pub fn key(self, bits: W) -> W {
+        if self.is_float { self.float(bits) } else { self.whole(bits) }
+    }
+}
+
+/// Calls a function with the mapping for the kind of elements as a closure, so that loops over elements contain no test of the kind.
+macro_rules! with_key {
+    ($order:expr, $function:ident($($argument:expr),*)) => {{
+        let order = $order;
+        if order.is_float() {
+            $function($($argument,)* |bits| order.float(bits))
+        } else {
+            $function($($argument,)* |bits| order.whole(bits))
+        }
+    }};
+}
+pub(super) use with_key;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_the_order_of_elements() {
+        let sorted = |dtype: DType, values: &[u64]| {
+            let order = KeyOrder::<u32>::new(dtype, false);
+            let keys: Vec<u32> = values.iter().map(|&bits| order.key(bits as u32)).collect();
+            keys.is_sorted()
+        };
+        let floats = [f32::NEG_INFINITY, -2.0, -1e-45, -0.0, 0.0, 1e-45, 3.0, f32::INFINITY, f32::NAN, -f32::NAN];
+        assert!(sorted(DType::F32, &floats.map(|value| u64::from(value.to_bits()))));
+        assert!(sorted(DType::I32, &[i32::MIN, -1, 0, i32::MAX].map(|value| value as u32 as u64)));
+        assert!(sorted(DType::U32, &[0, 1, u32::MAX.into()]));
+        let order = KeyOrder::<u32>::new(DType::F32, false);
+        assert_eq!(order.key(0), order.key((-0f32).to_bits()));
+        assert_eq!(order.key(f32::NAN.to_bits()), order.key((-f32::NAN).to_bits()));
+    }
+
+    #[test]
+    fn narrow_floats_without_infinities_have_one_nan() {
+        let order = KeyOrder::<u8>::new(DType::F8e4m3, false);
+        assert!(
+            order.key(0x7e) < order.key(0x7f) && order.key(0xff) == order.key(0x7f) && order.key(0xfe) < order.key(0)
+        );
+    }
+
+    #[test]
+    fn descending_order_is_the_reverse() {
+        let order = KeyOrder::<u64>::new(DType::F64, true);
+        let keys = [f64::NAN, 2.0, 0.0, -1.0].map(|value| order.key(value.to_bits()));
+        assert!(keys.is_sorted());
+    }
+}
