@@ -9,6 +9,8 @@ pub struct Accumulator {
     pub bundles: Vec<Partial>,
     /// The partial result of the remaining elements.
     pub rest: Option<Partial>,
+    /// Whether zero, with which a sum begins, is yet to be added to the combination of the lanes.
+    pub owes_zero: bool,
 }
 
 impl Accumulator {

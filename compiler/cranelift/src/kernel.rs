@@ -228,8 +228,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             Some(cut) if cut.dim == dim => self.bundles(cut),
             _ => {
                 let (from, to, known) = self.bounds(dim);
-                let nonempty = known.is_some_and(|known| known > 0);
-                self.count(from, to, 1, nonempty, self.nest.dims[dim].reduced, |e, index| {
+                self.count(from, to, 1, known, self.nest.dims[dim].reduced, |e, index| {
                     e.indices[dim] = index;
                     e.level(dim + 1);
                 });
@@ -250,10 +249,10 @@ impl<'n, 'f> Emitter<'n, 'f> {
             let all = self.nest.sums.lanes_along(cut.dim).filter(|_| kind == 0);
             let step = all.unwrap_or(lanes);
             let until = if is_last { to } else { self.whole(from, to, step) };
-            let nonempty = left.is_some_and(|left| left >= u64::from(step));
+            let trips = left.map(|left| left / u64::from(step) * u64::from(step / lanes));
             self.lanes = lanes;
             self.left_over = reduced && kind > 0;
-            self.count(from, until, lanes, nonempty, reduced, |e, index| {
+            self.count(from, until, lanes, trips, reduced, |e, index| {
                 e.indices[cut.dim] = index;
                 e.level(cut.dim + 1);
                 if all.is_some() {
@@ -274,16 +273,21 @@ impl<'n, 'f> Emitter<'n, 'f> {
         self.builder.ins().iadd(from, whole)
     }
 
-    /// `for index in (from..to).step_by(step) { body }`. If the loop is `reduced`, accumulators pass through it.
+    /// `for index in (from..to).step_by(step) { body }`, with the number of trips if that is known. If the loop is `reduced`,
+    /// accumulators pass through it.
     pub fn count(
         &mut self,
         from: Value,
         to: Value,
         step: u32,
-        nonempty: bool,
+        trips: Option<u64>,
         reduced: bool,
         emit_body: impl FnOnce(&mut Self, Value),
     ) {
+        if trips == Some(1) {
+            return emit_body(self, from);
+        }
+        let nonempty = trips.is_some_and(|trips| trips > 0);
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let index = self.builder.append_block_param(body, I64);
         let carried = if reduced { self.accumulator_values() } else { Vec::new() };

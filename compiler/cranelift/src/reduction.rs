@@ -15,7 +15,7 @@ use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, ReduceOp};
 use spmdc_kernel::loops::{Combine, Store};
-use spmdc_kernel::order::fold_lanes;
+use spmdc_kernel::order::{depends_on_order, fold_lanes};
 
 impl Emitter<'_, '_> {
     pub fn start_reductions(&mut self) {
@@ -31,7 +31,7 @@ impl Emitter<'_, '_> {
             let combine = store.combine.expect("only combining stores were kept");
             let first = self.fresh(store, combine, lanes);
             let rest = has_rest.then(|| self.fresh(store, combine, 1));
-            self.accumulators.push(Accumulator { bundles: vec![first; turns], rest });
+            self.accumulators.push(Accumulator { bundles: vec![first; turns], rest, owes_zero: false });
         }
     }
 
@@ -81,7 +81,19 @@ impl Emitter<'_, '_> {
             let mut v = self.vector(lanes);
             let value = v.mask_or_value(store_dtype(store), value, old.value.lane);
             let new = Partial { lanes, value, position: position.filter(|_| combine.is_position()) };
-            let sum = v.combine(combine, store_dtype(store), old, new, false);
+            // A loop of one trip adds its term to the constant zero. To add that to the total instead is one addition less in
+            // every register but one, with the same bits: `(0 + a) + (0 + b)` is `0 + (a + b)`, also for zeros of either sign.
+            let owes_zero = lanes > 1
+                && !self.left_over
+                && combine == Combine::Reduce(ReduceOp::Sum)
+                && depends_on_order(combine, store_dtype(store))
+                && self.reduces_across()
+                && self.vector(lanes).constant_bits(old.value) == Some(0);
+            let sum = match owes_zero {
+                true => new,
+                false => self.vector(lanes).combine(combine, store_dtype(store), old, new, false),
+            };
+            self.accumulators[at].owes_zero |= owes_zero;
             *self.current(at) = sum;
             if combine.is_scan() {
                 let value = self.vector(lanes).round_result(store_dtype(store), sum.value);
@@ -92,7 +104,7 @@ impl Emitter<'_, '_> {
 
     /// The partial result of the current points.
     fn current(&mut self, at: usize) -> &mut Partial {
-        let Accumulator { bundles, rest } = &mut self.accumulators[at];
+        let Accumulator { bundles, rest, owes_zero: _ } = &mut self.accumulators[at];
         let partial = if self.left_over { rest.as_mut() } else { bundles.first_mut() };
         partial.expect("what is left over has a partial result of its own")
     }
@@ -129,11 +141,12 @@ impl Emitter<'_, '_> {
                 continue;
             }
             let dtype = store_dtype(store);
-            let across = nest.cut.as_ref().is_some_and(|cut| nest.dims[cut.dim].reduced);
-            let result = if across {
-                let lanes =
-                    self.vector(accumulator.bundles[0].lanes).combine_lanes(combine, dtype, accumulator.bundles);
-                match accumulator.rest {
+            let result = if self.reduces_across() {
+                let Accumulator { bundles, rest, owes_zero } = accumulator;
+                debug_assert!(bundles.len() == 1 || !owes_zero, "bundles take turns in loops of several trips");
+                let rest = rest.or_else(|| owes_zero.then(|| self.fresh(store, combine, 1)));
+                let lanes = self.vector(bundles[0].lanes).combine_lanes(combine, dtype, bundles);
+                match rest {
                     Some(rest) => self.vector(1).combine(combine, dtype, lanes, rest, true),
                     None => lanes,
                 }
@@ -146,6 +159,11 @@ impl Emitter<'_, '_> {
             };
             self.store(&store.access, dtype, value, result.lanes);
         }
+    }
+
+    /// Whether the vectorised dimension is reduced.
+    fn reduces_across(&self) -> bool {
+        self.nest.cut.as_ref().is_some_and(|cut| self.nest.dims[cut.dim].reduced)
     }
 
     /// The values of all partial results, each followed by its position if it has one.
@@ -260,6 +278,9 @@ impl Vector<'_, '_> {
             let high = Partial { lanes, value: high, position: positions.map(|(_, high)| high) };
             return Vector { builder: self.builder, lanes }.combine_lanes(combine, dtype, vec![low, high]);
         }
+        if let (Combine::Reduce(op), true) = (combine, dtype != DType::Bool) {
+            return Partial { lanes: 1, value: self.combine_in_register(op, dtype, partial.value), position: None };
+        }
         let lane = |i: u32| {
             let value = if dtype == DType::Bool && !self.is_scalar() {
                 self.lane_truth(partial.value, i)
@@ -272,6 +293,19 @@ impl Vector<'_, '_> {
         let lanes: Vec<Partial> = (0..partial.lanes).map(lane).collect();
         let mut scalars = Vector { builder: self.builder, lanes: 1 };
         fold_lanes(lanes, |a, b| scalars.combine(combine, dtype, a, b, true)).expect("there is at least one lane")
+    }
+
+    /// Combines the lanes of one register, by halves: the upper half, moved down, into the lower one. The lanes above the result
+    /// have other values, which nothing reads.
+    fn combine_in_register(&mut self, op: ReduceOp, dtype: DType, value: Bundle) -> Bundle {
+        debug_assert_eq!(value.parts().len(), 1, "registers are combined before lanes");
+        let (mut value, mut lanes) = (value, self.lanes);
+        while lanes > 1 {
+            lanes /= 2;
+            let upper = self.lanes_down(value, lanes);
+            value = self.reduce(op, dtype, value, upper);
+        }
+        self.lane_value(value, 0)
     }
 
     /// One lane as a bundle of its own.

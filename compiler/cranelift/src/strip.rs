@@ -40,7 +40,7 @@ impl Emitter<'_, '_> {
         let column = self.nest.dims.len() - 1;
         let (from, to, _) = self.bounds(column);
         let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, ROOM, 4));
-        self.count(from, to, shape.columns, false, false, |e, first| {
+        self.count(from, to, shape.columns, None, false, |e, first| {
             let end = e.builder.ins().iadd_imm_s(first, i64::from(shape.columns));
             let last = e.builder.ins().smin(end, to);
             let strip = Strip { slot, first, last, shape };
@@ -61,7 +61,7 @@ impl Emitter<'_, '_> {
     fn reduced_loops(&mut self, strip: Strip, dim: usize) {
         let (from, to, known) = self.bounds(dim);
         if dim + 2 < self.nest.dims.len() {
-            return self.count(from, to, 1, false, false, |e, index| {
+            return self.count(from, to, 1, None, false, |e, index| {
                 e.indices[dim] = index;
                 e.instructions(dim + 1);
                 e.reduced_loops(strip, dim + 1);
@@ -69,9 +69,9 @@ impl Emitter<'_, '_> {
         }
         let rows = strip.shape.rows;
         let whole = self.whole(from, to, rows);
-        self.count(from, whole, rows, false, false, |e, index| e.rows(strip, dim, index, rows));
+        self.count(from, whole, rows, None, false, |e, index| e.rows(strip, dim, index, rows));
         if rows > 1 && known.is_none_or(|known| !known.is_multiple_of(u64::from(rows))) {
-            self.count(whole, to, 1, false, false, |e, index| e.rows(strip, dim, index, 1));
+            self.count(whole, to, 1, None, false, |e, index| e.rows(strip, dim, index, 1));
         }
     }
 
@@ -108,7 +108,7 @@ impl Emitter<'_, '_> {
             let until = if is_last { strip.last } else { self.whole(from, strip.last, lanes) };
             self.lanes = lanes;
             let body = body.clone();
-            self.count(from, until, lanes, false, false, |e, index| {
+            self.count(from, until, lanes, None, false, |e, index| {
                 e.indices[column] = index;
                 let at = e.builder.ins().isub(index, strip.first);
                 body(e, at);

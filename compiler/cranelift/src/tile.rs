@@ -22,9 +22,9 @@ impl Emitter<'_, '_> {
         let (column_from, column_to, _) = self.bounds(column);
         let size = self.nest.stores.iter().map(|store| store.dtype.size() as u32).max().unwrap_or(1);
         let side = LINE / size;
-        self.count(row_from, row_to, side, false, false, |e, first_row| {
+        self.count(row_from, row_to, side, None, false, |e, first_row| {
             let last_row = e.at_most(first_row, side, row_to);
-            e.count(column_from, column_to, side, false, false, |e, first_column| {
+            e.count(column_from, column_to, side, None, false, |e, first_column| {
                 let last_column = e.at_most(first_column, side, column_to);
                 e.block(row, column, [first_row, last_row], [first_column, last_column]);
             });
@@ -55,9 +55,9 @@ impl Emitter<'_, '_> {
             ((row, rows), (column, columns))
         };
         let ((outer, outer_range), (inner, inner_range)) = (outer, inner);
-        self.count(outer_range[0], outer_range[1], step, false, false, |e, index| {
+        self.count(outer_range[0], outer_range[1], step, None, false, |e, index| {
             e.indices[outer] = index;
-            e.count(inner_range[0], inner_range[1], step, false, false, |e, index| {
+            e.count(inner_range[0], inner_range[1], step, None, false, |e, index| {
                 e.indices[inner] = index;
                 e.instructions(row + 1);
                 e.level(column + 1);

@@ -580,8 +580,18 @@ impl Vector<'_, '_> {
 
     /// A register rotated so that the given 32-bit word comes first.
     pub fn word_down(&mut self, a: Value, word: usize) -> Value {
-        let bytes = std::array::from_fn(|i| ((i + 4 * word) % 16) as u8);
+        self.byte_down(a, 4 * word)
+    }
+
+    fn byte_down(&mut self, a: Value, byte: usize) -> Value {
+        let bytes = std::array::from_fn(|i| ((i + byte) % 16) as u8);
         self.shuffle(I8X16, a, a, bytes)
+    }
+
+    /// A bundle of one register rotated so that the given lane comes first.
+    pub fn lanes_down(&mut self, a: Bundle, lane: u32) -> Bundle {
+        let part = self.byte_down(a.single(), (lane * a.lane.bytes()) as usize);
+        self.as_lanes(a.lane, &[part])
     }
 
     /// Registers of any type as a bundle.

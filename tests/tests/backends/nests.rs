@@ -255,3 +255,59 @@ fn float_sums_do_not_depend_on_the_range() {
     interpret::run(&kernel, &mut expected, &[], 0, 9);
     assert_eq!(whole[1], expected[1]);
 }
+
+/// Of known lengths some loops run once, and have no code of a loop. Sums begin with zero all the same: of negative zeros they are zero.
+#[test]
+fn short_reductions_begin_as_long_ones_do() {
+    const ROWS: u64 = 5;
+    let mut random = Random(17);
+    let lengths = [1, 4, 7, 8, 9, 16, 17, 20, 32];
+    for dtype in numbers() {
+        let ops: &[ReduceOp] = match dtype {
+            DType::Bool => &[ReduceOp::And, ReduceOp::Or],
+            _ => &[ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min],
+        };
+        let kernels: Vec<Kernel> = lengths
+            .iter()
+            .flat_map(|&length| ops.iter().map(move |&op| short_reduction(dtype, op, ROWS, length)))
+            .collect();
+        let most = kernels.iter().map(|kernel| Nest::all(kernel).len()).max().unwrap();
+        for cut in 0..most {
+            let all = |kernel: &Kernel| Nest::all(kernel);
+            let kernels: Vec<Kernel> = kernels.iter().filter(|kernel| cut < all(kernel).len()).cloned().collect();
+            let code = load_as(&kernels, &|kernel| all(kernel)[cut].clone());
+            for (kernel, function) in kernels.iter().zip(code.functions()) {
+                let row = kernel.buffers[0].len / ROWS as usize;
+                let first = if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 1 };
+                let mut x = vec![first; row];
+                x.extend((row..kernel.buffers[0].len).map(|_| random.element(dtype)));
+                check(
+                    kernel,
+                    function,
+                    &[bytes(dtype, &x), vec![0; ROWS as usize * dtype.size()]],
+                    &[],
+                    0,
+                    ROWS as i64,
+                );
+            }
+        }
+    }
+}
+
+/// `y[i] = op(x[i, ..])`
+fn short_reduction(dtype: DType, op: ReduceOp, rows: u64, length: u64) -> Kernel {
+    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+    Kernel {
+        dims: vec![parallel(rows), reduced(length)],
+        range_dim: true,
+        buffers: vec![slot(false, rows * length), slot(true, rows)],
+        scalars: Vec::new(),
+        insts: vec![Inst::Load { access: access(0, at(&[(0, length as i64), (1, 1)])), dtype }],
+        stores: vec![Store {
+            access: access(1, at(&[(0, 1)])),
+            dtype,
+            value: Elem(0),
+            combine: Some(Combine::Reduce(op)),
+        }],
+    }
+}
