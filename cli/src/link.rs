@@ -16,11 +16,13 @@ use spmdc_runtime::trap::RunError;
 
 use crate::ar;
 
-/// The archive of the runtime with all its dependencies. A release of the command contains it; a debug build reads it from the
-/// build directory, because embedding it in every build would take longer.
+/// The archive of the runtime with all its dependencies. A release of the command contains it, without debugging information and
+/// compressed; a debug build reads it from the build directory, because packing it in every build would take longer.
 #[cfg(not(debug_assertions))]
-fn runtime() -> Result<&'static [u8], RunError> {
-    Ok(include_bytes!(spmdc_embed::executable_archive!()))
+fn runtime() -> Result<Vec<u8>, RunError> {
+    static PACKED: &[u8] = spmdc_embed::packed_archive!();
+    miniz_oxide::inflate::decompress_to_vec_zlib(PACKED)
+        .map_err(|error| RunError::new("E0704", format!("the runtime in this command is damaged: {error}")))
 }
 
 #[cfg(debug_assertions)]

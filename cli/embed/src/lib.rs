@@ -1,24 +1,40 @@
-//! Locates the static library of the crate `spmdc-executable`, which Cargo has built.
+//! Locates the static library of the crate `spmdc-executable`, which Cargo has built, and packs it for the command.
 //!
 //! Cargo compiles a dependency once, as a Rust library and as a static library, side by side: `libspmdc_executable-HASH.rlib` and
 //! `.a`. It has no variable for either path. The command line of the compiler has the first one, and a macro runs in the compiler.
 
 #![warn(missing_docs)]
 
-use proc_macro::TokenStream;
+mod archive;
+
+use proc_macro::{Literal, TokenStream, TokenTree};
 use std::path::PathBuf;
+
+/// The level of compression, of 10.
+const LEVEL: u8 = 9;
 
 /// The path of the archive, as a string literal. Without linking, as in `cargo check`, there is no archive: any existing file.
 #[proc_macro]
 pub fn executable_archive(_: TokenStream) -> TokenStream {
-    let found = archive(std::env::args());
-    let text = match found {
-        Some(path) => format!("{:?}", path.display().to_string()),
-        None => {
-            "compile_error!(\"the command line of rustc does not name the library `spmdc_executable`\")".to_string()
-        }
+    match archive(std::env::args()) {
+        Some(path) => literal(Literal::string(&path.display().to_string())),
+        None => error("the command line of rustc does not name the library `spmdc_executable`"),
+    }
+}
+
+/// The archive without debugging information, compressed (zlib, RFC 1950), as a byte string.
+#[proc_macro]
+pub fn packed_archive(_: TokenStream) -> TokenStream {
+    let Some(path) = archive(std::env::args()) else {
+        return error("the command line of rustc does not name the library `spmdc_executable`");
     };
-    text.parse().expect("a literal or a macro call")
+    match std::fs::read(&path) {
+        Ok(library) => {
+            let library = archive::without_debugging(&library).unwrap_or(library);
+            literal(Literal::byte_string(&miniz_oxide::deflate::compress_to_vec_zlib(&library, LEVEL)))
+        }
+        Err(reason) => error(&format!("cannot read `{}`: {reason}", path.display())),
+    }
 }
 
 fn archive(args: impl Iterator<Item = String>) -> Option<PathBuf> {
@@ -27,4 +43,12 @@ fn archive(args: impl Iterator<Item = String>) -> Option<PathBuf> {
         "rlib" => Some(library.with_extension("a")),
         _ => Some(library),
     }
+}
+
+fn literal(literal: Literal) -> TokenStream {
+    TokenTree::Literal(literal).into()
+}
+
+fn error(message: &str) -> TokenStream {
+    format!("compile_error!({message:?})").parse().expect("a macro call")
 }
