@@ -16,7 +16,7 @@ use crate::library::PreparedLibrary;
 use crate::shared::Shared;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
-use spmdc_abi::{DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
+use spmdc_abi::{Check, Checked, DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
 
 /// One prepared operation.
 #[derive(Debug)]
@@ -94,8 +94,8 @@ pub(crate) struct KernelCall {
     pub end: i64,
     /// Units of the range that a thread takes at a time; 0 if the call is too short for a team.
     pub chunk: i64,
-    /// The source positions of its integer divisions.
-    pub divisions: Box<[Site]>,
+    /// Its checks, by their numbers in trap codes.
+    pub checks: Box<[Check]>,
 }
 
 /// Calls of kernels that run panel by panel over their common range.
@@ -310,15 +310,15 @@ impl Device {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, call.divisions.iter(), shared.outline.site(self.at - 1)));
+                        return Err(trapped(code, call.checks.iter(), shared.outline.site(self.at - 1)));
                     }
                 }
                 Op::Panels(panels) => {
                     // SAFETY: as for a single kernel.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        let divisions = panels.calls.iter().flat_map(|call| &call.divisions);
-                        return Err(trapped(code, divisions, shared.outline.site(self.at - 1)));
+                        let checks = panels.calls.iter().flat_map(|call| &call.checks);
+                        return Err(trapped(code, checks, shared.outline.site(self.at - 1)));
                     }
                 }
                 Op::Products(products) => {
@@ -511,15 +511,15 @@ impl Panels {
             let (mut at, mut failed) = (begin, trap::NONE);
             while at < end {
                 let until = end.min(at + self.panel);
-                // The divisions of a call are numbered after the divisions of the preceding calls.
+                // The checks of a call are numbered after those of the preceding calls.
                 let mut before = 0;
                 for call in &self.calls {
                     // SAFETY: as promised by the caller.
                     let code = unsafe { arguments.call(call, at, until) };
                     if code != trap::NONE {
-                        failed = first_trap(failed, code + before);
+                        failed = first_trap(failed, code + (before << trap::VALUE_BITS));
                     }
-                    before += call.divisions.len() as i64;
+                    before += call.checks.len() as i64;
                 }
                 at = until;
             }
@@ -612,11 +612,17 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     }
 }
 
-/// The error for the code that a kernel returned; `divisions` are the source positions of its integer divisions.
-fn trapped<'a>(code: i64, mut divisions: impl Iterator<Item = &'a Site>, site: Site) -> RunError {
-    let division = usize::try_from(code - trap::DIVISION_BY_ZERO).ok().and_then(|number| divisions.nth(number));
-    match division {
-        Some(&site) => RunError::new("E0802", "integer division by zero").at(site),
+/// The error for the code that a kernel returned; `checks` are those of the kernel.
+fn trapped<'a>(code: i64, mut checks: impl Iterator<Item = &'a Check>, site: Site) -> RunError {
+    match trap::check(code).and_then(|number| checks.nth(number)) {
+        Some(&Check { site, of: Checked::Divisor }) => RunError::new("E0802", "integer division by zero").at(site),
+        Some(&Check { site, of: Checked::Index { extent } }) => {
+            let message = match trap::value(code) {
+                Some(index) => out_of_bounds(i128::from(index), i128::from(extent), 1),
+                None => format!("an index is far out of bounds for a dimension of {extent}"),
+            };
+            RunError::new("E0801", message).at(site).with_value(trap::value(code))
+        }
         None if code == PANICKED => RunError::internal("a computation panicked").at(site),
         None => RunError::internal(format!("a kernel returned the unknown code {code}")).at(site),
     }

@@ -417,7 +417,7 @@ impl CallMaker<'_> {
         debug_assert!(units.start >= 0 && units.start <= units.end, "a share of {units:?}");
         let (begin, end) = (units.start, units.end);
         let chunk = chunk(end - begin, i64::from(step.grain), step.cost, self.team(device));
-        KernelCall { function, buffers, scalars, begin, end, chunk, divisions: step.divisions.clone().into() }
+        KernelCall { function, buffers, scalars, begin, end, chunk, checks: step.checks.clone().into() }
     }
 }
 

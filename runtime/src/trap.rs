@@ -29,12 +29,15 @@ pub struct RunError {
     pub site: Option<Site>,
     /// The way out, if there is one.
     pub help: Option<String>,
+    /// The value that failed a check. Of several devices that fail at one statement, that with the least value is reported, so that
+    /// the message does not depend on the mesh.
+    pub(crate) value: Option<i64>,
 }
 
 impl RunError {
     /// An error without source position and help.
     pub fn new(code: &'static str, message: impl Into<String>) -> RunError {
-        RunError { code, message: message.into(), site: None, help: None }
+        RunError { code, message: message.into(), site: None, help: None, value: None }
     }
 
     /// A mistake of the compiler or the runtime, never of the user.
@@ -45,6 +48,12 @@ impl RunError {
     /// The error at a source position.
     pub fn at(mut self, site: Site) -> RunError {
         self.site = Some(site);
+        self
+    }
+
+    /// The error for a value that failed a check.
+    pub(crate) fn with_value(mut self, value: Option<i64>) -> RunError {
+        self.value = value;
         self
     }
 
@@ -66,8 +75,8 @@ impl std::error::Error for RunError {}
 /// The failures of one run, of which the first in program order is reported.
 ///
 /// Every device counts the operations that it has executed. Where control flow is the same on all devices these clocks agree, so
-/// the least of `(clock, site, device)` is the same failure whatever the timing of the threads; the site decides because one
-/// operation may do the work of several statements. A device therefore runs on until its clock passes that of a known failure: it
+/// the least of `(clock, site, value, device)` is the same failure whatever the timing of the threads; the site decides because one
+/// operation may do the work of several statements, and then the value that failed. A device therefore runs on until its clock passes that of a known failure: it
 /// might still fail earlier in the program.
 #[derive(Debug)]
 pub(crate) struct Failures {
@@ -90,7 +99,7 @@ impl Failures {
 
     pub fn record(&self, clock: u64, device: usize, error: RunError) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = |clock, device, error: &RunError| (clock, error.site, device);
+        let order = |clock, device, error: &RunError| (clock, error.site, error.value, device);
         if first.as_ref().is_none_or(|(at, who, known)| order(clock, device, &error) < order(*at, *who, known)) {
             *first = Some((clock, device, error));
         }

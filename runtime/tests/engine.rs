@@ -50,7 +50,10 @@ unsafe extern "C" fn less(buffers: *const *mut u8, scalars: *const i64, _: i64, 
 /// Divides by zero where the scalar says so.
 unsafe extern "C" fn fail_if(_: *const *mut u8, scalars: *const i64, _: i64, _: i64) -> i64 {
     // SAFETY: the programs below give it a scalar.
-    unsafe { *scalars }
+    match unsafe { *scalars } {
+        0 => trap::NONE,
+        number => trap::code(number as usize - 1, 0),
+    }
 }
 
 /// Sleeps as many milliseconds as the scalar says.

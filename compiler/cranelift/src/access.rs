@@ -64,7 +64,7 @@ impl Emitter<'_, '_> {
         self.nest.cut.as_ref().is_some_and(|cut| cut.dims().any(|dim| Nest::stride(affine, dim) != 0))
     }
 
-    /// The address of an element at the first lane: a pointer and a constant.
+    /// The address of an element at the first lane: a pointer and a constant. Its dynamic indices do not differ between lanes.
     fn address(&mut self, access: &Access, dtype: DType) -> (Value, i32) {
         let size = dtype.size() as i64;
         let constant = access.address.constant * size;
@@ -94,9 +94,11 @@ impl Emitter<'_, '_> {
 
     /// Loads elements; under a guard (which varies along the lanes or not) from scratch memory if the value is not needed.
     pub fn load(&mut self, access: &Access, dtype: DType, lanes: u32, guard: Option<(bool, Bundle)>) -> Bundle {
-        let (pointer, offset) = self.address(access, dtype);
+        let (differing, address) = self.differing(&access.address);
+        let (pointer, offset) = self.address(&Access { address, ..*access }, dtype);
         let steps = self.lane_offsets(&access.address, lanes);
         let raw = match guard {
+            guard if !differing.is_empty() => self.load_gathered((pointer, offset), &differing, &steps, dtype, guard),
             None => self.load_lanes(pointer, offset, &steps, dtype),
             Some((false, condition)) if LanePattern::of(&steps) == LanePattern::Forward => {
                 let pointer = self.guarded(condition.single(), pointer, offset);
@@ -110,6 +112,32 @@ impl Emitter<'_, '_> {
             Some((true, mask)) => self.load_masked(pointer, offset, &steps, dtype, mask),
         };
         self.vector(lanes).decode_memory(dtype, raw)
+    }
+
+    /// Loads lane by lane, where dynamic indices differ between lanes; under a guard, from scratch memory if it does not hold.
+    fn load_gathered(
+        &mut self,
+        (pointer, offset): (Value, i32),
+        indices: &[(Bundle, i64)],
+        steps: &[i64],
+        dtype: DType,
+        guard: Option<(bool, Bundle)>,
+    ) -> Bundle {
+        let (ty, size, lanes) = (memory_type(dtype), dtype.size() as i64, steps.len() as u32);
+        let mut values = Vec::with_capacity(steps.len());
+        for (lane, step) in (0..).zip(steps) {
+            let (mut address, mut offset) = self.lane_address(pointer, offset, step * size);
+            for &(index, stride) in indices {
+                let index = self.vector(lanes).extract(index, lane);
+                address = self.add_product(Some(address), index, stride * size);
+            }
+            if let Some((varies, condition)) = guard {
+                let condition = if varies { self.vector(lanes).extract(condition, lane) } else { condition.single() };
+                (address, offset) = (self.guarded(condition, address, offset), 0);
+            }
+            values.push(self.builder.ins().load(ty, memory(), address, offset));
+        }
+        self.vector(lanes).assemble(ty, &values)
     }
 
     /// Loads elements from memory, each at its distance from the first.

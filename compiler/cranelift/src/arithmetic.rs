@@ -6,7 +6,7 @@
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I8, I32};
+use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use spmdc_abi::{DType, Kind, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
@@ -354,6 +354,33 @@ impl Vector<'_, '_> {
     }
 
     /// A quotient rounded down, or a remainder with the sign of the divisor.
+    /// An index counted from the start of a dimension, as i64, and a mask of the lanes in which it is out of bounds.
+    pub fn counted_index(&mut self, dtype: DType, index: Bundle, extent: i64) -> (Bundle, Bundle) {
+        let is_signed = dtype.is_signed_integer();
+        if i128::from(extent) > dtype.integer_bounds().1 {
+            let wide = self.resize(index, I64, is_signed);
+            return self.counted_index(DType::I64, wide, extent);
+        }
+        let size = self.int(index.lane, extent);
+        let mut counted = index;
+        if is_signed {
+            let zero = self.int(index.lane, 0);
+            let is_negative = self.compare_ints(IntCC::SignedLessThan, index, zero);
+            let from_end = self.add(index, size);
+            counted = self.select(is_negative, from_end, index);
+        }
+        // A number that is still negative is a large one without its sign.
+        let fails = self.compare_ints(IntCC::UnsignedGreaterThanOrEqual, counted, size);
+        (self.resize(counted, I64, is_signed), fails)
+    }
+
+    /// An i64 outside `0..=last` replaced by `last`.
+    pub fn limit(&mut self, value: Bundle, last: u64) -> Bundle {
+        let last = self.constant(I64, last);
+        let is_inside = self.compare_ints(IntCC::UnsignedLessThan, value, last);
+        self.select(is_inside, value, last)
+    }
+
     fn int_division(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
         let (signed, lane) = (dtype.is_signed_integer(), x.lane);
         if lane == I32 && signed && !self.is_scalar() {

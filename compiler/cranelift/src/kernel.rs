@@ -29,8 +29,8 @@ use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use spmdc_abi::{DType, Stored, trap};
-use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, Sites};
+use spmdc_abi::{DType, Kind, Stored, trap};
+use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, KernelCheck};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
 
@@ -81,9 +81,9 @@ pub(super) struct Emitter<'n, 'f> {
     pub left_over: bool,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
-    /// The source position of each division.
-    sites: Sites,
-    /// The least code of the failed divisions, if the kernel has divisions.
+    /// The kernel's checks, by number.
+    checks: Vec<KernelCheck>,
+    /// The least code of the failed checks, if the kernel has checks.
     failed: Option<StackSlot>,
     /// Memory for loads whose values are not needed.
     pub scratch: Option<StackSlot>,
@@ -119,7 +119,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 near: options.near,
                 convention: options.frontend.default_call_conv,
             },
-            sites: kernel.sites(),
+            checks: kernel.checks(),
             failed: None,
             scratch: None,
         }
@@ -127,7 +127,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     fn run(mut self, frontend: TargetFrontendConfig) {
         let done = self.builder.create_block();
-        if !self.sites.is_empty() {
+        if !self.checks.is_empty() {
             let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
             let not_failed = self.builder.ins().iconst(I64, NOT_FAILED);
             self.builder.ins().stack_store(I64, not_failed, slot, 0);
@@ -322,7 +322,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     // Affine values and addresses.
 
-    /// An affine value at the first lane.
+    /// An affine value at the first lane; its dynamic indices do not differ between lanes.
     fn affine(&mut self, affine: &Affine) -> Value {
         let mut sum = None;
         for &(slot, stride) in &affine.scalars {
@@ -342,6 +342,16 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
+    /// The dynamic indices of an affine value that differ between the lanes of the current bundle, with their strides, and the
+    /// affine value without them.
+    pub fn differing(&self, affine: &Affine) -> (Vec<(Bundle, i64)>, Affine) {
+        let differs = |elem: Elem| self.lanes > 1 && self.nest.varies[elem.0 as usize];
+        let index = |elem: Elem| self.values[elem.0 as usize].expect("dynamic indices come first");
+        let (differing, common): (Vec<_>, Vec<_>) = affine.dynamic.iter().partition(|(elem, _)| differs(*elem));
+        let differing = differing.into_iter().map(|(elem, stride)| (index(elem), stride)).collect();
+        (differing, Affine { dynamic: common, ..affine.clone() })
+    }
+
     pub fn add_product(&mut self, sum: Option<Value>, value: Value, factor: i64) -> Value {
         let product = if factor == 1 {
             value
@@ -359,17 +369,28 @@ impl<'n, 'f> Emitter<'n, 'f> {
     /// An affine value in `lanes` lanes, exact in 32 or 64 bits.
     fn affine_lanes(&mut self, affine: &Affine, lanes: u32) -> Bundle {
         let fits = self.nest.fits_i32(affine);
-        let first = self.affine(affine);
+        let (differing, affine) = self.differing(affine);
+        let first = self.affine(&affine);
         let lane = if fits { I32 } else { I64 };
         let first = if fits { self.builder.ins().ireduce(I32, first) } else { first };
-        let offsets = self.lane_offsets(affine, lanes);
+        let offsets = self.lane_offsets(&affine, lanes);
         let mut v = self.vector(lanes);
-        let base = v.splat(lane, first);
-        if offsets.iter().all(|&offset| offset == 0) {
-            return base;
+        let mut sum = v.splat(lane, first);
+        if offsets.iter().any(|&offset| offset != 0) {
+            let steps = v.int_lanes(lane, |i| offsets[i as usize]);
+            sum = v.add(sum, steps);
         }
-        let steps = v.int_lanes(lane, |i| offsets[i as usize]);
-        v.add(base, steps)
+        for (index, stride) in differing {
+            let index = v.resize(index, lane, true);
+            let product = if stride == 1 {
+                index
+            } else {
+                let stride = v.int(lane, stride);
+                v.mul(index, stride)
+            };
+            sum = v.add(sum, product);
+        }
+        sum
     }
 
     // Instructions.
@@ -411,6 +432,21 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let place = self.builder.ins().select(is_place, value, last);
                 Bundle::new(I64, &[place])
             }
+            inst @ Inst::CheckIndex { dtype, arg, extent, .. } => {
+                let index = self.operand(*arg, lanes);
+                let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
+                let (counted, fails) = self.vector(lanes).counted_index(*dtype, index, *extent);
+                let first = inst.trap(&self.checks, trap::LEAST_VALUE);
+                self.record_failure(fails, guard, lanes, nest.levels[at], |e, lane| {
+                    let value = e.vector(lanes).extract(index, lane);
+                    e.code_of(first, *dtype, value)
+                });
+                counted
+            }
+            Inst::Limit { arg, last } => {
+                let value = self.operand(*arg, lanes);
+                self.vector(lanes).limit(value, *last)
+            }
             Inst::Unary { op, dtype, arg } => {
                 let arg = self.operand(*arg, lanes);
                 let math = self.math;
@@ -420,8 +456,13 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
                 if inst.divides_integers() {
                     let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
-                    let code = inst.trap(&self.sites);
-                    self.check_divisor((rhs, code), guard, lanes, nest.levels[at]);
+                    let code = inst.trap(&self.checks, 0);
+                    let mut v = self.vector(lanes);
+                    let zero = v.int(rhs.lane, 0);
+                    let is_zero = v.compare_ints(IntCC::Equal, rhs, zero);
+                    self.record_failure(is_zero, guard, lanes, nest.levels[at], |e, _| {
+                        e.builder.ins().iconst(I64, code)
+                    });
                 }
                 let math = self.math;
                 self.vector(lanes).binary(*op, *dtype, lhs, rhs, math)
@@ -479,17 +520,23 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// Records the least code of all divisions by zero and continues: the first failing statement is known when all points are
-    /// computed. Before the loops inside `depth` others, a divisor counts if there is a point in them.
-    fn check_divisor(&mut self, (divisor, code): (Bundle, i64), guard: Option<Bundle>, lanes: u32, depth: usize) {
+    /// Records the least code of all failures and continues: the first failing statement is known when all points are computed.
+    /// Before the loops inside `depth` others, a failure counts if there is a point in them. `fails` is a mask, `code` gives the
+    /// code of a failure in a lane.
+    fn record_failure(
+        &mut self,
+        mut fails: Bundle,
+        guard: Option<Bundle>,
+        lanes: u32,
+        depth: usize,
+        code: impl Fn(&mut Self, u32) -> Value,
+    ) {
         let mut v = self.vector(lanes);
-        let zero = v.int(divisor.lane, 0);
-        let mut is_zero = v.compare_ints(IntCC::Equal, divisor, zero);
         if let Some(guard) = guard {
-            let guard = v.mask_as(guard, is_zero.lane);
-            is_zero = v.and(is_zero, guard);
+            let guard = v.mask_as(guard, fails.lane);
+            fails = v.and(fails, guard);
         }
-        let mut any = v.any(is_zero);
+        let mut any = v.any(fails);
         for dim in (depth..self.nest.dims.len()).filter(|&dim| self.nest.may_be_empty(dim)) {
             let length = self.length(dim);
             let is_run = self.builder.ins().icmp_imm_s(IntCC::SignedGreaterThan, length, 0);
@@ -500,13 +547,36 @@ impl<'n, 'f> Emitter<'n, 'f> {
         self.builder.set_cold_block(failed);
         self.builder.ins().brif(any, failed, &[], safe, &[]);
         self.builder.switch_to_block(failed);
-        let known = self.builder.ins().stack_load(I64, I64, slot, 0);
-        let code = self.builder.ins().iconst(I64, code);
-        let is_less = self.builder.ins().icmp(IntCC::UnsignedLessThan, code, known);
-        let least = self.builder.ins().select(is_less, code, known);
+        let mut least = self.builder.ins().stack_load(I64, I64, slot, 0);
+        for lane in 0..lanes {
+            let code = code(self, lane);
+            let is_less = self.builder.ins().icmp(IntCC::UnsignedLessThan, code, least);
+            let lane_fails = self.vector(lanes).extract(fails, lane);
+            let less = self.builder.ins().select(is_less, code, least);
+            least = self.builder.ins().select(lane_fails, less, least);
+        }
         self.builder.ins().stack_store(I64, least, slot, 0);
         self.builder.ins().jump(safe, &[]);
         self.builder.switch_to_block(safe);
+    }
+
+    /// As [`trap::code`], of an index; `first` is the least code of the check.
+    fn code_of(&mut self, first: i64, dtype: DType, index: Value) -> Value {
+        let is_signed = dtype.kind() == Kind::Signed;
+        let wide = match (dtype.size() == 8, is_signed) {
+            (true, _) => index,
+            (false, true) => self.builder.ins().sextend(I64, index),
+            (false, false) => self.builder.ins().uextend(I64, index),
+        };
+        let most = self.builder.ins().iconst(I64, trap::LARGEST_VALUE);
+        let value = if is_signed {
+            let least = self.builder.ins().iconst(I64, trap::LEAST_VALUE);
+            let value = self.builder.ins().smax(wide, least);
+            self.builder.ins().smin(value, most)
+        } else {
+            self.builder.ins().umin(wide, most)
+        };
+        self.builder.ins().iadd_imm_s(value, first - trap::LEAST_VALUE)
     }
 
     /// The width of a bool that an instruction computes, in lanes.
@@ -524,6 +594,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             Inst::Const { .. }
             | Inst::Index { .. }
             | Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Select { .. }

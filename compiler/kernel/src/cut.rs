@@ -13,6 +13,9 @@ use spmdc_abi::DType;
 /// Cost of a strided element: a scalar access and a move into or out of its lane.
 const STRIDED: f64 = 2.0;
 
+/// Cost of an element at a dynamic index that differs between lanes: the index is moved out of its lane before the access.
+const GATHERED: f64 = 3.5;
+
 /// Cost of a point above which several registers at a time gain nothing.
 const LONG_BODY: f64 = 24.0;
 
@@ -229,6 +232,9 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
         let work = work(inst);
         let each = match &varies {
             Some(varies) if varies[elem.0 as usize] => match inst.load() {
+                Some((access, _)) if access.address.dynamic.iter().any(|(index, _)| varies[index.0 as usize]) => {
+                    share(1.0, GATHERED)
+                }
                 Some((access, dtype)) => share(1.0, access_cost(access, dtype, cut)),
                 None => share(work, bundle_work(inst, work)),
             },
@@ -313,6 +319,8 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         | Inst::Binary { dtype, .. }
         | Inst::Compare { dtype, .. }
         | Inst::Select { dtype, .. } => work / registers_ratio(*dtype),
+        Inst::CheckIndex { dtype, .. } => work / registers_ratio(*dtype),
+        Inst::Limit { .. } => work / registers_ratio(DType::I64),
         Inst::Cast { from, to, .. } => work / registers_ratio(*from).min(registers_ratio(*to)),
         Inst::Load { .. }
         | Inst::Const { .. }

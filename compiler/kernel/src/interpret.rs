@@ -3,13 +3,12 @@
 //! The terms of sums are added in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only if it is
 //! needed, so an address out of range in the untaken operand of a `select` is no error. Any other address out of range panics.
 
-use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, KernelCheck, Store};
 use super::nest::{Nest, Order};
 use super::order::{LANES, depends_on_order, fold_lanes};
 use crate::number;
 use crate::scalar::{BinaryOp, CompareOp};
-use spmdc_abi::{DType, ReduceOp, trap};
-use spmdc_grammar::span::Span;
+use spmdc_abi::{DType, ReduceOp, counted_index, trap};
 use std::ops::Range;
 
 /// Runs a part of the range over whole buffers, as a `KernelFn` would, and returns 0 or a trap code.
@@ -28,7 +27,7 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
         scalars,
         index: vec![0; kernel.dims.len()],
         values: Vec::new(),
-        sites: kernel.sites(),
+        checks: kernel.checks(),
         trap: None,
     };
     interpreter.parallel(0, begin, end);
@@ -44,7 +43,7 @@ struct NestInterpreter<'a> {
     index: Vec<i64>,
     /// The known values at the current point.
     values: Vec<Option<u64>>,
-    sites: Vec<Option<Span>>,
+    checks: Vec<KernelCheck>,
     /// The least code of the failures so far; values computed from a failure do not matter.
     trap: Option<i64>,
 }
@@ -165,11 +164,17 @@ impl NestInterpreter<'_> {
             .iter()
             .map(|&(elem, stride)| {
                 let inst = &self.kernel.insts[elem.0 as usize];
-                let Inst::LoopInvariant { buffer, last } = inst else { panic!("{inst:?} is no dynamic index") };
-                read(&self.buffers[*buffer], DType::I64, 0).min(*last) as i64 * stride
+                let is_limited = matches!(inst, Inst::LoopInvariant { .. } | Inst::Limit { .. });
+                assert!(is_limited, "{inst:?} is no dynamic index");
+                self.value(elem) as i64 * stride
             })
             .sum();
         affine.constant + terms + scalars + dynamic
+    }
+
+    fn fail(&mut self, inst: &Inst, value: i64) {
+        let code = inst.trap(&self.checks, value);
+        self.trap = Some(self.trap.map_or(code, |least| least.min(code)));
     }
 
     fn value(&mut self, elem: Elem) -> u64 {
@@ -190,6 +195,18 @@ impl NestInterpreter<'_> {
                 number::cast(DType::I64, *dtype, index as u64).expect(undefined)
             }
             Inst::LoopInvariant { buffer, last } => read(&self.buffers[*buffer], DType::I64, 0).min(*last),
+            Inst::CheckIndex { dtype, arg, extent, .. } => {
+                let arg = self.value(*arg);
+                let index = number::to_int(*dtype, arg);
+                match counted_index(index, i128::from(*extent), 1) {
+                    Some(counted) => counted as u64,
+                    None => {
+                        self.fail(inst, index.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64);
+                        0
+                    }
+                }
+            }
+            Inst::Limit { arg, last } => self.value(*arg).min(*last),
             Inst::Unary { op, dtype, arg } => {
                 let arg = self.value(*arg);
                 number::eval_unary(*op, *dtype, arg).expect(undefined)
@@ -197,8 +214,7 @@ impl NestInterpreter<'_> {
             Inst::Binary { op, dtype, lhs, rhs, .. } => {
                 let (lhs, rhs) = (self.value(*lhs), self.value(*rhs));
                 if inst.divides_integers() && rhs == 0 {
-                    let code = inst.trap(&self.sites);
-                    self.trap = Some(self.trap.map_or(code, |least| least.min(code)));
+                    self.fail(inst, 0);
                     0
                 } else {
                     number::eval_binary(*op, *dtype, lhs, rhs).expect(undefined)

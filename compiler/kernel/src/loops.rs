@@ -7,21 +7,21 @@
 //! Semantics of the body: an instruction on narrow floats computes in f32 and rounds its result. Integers wrap.
 
 use crate::scalar::{BinaryOp, CompareOp, UnaryOp};
-use spmdc_abi::{DType, ReduceOp, Scalar, trap};
+use spmdc_abi::{Checked, DType, ReduceOp, Scalar, trap};
 use spmdc_grammar::span::Span;
 
 /// A value of the body: the index of its instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Elem(pub u32);
 
-/// `constant + sum of loop index x stride + sum of per-device scalar x stride`.
+/// `constant + sum of loop index x stride + sum of per-device scalar x stride + sum of dynamic index x stride`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Affine {
     /// (loop dimension, stride), sorted by dimension, no zero strides.
     pub terms: Vec<(usize, i64)>,
     /// (index into [`Kernel::scalars`], stride)
     pub scalars: Vec<(usize, i64)>,
-    /// (index of a [`Inst::LoopInvariant`] i64 value, stride): dynamic indices.
+    /// (i64 value of the body, stride): dynamic indices, each limited by [`Inst::LoopInvariant`] or [`Inst::Limit`].
     pub dynamic: Vec<(Elem, i64)>,
     /// The constant summand.
     pub constant: i64,
@@ -171,6 +171,26 @@ pub enum Inst {
         /// The maximum value, which replaces all values outside `0..=last`.
         last: u64,
     },
+    /// An index of type `dtype` as an i64, counted from the start of a dimension; a negative index counts from its end. Stops the
+    /// program if the dimension has no such element, and continues with any number.
+    CheckIndex {
+        /// The type of the operand, an integer.
+        dtype: DType,
+        /// The index.
+        arg: Elem,
+        /// The size of the dimension.
+        extent: i64,
+        /// The source position of the statement.
+        site: Option<Span>,
+    },
+    /// An i64 computed in the body, to be used in addresses. A value outside `0..=last` becomes `last`: no address is computed from
+    /// an unchecked number.
+    Limit {
+        /// The i64.
+        arg: Elem,
+        /// The maximum value.
+        last: u64,
+    },
     /// `op(arg)`
     Unary {
         /// The operation.
@@ -293,8 +313,14 @@ impl Store {
     }
 }
 
-/// The source positions of a kernel's integer divisions.
-pub type Sites = Vec<Option<Span>>;
+/// A check that stops the program if it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelCheck {
+    /// The source position of the statement; None: that of the kernel.
+    pub span: Option<Span>,
+    /// What is checked.
+    pub of: Checked,
+}
 
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -319,13 +345,18 @@ impl Inst {
         matches!(self, Inst::Binary { op: BinaryOp::FloorDiv | BinaryOp::Rem, dtype, .. } if dtype.is_integer())
     }
 
-    /// The address that this loads from, and the element type.
-    pub fn load(&self) -> Option<(&Access, DType)> {
-        match self {
-            Inst::Load { access, dtype } => Some((access, *dtype)),
-            Inst::Const { .. }
+    /// The check that it makes; None if it cannot stop the program.
+    pub fn check(&self) -> Option<KernelCheck> {
+        match *self {
+            Inst::Binary { site, .. } if self.divides_integers() => {
+                Some(KernelCheck { span: site, of: Checked::Divisor })
+            }
+            Inst::CheckIndex { extent, site, .. } => Some(KernelCheck { span: site, of: Checked::Index { extent } }),
+            Inst::Load { .. }
+            | Inst::Const { .. }
             | Inst::Index { .. }
             | Inst::LoopInvariant { .. }
+            | Inst::Limit { .. }
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Compare { .. }
@@ -335,15 +366,29 @@ impl Inst {
         }
     }
 
-    fn site(&self) -> Option<Span> {
-        if let Inst::Binary { site, .. } = self { *site } else { None }
+    /// The address that this loads from, and the element type.
+    pub fn load(&self) -> Option<(&Access, DType)> {
+        match self {
+            Inst::Load { access, dtype } => Some((access, *dtype)),
+            Inst::Const { .. }
+            | Inst::Index { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Cast { .. }
+            | Inst::InRange { .. } => None,
+        }
     }
 
-    /// The kernel's return value if this division fails, given its [`Kernel::sites`].
-    pub fn trap(&self, sites: &[Option<Span>]) -> i64 {
-        let own = self.site();
-        let at = sites.iter().position(|site| *site == own).expect("the sites are those of the kernel's divisions");
-        trap::DIVISION_BY_ZERO + at as i64
+    /// The kernel's return value if this check fails for the value, given its [`Kernel::checks`].
+    pub fn trap(&self, checks: &[KernelCheck], value: i64) -> i64 {
+        let own = self.check();
+        let at = checks.iter().position(|check| Some(*check) == own).expect("the checks are those of the kernel");
+        trap::code(at, value)
     }
 }
 
@@ -354,12 +399,11 @@ impl Kernel {
         loads.chain(self.stores.iter().map(|store| (&store.access, store.dtype)))
     }
 
-    /// The source positions of its divisions, in source order.
-    pub fn sites(&self) -> Sites {
-        let divisions = self.insts.iter().filter(|inst| inst.divides_integers());
-        let mut sites: Sites = divisions.map(Inst::site).collect();
-        sites.sort_by_key(|site| site.map(|span| (span.file, span.start, span.end)));
-        sites.dedup();
-        sites
+    /// Its checks, in source order.
+    pub fn checks(&self) -> Vec<KernelCheck> {
+        let mut checks: Vec<KernelCheck> = self.insts.iter().filter_map(Inst::check).collect();
+        checks.sort_by_key(|check| (check.span.map(|span| (span.file, span.start, span.end)), check.of));
+        checks.dedup();
+        checks
     }
 }

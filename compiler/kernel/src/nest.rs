@@ -180,7 +180,7 @@ impl Nest {
             Inst::Unary { op: UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite, .. } => DType::Bool,
             Inst::Unary { dtype, .. } => *dtype,
             Inst::Cast { to, .. } => *to,
-            Inst::LoopInvariant { .. } => DType::I64,
+            Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } => DType::I64,
             Inst::Compare { .. } | Inst::InRange { .. } => DType::Bool,
         }
     }
@@ -192,9 +192,6 @@ impl Nest {
 
     /// The minimum and maximum, if all parts are bounded.
     pub fn bounds(&self, affine: &Affine) -> Option<(i64, i64)> {
-        if !affine.dynamic.is_empty() {
-            return None;
-        }
         let mut bounds = (affine.constant, affine.constant);
         let mut add = |range: (i64, i64), stride: i64| {
             let ends = (range.0.checked_mul(stride)?, range.1.checked_mul(stride)?);
@@ -206,6 +203,12 @@ impl Nest {
         }
         for &(slot, stride) in &affine.scalars {
             add(self.scalar_bounds[slot]?, stride)?;
+        }
+        for &(elem, stride) in &affine.dynamic {
+            let (Inst::LoopInvariant { last, .. } | Inst::Limit { last, .. }) = self.insts[elem.0 as usize] else {
+                return None;
+            };
+            add((0, i64::try_from(last).ok()?), stride)?;
         }
         Some(bounds)
     }
@@ -234,6 +237,8 @@ impl Nest {
             Inst::InRange { affine, low, high } => vec![affine, low, high],
             Inst::Const { .. }
             | Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Compare { .. }
@@ -293,7 +298,7 @@ impl Nest {
         self.dims.remove(dropped);
     }
 
-    /// Finds the loads and divisions that are needed only under conditions on indices.
+    /// Finds the loads and checks that are needed only under conditions on indices.
     fn guard(&mut self, kernel: &Kernel) {
         let count = self.insts.len();
         let on_indices = self.conditions_on_indices();
@@ -328,7 +333,7 @@ impl Nest {
                     let len = kernel.buffers[access.buffer].len as i64;
                     !self.bounds(&access.address).is_some_and(|(first, last)| first >= 0 && last < len)
                 }
-                None => self.insts[at].divides_integers(),
+                None => self.insts[at].check().is_some(),
             };
             if let (true, Need::When(condition)) = (matters, need) {
                 self.guards[at] = Some(condition);
@@ -343,7 +348,9 @@ impl Nest {
             let known = match inst {
                 Inst::InRange { .. } | Inst::Index { .. } | Inst::Const { .. } => true,
                 Inst::Load { .. } | Inst::LoopInvariant { .. } => false,
-                Inst::Unary { .. }
+                Inst::CheckIndex { .. }
+                | Inst::Limit { .. }
+                | Inst::Unary { .. }
                 | Inst::Binary { .. }
                 | Inst::Compare { .. }
                 | Inst::Select { .. }
@@ -505,20 +512,25 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => [None; 3],
-        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => [Some(arg), None, None],
+        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } | Inst::CheckIndex { arg, .. } | Inst::Limit { arg, .. } => {
+            [Some(arg), None, None]
+        }
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
         Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
     };
     operands.into_iter().flatten()
 }
 
-fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
+/// The indices and addresses of an instruction.
+pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     let affines = match inst {
         Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
         Inst::Index { affine, .. } => [Some(affine), None, None],
         Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
         Inst::Const { .. }
         | Inst::LoopInvariant { .. }
+        | Inst::CheckIndex { .. }
+        | Inst::Limit { .. }
         | Inst::Unary { .. }
         | Inst::Binary { .. }
         | Inst::Compare { .. }

@@ -80,6 +80,8 @@ fn is_math(inst: &Inst) -> bool {
         | Inst::Const { .. }
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
+        | Inst::CheckIndex { .. }
+        | Inst::Limit { .. }
         | Inst::Compare { .. }
         | Inst::Select { .. }
         | Inst::Cast { .. }

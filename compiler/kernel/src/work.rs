@@ -11,6 +11,8 @@ pub fn work(inst: &Inst) -> f64 {
         Inst::Const { .. } | Inst::LoopInvariant { .. } => 0.0,
         Inst::Load { dtype, .. } => 1.0 + narrow(*dtype),
         Inst::Index { .. } => 1.0,
+        Inst::CheckIndex { .. } => 4.0,
+        Inst::Limit { .. } => 2.0,
         Inst::Unary { op, dtype, .. } => unary_work(*op) + narrow(*dtype),
         Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + narrow(*dtype),
         Inst::Compare { .. } | Inst::Select { .. } => 1.0,

@@ -120,9 +120,57 @@ pub const CPU_FEATURES: [&str; 24] = [
 pub mod trap {
     /// The kernel has finished.
     pub const NONE: i64 = 0;
-    /// The first of [`KernelStep::divisions`](super::KernelStep::divisions) has failed; the next number is the second of them, and
-    /// so on. If several fail, the kernel returns the first.
-    pub const DIVISION_BY_ZERO: i64 = 1;
+
+    /// Bits of a code below the number of the check: the checked value.
+    pub const VALUE_BITS: u32 = 48;
+    /// The smallest value that a code can contain; smaller values become this one.
+    pub const LEAST_VALUE: i64 = -(1 << (VALUE_BITS - 1));
+    /// The largest value that a code can contain; larger values become this one.
+    pub const LARGEST_VALUE: i64 = (1 << (VALUE_BITS - 1)) - 1;
+
+    /// The code of a failure of one of [`KernelStep::checks`](super::KernelStep::checks). If several fail, the kernel returns the
+    /// least of their codes: that of the first check, and of its failures that of the least value.
+    pub fn code(check: usize, value: i64) -> i64 {
+        first_code(check) + (value.clamp(LEAST_VALUE, LARGEST_VALUE) - LEAST_VALUE)
+    }
+
+    /// The least code of a check.
+    pub fn first_code(check: usize) -> i64 {
+        debug_assert!(check < 0x7fff, "the number of a check has 15 bits");
+        (check as i64 + 1) << VALUE_BITS
+    }
+
+    /// The number of the check that failed; None for other codes.
+    pub fn check(code: i64) -> Option<usize> {
+        usize::try_from((code >> VALUE_BITS) - 1).ok()
+    }
+
+    /// The value for which the check failed; None if a code cannot contain it.
+    pub fn value(code: i64) -> Option<i64> {
+        let value = (code & ((1 << VALUE_BITS) - 1)) + LEAST_VALUE;
+        (LEAST_VALUE < value && value < LARGEST_VALUE).then_some(value)
+    }
+}
+
+/// A check in the body of a kernel, which continues after a failure and returns a [`trap`] code at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The source position of the statement.
+    pub site: Site,
+    /// What is checked.
+    pub of: Checked,
+}
+
+/// What a kernel checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Checked {
+    /// An index into a dimension, counted from its end if negative.
+    Index {
+        /// The size of the dimension.
+        extent: i64,
+    },
+    /// The divisor of integers: not zero.
+    Divisor,
 }
 
 /// A set of mesh axes, by bit: axis `i` of [`Program::mesh`] is bit `i`.
@@ -529,8 +577,8 @@ pub struct KernelStep {
     pub cost: f32,
     /// The statement that the kernel computes; of several that are fused, the last.
     pub site: Site,
-    /// The source positions of the kernel's integer divisions: see [`trap::DIVISION_BY_ZERO`].
-    pub divisions: Vec<Site>,
+    /// The kernel's checks, in source order: see [`trap::code`].
+    pub checks: Vec<Check>,
 }
 
 /// Units `first..first + len` of a range: unit 0 of a kernel that was cut out of a larger one is unit `first` of the whole.

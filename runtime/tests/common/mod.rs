@@ -102,7 +102,9 @@ impl Maker {
             grain: 1,
             cost: 1.0,
             site: site(40 + self.kernels.len() as u32),
-            divisions: vec![site(40 + self.kernels.len() as u32), site(140 + self.kernels.len() as u32)],
+            checks: [40, 140]
+                .map(|line| Check { site: site(line + self.kernels.len() as u32), of: Checked::Divisor })
+                .to_vec(),
         })
     }
 

@@ -35,7 +35,7 @@ fn a_division_by_zero_is_reported() {
         for zero_at in [0, 13, 39] {
             let divisors: Vec<u64> = (0..40).map(|i| u64::from(i != zero_at)).collect();
             let mut buffers = vec![bytes(dtype, &[5; 40]), bytes(dtype, &divisors), vec![0; 40 * dtype.size()]];
-            assert_eq!(call(&code.functions()[0], &mut buffers, &[], 0, 40), trap::DIVISION_BY_ZERO);
+            assert_eq!(call(&code.functions()[0], &mut buffers, &[], 0, 40), trap::code(0, 0));
             let elsewhere = if zero_at == 0 { (1, 40) } else { (0, zero_at as i64) };
             assert_eq!(call(&code.functions()[0], &mut buffers, &[], elsewhere.0, elsewhere.1), trap::NONE);
         }
@@ -224,6 +224,66 @@ fn addresses_know_scalars_and_dynamic_indices() {
     for row in [0, 1, 2, 3, 1 << 40, u64::MAX] {
         let buffers = vec![bytes(DType::I64, &[row]), bytes(dtype, &rows), vec![0; 120]];
         check(&kernel, &code.functions()[0], &buffers, &[20, 30], 0, 30);
+    }
+}
+
+/// `y[i, j] = x[index[i], j]`, or `x[index[j], i]` if turned.
+fn rows(of: DType, dtype: DType, (rows, columns): (u64, u64), extent: i64, turned: bool) -> Kernel {
+    let (row, column) = if turned { (1, 0) } else { (0, 1) };
+    let dims = if turned { [columns, rows] } else { [rows, columns] };
+    let from = Affine { dynamic: vec![(Elem(2), columns as i64)], ..Affine::dim(column) };
+    Kernel {
+        dims: dims.map(|n| LoopDim { extent: Extent::Static(n), reduced: false }).to_vec(),
+        range_dim: true,
+        buffers: vec![
+            slot(of, false),
+            BufferSlot { len: extent as usize * columns as usize, ..slot(dtype, false) },
+            slot(dtype, true),
+        ],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::Load { access: access(0, Affine::dim(row)), dtype: of },
+            Inst::CheckIndex { dtype: of, arg: Elem(0), extent, site: None },
+            Inst::Limit { arg: Elem(1), last: extent as u64 - 1 },
+            Inst::Load { access: access(1, from), dtype },
+        ],
+        stores: vec![Store {
+            access: access(2, at(&[(0, dims[1] as i64), (1, 1)])),
+            dtype,
+            value: Elem(3),
+            combine: None,
+        }],
+    }
+}
+
+#[test]
+fn computed_indices_are_checked_in_every_cut() {
+    let extent = 100;
+    for of in numbers().into_iter().filter(|dtype| dtype.is_integer()) {
+        for (columns, turned) in [(1, false), (5, false), (5, true), (40, false), (40, true)] {
+            let kernel = rows(of, DType::F32, (37, columns), extent, turned);
+            let good: Vec<u64> = (0..37).map(|i| (i * 29) % 100).collect();
+            let negative =
+                |i: u64| number::from_int(of, if of.is_signed_integer() { -(i as i128 % 100) - 1 } else { 7 });
+            let counted: Vec<u64> = (0..37).map(negative).collect();
+            let mut bad = good.clone();
+            (bad[20], bad[35]) = (100, 101);
+            let mut least = good.clone();
+            least[36] = number::from_int(of, of.integer_bounds().0 - i128::from(of.is_unsigned_integer()));
+            for cut in Nest::all(&kernel) {
+                let code = load_as(std::slice::from_ref(&kernel), &|_| cut.clone());
+                let x: Vec<u64> = (0..100 * columns).map(|i| u64::from((i as f32).to_bits())).collect();
+                for (indices, value) in [(&good, None), (&counted, None), (&bad, Some(100)), (&least, Some(least[36]))]
+                {
+                    let buffers = vec![bytes(of, indices), bytes(DType::F32, &x), vec![0; 4 * 37 * columns as usize]];
+                    let range = if turned { columns } else { 37 } as i64;
+                    check(&kernel, &code.functions()[0], &buffers, &[], 0, range);
+                    let found = call(&code.functions()[0], &mut buffers.clone(), &[], 0, range);
+                    let value = value.map(|bits| number::to_int(of, bits).min(i128::from(i64::MAX)) as i64);
+                    assert_eq!(found, value.map_or(trap::NONE, |value| trap::code(0, value)), "{of:?} {indices:?}");
+                }
+            }
+        }
     }
 }
 

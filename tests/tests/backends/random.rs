@@ -79,6 +79,9 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.insts.push(inst);
         values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
     }
+    if random.chance(40) {
+        add_gather(random, &mut kernel, &mut buffers, &mut values, (&maxima, family));
+    }
     for _ in 0..1 + random.below(2) {
         let (value, dtype) = random.pick(&values[values.len() / 2..]);
         let rounded = sums && dtype.is_float() && random.chance(70);
@@ -97,6 +100,60 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.stores.push(Store { access: access(buffers.len() - 1, address), dtype, value, combine });
     }
     Generated { kernel, buffers, scalars, range: lengths[0] }
+}
+
+/// A load whose address contains a value of the body, sometimes one that fails its check, sometimes under a condition on it.
+fn add_gather(
+    random: &mut Random,
+    kernel: &mut Kernel,
+    buffers: &mut Vec<Vec<u8>>,
+    values: &mut Vec<(Elem, DType)>,
+    (maxima, dtype): (&[i64], DType),
+) {
+    let mut add = |kernel: &mut Kernel, inst: Inst, dtype: DType| {
+        kernel.insts.push(inst);
+        values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
+        Elem(kernel.insts.len() as u32 - 1)
+    };
+    let integers: Vec<DType> = numbers().into_iter().filter(|dtype| dtype.is_integer()).collect();
+    let (last, stride) = (random.below(4) as i64 + 2, random.pick(&[1, 7]));
+    let (of, own) = (random.pick(&integers), random_address(random, maxima));
+    kernel.buffers.push(slot(of, false));
+    let numbers: Vec<u64> = (0..buffer_len(&own, maxima)).map(|_| small(random, of)).collect();
+    buffers.push(bytes(of, &numbers));
+    let index = add(kernel, Inst::Load { access: access(buffers.len() - 1, own), dtype: of }, of);
+    let index = match random.chance(50) {
+        true => {
+            let extent = if random.chance(20) { 2 } else { last + 1 };
+            add(kernel, Inst::CheckIndex { dtype: of, arg: index, extent, site: None }, DType::I64)
+        }
+        false => add(kernel, Inst::Cast { from: of, to: DType::I64, arg: index }, DType::I64),
+    };
+    let place = add(kernel, Inst::Limit { arg: index, last: last as u64 }, DType::I64);
+    let address = random_address(random, maxima);
+    let len = buffer_len(&address, maxima) + (last * stride) as usize;
+    let address = Affine { dynamic: vec![(place, stride)], ..address };
+    // Under the condition fewer elements exist.
+    let condition = random.chance(40).then(|| Inst::InRange {
+        affine: Affine { dynamic: vec![(place, 1)], ..Affine::default() },
+        low: Affine::constant(1),
+        high: Affine::constant(last),
+    });
+    let missing = if condition.is_some() { stride } else { 0 };
+    kernel.buffers.push(slot(dtype, false));
+    let elements: Vec<u64> = (0..len - missing as usize).map(|_| small(random, dtype)).collect();
+    buffers.push(bytes(dtype, &elements));
+    kernel.buffers.last_mut().unwrap().len = elements.len();
+    let address = address.offset(-missing.min(address.constant));
+    let taken = add(kernel, Inst::Load { access: access(buffers.len() - 1, address), dtype }, dtype);
+    if let Some(condition) = condition {
+        let cond = add(kernel, condition, DType::Bool);
+        let otherwise = add(kernel, Inst::Const { dtype, bits: 0 }, dtype);
+        // The load is needed under the condition only.
+        values.retain(|&(elem, _)| elem != taken);
+        kernel.insts.push(Inst::Select { dtype, cond, then: taken, otherwise });
+        values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
+    }
 }
 
 /// A whole number, of which sums are exact.

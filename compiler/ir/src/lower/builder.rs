@@ -202,6 +202,19 @@ impl<'a> KernelBuilder<'a> {
         Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
     }
 
+    /// An i64 computed in the kernel, to be used as an index. It has been checked; in case a dump omits the check, it is limited to
+    /// the last of `places`.
+    pub fn place(&mut self, index: Elem, places: usize) -> Affine {
+        let elem = self.push(Inst::Limit { arg: index, last: places.saturating_sub(1) as u64 });
+        Affine { dynamic: vec![(elem, 1)], ..Affine::default() }
+    }
+
+    /// An index of type `dtype` as an i64 counted from the start of a dimension. An index out of bounds stops the program, with the
+    /// source position of the statement.
+    pub fn check_index(&mut self, dtype: DType, arg: Elem, extent: usize) -> Elem {
+        self.push(Inst::CheckIndex { dtype, arg, extent: extent as i64, site: Some(self.span) })
+    }
+
     /// A constant, by its bits.
     pub fn constant(&mut self, dtype: DType, bits: u64) -> Elem {
         self.push(Inst::Const { dtype, bits })

@@ -18,7 +18,7 @@ use spmdc_abi::{DType, Scalar};
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use spmdc_kernel::machine::Machine;
-use spmdc_kernel::nest::{operands, scalar_bounds};
+use spmdc_kernel::nest::{affines, operands, scalar_bounds};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
@@ -176,7 +176,7 @@ fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
         let at = same[elem.0 as usize].0 as usize;
         if !std::mem::replace(&mut needed[at], true) {
             stack.extend(operands(&kernel.insts[at]));
-            affines(&kernel.insts[at]).into_iter().for_each(|affine| stack.extend(dynamic(affine)));
+            affines(&kernel.insts[at]).for_each(|affine| stack.extend(dynamic(affine)));
         }
     }
     let mut place = vec![Elem(0); kernel.insts.len()];
@@ -211,24 +211,11 @@ fn each_operand(inst: &mut Inst, change: &dyn Fn(&mut Elem)) {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => {}
-        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => change(arg),
+        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } | Inst::CheckIndex { arg, .. } | Inst::Limit { arg, .. } => {
+            change(arg)
+        }
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(change),
         Inst::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().for_each(change),
-    }
-}
-
-fn affines(inst: &Inst) -> Vec<&Affine> {
-    match inst {
-        Inst::Load { access, .. } => vec![&access.address],
-        Inst::Index { affine, .. } => vec![affine],
-        Inst::InRange { affine, low, high } => vec![affine, low, high],
-        Inst::Const { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::Unary { .. }
-        | Inst::Binary { .. }
-        | Inst::Compare { .. }
-        | Inst::Select { .. }
-        | Inst::Cast { .. } => Vec::new(),
     }
 }
 
@@ -245,6 +232,8 @@ pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affin
             }
             Inst::Const { .. }
             | Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Compare { .. }

@@ -153,7 +153,7 @@ impl BufferUse {
 
 /// Whether the kernel can stop the program. Errors are reported in the order of the program, which panels would change.
 fn may_stop(kernel: &Kernel) -> bool {
-    kernel.insts.iter().any(Inst::divides_integers)
+    kernel.insts.iter().any(|inst| inst.check().is_some())
 }
 
 fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<BufferUse> {

@@ -4,7 +4,7 @@ use super::storage::Storage;
 use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
-    Bound, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, LibraryArray,
+    Bound, Check, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, LibraryArray,
     LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
@@ -332,7 +332,11 @@ impl<'a> StepEmitter<'a> {
                     grain: cutout.as_ref().map_or_else(|| grain(kernel, &self.mesh.machine), |cutout| cutout.grain),
                     cost: of_unit(kernel) as f32,
                     site,
-                    divisions: kernel.sites().iter().map(|own| own.map_or(site, |span| (self.site)(span))).collect(),
+                    checks: kernel
+                        .checks()
+                        .iter()
+                        .map(|check| Check { site: check.span.map_or(site, |span| (self.site)(span)), of: check.of })
+                        .collect(),
                 };
                 Step::Kernel(step)
             }

@@ -330,6 +330,8 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             Inst::LoopInvariant { buffer, .. } => *buffer != read,
             Inst::Const { .. }
             | Inst::Index { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Compare { .. }

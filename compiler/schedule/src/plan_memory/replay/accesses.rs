@@ -5,6 +5,7 @@ use super::{Replay, Stopped, collapse, fault, points};
 use spmdc_abi::{DType, KernelStep};
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
+use spmdc_kernel::nest::affines;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,8 +22,32 @@ struct KernelRun {
     device: usize,
     scalars: Vec<i64>,
     ranges: Vec<Range<i64>>,
-    /// Whether dynamic indices take their last allowed value; otherwise 0.
-    last: bool,
+    dynamic: DynamicIndices,
+}
+
+/// The values of a call's dynamic indices.
+#[derive(Clone, Copy, PartialEq)]
+enum DynamicIndices {
+    First,
+    Last,
+    /// At each point another allowed value.
+    Spread,
+}
+
+impl DynamicIndices {
+    /// The value of an index between 0 and `last`, at a point.
+    fn value(self, elem: Elem, last: u64, point: &[i64]) -> i64 {
+        let value = match self {
+            DynamicIndices::First => 0,
+            DynamicIndices::Last => last,
+            DynamicIndices::Spread => {
+                let mix =
+                    |hash: u64, i: &i64| (hash ^ i.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+                point.iter().fold(u64::from(elem.0) + 1, mix) % last.saturating_add(1).max(1)
+            }
+        };
+        i64::try_from(value).unwrap_or(i64::MAX)
+    }
 }
 
 /// A run of neighbouring elements that a call reads or writes.
@@ -104,8 +129,7 @@ impl Accesses<'_> {
         Ok(())
     }
 
-    /// The device's calls: none without a share of the range; two, for the first and the last dynamic index, if it has dynamic
-    /// indices.
+    /// The device's calls: none without a share of the range; three, with different dynamic indices, if it has any.
     fn calls(&self, replay: &Replay<'_>, device: usize) -> Vec<KernelRun> {
         let mesh = replay.mesh;
         let scalars: Vec<i64> = self.step.scalars.iter().map(|scalar| mesh.resolve(scalar, device)).collect();
@@ -120,9 +144,11 @@ impl Accesses<'_> {
             Extent::Scalar { slot, .. } => 0..scalars[slot],
         };
         let ranges: Vec<Range<i64>> = dims.map(range).collect();
-        let dynamic = self.kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { .. }));
-        let call = |last| KernelRun { device, scalars: scalars.clone(), ranges: ranges.clone(), last };
-        if dynamic { vec![call(false), call(true)] } else { vec![call(false)] }
+        let is_dynamic = |inst: &Inst| matches!(inst, Inst::LoopInvariant { .. } | Inst::Limit { .. });
+        let all = [DynamicIndices::First, DynamicIndices::Last, DynamicIndices::Spread];
+        let count = if self.kernel.insts.iter().any(is_dynamic) { all.len() } else { 1 };
+        let call = |&dynamic| KernelRun { device, scalars: scalars.clone(), ranges: ranges.clone(), dynamic };
+        all[..count].iter().map(call).collect()
     }
 
     /// The calls of all devices, each for a part of its share, and the numbers of the parts.
@@ -134,7 +160,7 @@ impl Accesses<'_> {
             units.clone().step_by(len as usize).zip(0..).map(move |(begin, part)| {
                 let mut ranges = call.ranges.clone();
                 ranges[0] = begin..(begin + len as i64).min(units.end);
-                (part, KernelRun { device: call.device, scalars: call.scalars.clone(), ranges, last: call.last })
+                (part, KernelRun { device: call.device, scalars: call.scalars.clone(), ranges, dynamic: call.dynamic })
             })
         });
         parts.collect()
@@ -300,9 +326,12 @@ impl Accesses<'_> {
         let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
         let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
         let dynamic = affine.dynamic.iter().map(|&(elem, stride)| {
-            let inst = &self.kernel.insts[elem.0 as usize];
-            let Inst::LoopInvariant { last, .. } = inst else { unreachable!("{inst:?} is no dynamic index") };
-            if call.last { *last as i64 * stride } else { 0 }
+            let value = match &self.kernel.insts[elem.0 as usize] {
+                Inst::LoopInvariant { last, .. } => call.dynamic.value(elem, *last, &[]),
+                Inst::Limit { last, .. } => call.dynamic.value(elem, *last, index),
+                inst => unreachable!("{inst:?} is no dynamic index"),
+            };
+            value * stride
         });
         affine.constant + dims.sum::<i64>() + known.sum::<i64>() + dynamic.sum::<i64>()
     }
@@ -325,6 +354,8 @@ impl Accesses<'_> {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
+            let indices = affines(&insts[at]).flat_map(|affine| &affine.dynamic);
+            stack.extend(indices.map(|&(index, _)| index));
             match &insts[at] {
                 Inst::Load { .. } => loads.push(at),
                 Inst::Select { cond, then, otherwise, .. } => match self.truth(*cond, conditions, holds) {
@@ -332,7 +363,10 @@ impl Accesses<'_> {
                     Some(false) => stack.push(*otherwise),
                     None => stack.extend([*cond, *then, *otherwise]),
                 },
-                Inst::Unary { arg, .. } | Inst::Cast { arg, .. } => stack.push(*arg),
+                Inst::Unary { arg, .. }
+                | Inst::Cast { arg, .. }
+                | Inst::CheckIndex { arg, .. }
+                | Inst::Limit { arg, .. } => stack.push(*arg),
                 Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => stack.extend([*lhs, *rhs]),
                 Inst::Const { .. } | Inst::Index { .. } | Inst::LoopInvariant { .. } | Inst::InRange { .. } => {}
             }
@@ -354,7 +388,9 @@ impl Accesses<'_> {
                     _ => None,
                 }
             }
-            Inst::Unary { .. }
+            Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
+            | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Load { .. }
             | Inst::Index { .. }
