@@ -11,9 +11,9 @@ use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
-use spmdc_tests::random::calls::{self, Call};
 use spmdc_tests::random::manual;
 use spmdc_tests::random::{Array, Draw, Mesh};
+use spmdc_tests::random::{call::Call, calls};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.

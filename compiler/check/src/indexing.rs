@@ -14,6 +14,7 @@ use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::errors::too_large;
 use spmdc_ir::ops::call::term::whole_number;
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
+use spmdc_ir::ops::promote::holds_array;
 use spmdc_ir::ops::{index, shape, update};
 use spmdc_ir::program::Value;
 
@@ -150,6 +151,9 @@ impl Checker<'_> {
             (None, Term::Float(value)) => {
                 self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
                 None
+            }
+            (None, Term::List(items)) if !items.iter().any(holds_array) => {
+                Some(index::IndexItem::Place(Term::List(items), expr.span))
             }
             (None, Term::List(items)) => {
                 let value = self.value(&Term::List(items), expr.span)?;

@@ -1,4 +1,4 @@
-//! A random call.
+//! A call in a random program, with its parameters.
 
 use super::Array;
 use spmdc_abi::DType;
@@ -13,7 +13,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub(super) fn new(params: &[(DType, &[usize])], expr: impl Into<String>) -> Call {
+    pub fn new(params: &[(DType, &[usize])], expr: impl Into<String>) -> Call {
         let params = params.iter().map(|&(dtype, shape)| Array::new(dtype, shape)).collect();
         Call { params, expr: expr.into(), before: String::new() }
     }

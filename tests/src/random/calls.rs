@@ -1,8 +1,8 @@
 //! A random call of each function and operator of the language.
 
-pub use super::call::Call;
+use super::call::Call;
 use super::orders::orders;
-use super::{Array, Draw, all, floats, ints, numbers};
+use super::{Array, Draw, all, floats, gathers, ints, numbers};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
@@ -34,6 +34,7 @@ pub const SYNTAX: &[&str] = &[
     "!",
     "x[..]",
     "x[i]",
+    "x[array]",
     "x[..] = v",
     "x[i] = v",
     "x[..] += v",
@@ -49,6 +50,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| orders(name, draw))
         .or_else(|| products(name, draw))
         .or_else(|| indexing(name, draw))
+        .or_else(|| gathers::call(name, draw))
         .or_else(|| shapes(name, draw))
         .or_else(|| joins(name, draw))
         .or_else(|| makers(name, draw))

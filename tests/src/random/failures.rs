@@ -45,6 +45,7 @@ pub fn program(draw: &mut Draw) -> Failing {
             "x + y[near]",
             "x + y[near : near + 1]",
             "x.T.T & y",
+            "x[y[:, 0] % ROWS]",
         ]);
         let (bad, bad_code) = draw.pick(&[
             ("x // holed", "E0802"),
@@ -52,12 +53,19 @@ pub fn program(draw: &mut Draw) -> Failing {
             ("(x // (y | 1)) % holed + x", "E0802"),
             ("x + y[far]", "E0801"),
             ("x - y[far - 1 : far]", "E0801"),
+            ("x + y[arange(ROWS) + far]", "E0801"),
+            ("x[(arange(ROWS) // (y[:, 0] | 1)) * 0 - far]", "E0801"),
             ("x // max(holed * 0, axis=0) - y", "E0802"),
         ]);
         let is_bad = number == fails;
         let expr = if is_bad { bad } else { good };
         let expr = expr.replace("maximum", "\u{1}").replace("max", "\u{2}").replace("axis", "\u{3}");
-        let expr = expr.replace('x', &x).replace('y', &y).replace('\u{1}', "maximum").replace('\u{2}', "max");
+        let expr = expr
+            .replace('x', &x)
+            .replace('y', &y)
+            .replace('\u{1}', "maximum")
+            .replace('\u{2}', "max")
+            .replace("ROWS", &rows.to_string());
         let expr = expr.replace('\u{3}', "axis");
         let name = format!("v{number}");
         let before = text.lines().count();

@@ -4,6 +4,7 @@ pub mod call;
 pub mod calls;
 pub mod expressions;
 pub mod failures;
+pub mod gathers;
 pub mod lies;
 pub mod manual;
 pub mod neighbours;

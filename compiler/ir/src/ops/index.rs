@@ -1,14 +1,19 @@
-//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where indices are numbers or dynamic scalars.
+//! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where indices are numbers, dynamic scalars or integer arrays.
 //!
 //! Static indices and ranges are slices; `x[k : k + 4]` with a dynamic `k` is a `dynamic_slice`. A dynamic index goes through
 //! `check_index(i, n)`, an op with an effect: it gives a valid i64 or stops the program. `index(x, i, dims=(0,))` then takes the
 //! element; it is pointwise. If the dimension is split, the device that has the element contributes it to a sum, and the others
 //! contribute the identity element.
+//!
+//! Integer arrays broadcast, together with the scalar indices beside them, and become a `gather`. As in NumPy, their dimensions
+//! stand where the arrays stood if these are neighbours, and in front otherwise.
 
 use super::dynamic_slice::DynamicSlice;
+use super::gather::Gather;
 use super::reshape::reshape;
 use super::slice::{SliceRange, slice};
-use super::{Call, Mismatch, later, shape};
+use super::take::{OutOfBounds, indices};
+use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -72,14 +77,29 @@ pub(super) enum Taken {
     Dynamic(Value),
     /// This many elements from a checked i64 scalar on.
     Window(Value, usize),
+    /// The elements at checked indices; the dimension vanishes.
+    Places(Value),
+}
+
+/// A part of the shape of an index's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IndexedDim {
+    /// A dimension of the array, by number.
+    Dim(usize),
+    /// A new dimension of size 1.
+    New,
+    /// The dimensions of the index arrays after broadcasting.
+    Places,
 }
 
 /// An index applied to a shape.
 pub(super) struct IndexPlan {
     /// For each dimension of the array.
     pub taken: Vec<Taken>,
-    /// The shape of the result: dimensions of the array by number, and new ones.
-    pub result: Vec<Option<usize>>,
+    /// The shape of the result.
+    pub result: Vec<IndexedDim>,
+    /// The shape of the index arrays after broadcasting; empty without arrays.
+    pub places: Vec<usize>,
 }
 
 impl IndexPlan {
@@ -87,9 +107,33 @@ impl IndexPlan {
         let len = |dim: usize| match &self.taken[dim] {
             Taken::Range(range) => range.len,
             Taken::Window(_, len) => *len,
-            Taken::Fixed(_) | Taken::Dynamic(_) => 1,
+            Taken::Fixed(_) | Taken::Dynamic(_) | Taken::Places(_) => 1,
         };
-        self.result.iter().map(|slot| slot.map_or(1, len)).collect()
+        let sizes = self.result.iter().flat_map(|slot| match slot {
+            IndexedDim::Dim(dim) => vec![len(*dim)],
+            IndexedDim::New => vec![1],
+            IndexedDim::Places => self.places.clone(),
+        });
+        sizes.collect()
+    }
+
+    /// Whether an index is an array.
+    pub(super) fn has_arrays(&self) -> bool {
+        self.result.contains(&IndexedDim::Places)
+    }
+
+    /// Adds the dimensions of the index arrays to the result: behind the dimensions so far, or in front if the arrays are not
+    /// neighbours. `before` is the entry before.
+    fn put_places(&mut self, before: Option<&IndexItem>) {
+        let follows = |item: &IndexItem| matches!(item, IndexItem::Place(..));
+        match self.result.iter().position(|slot| *slot == IndexedDim::Places) {
+            None => self.result.push(IndexedDim::Places),
+            Some(_) if before.is_some_and(follows) => {}
+            Some(at) => {
+                self.result.remove(at);
+                self.result.insert(0, IndexedDim::Places);
+            }
+        }
     }
 }
 
@@ -110,12 +154,14 @@ pub(super) fn plan(
         let message = format!("{given} indices for an array of shape {}", shape::display(shape));
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
-    let mut plan = IndexPlan { taken: Vec::new(), result: Vec::new() };
+    let has_arrays = items.iter().any(|item| is_array(build, item));
+    let mut plan = IndexPlan { taken: Vec::new(), result: Vec::new(), places: Vec::new() };
+    let mut previous = None;
     let whole = |plan: &mut IndexPlan, count: usize| {
         for _ in 0..count {
             let dim = plan.taken.len();
             plan.taken.push(Taken::Range(SliceRange::all(shape[dim])));
-            plan.result.push(Some(dim));
+            plan.result.push(IndexedDim::Dim(dim));
         }
     };
     for item in items {
@@ -127,15 +173,15 @@ pub(super) fn plan(
         };
         match item {
             IndexItem::Ellipsis(_) => whole(&mut plan, shape.len() - given),
-            IndexItem::NewAxis(_) => plan.result.push(None),
+            IndexItem::NewAxis(_) => plan.result.push(IndexedDim::New),
             IndexItem::Range { start, stop, step, span } => {
                 let range = SliceRange::of(*start, *stop, *step, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
                 plan.taken.push(Taken::Range(range));
-                plan.result.push(Some(dim));
+                plan.result.push(IndexedDim::Dim(dim));
             }
             IndexItem::Window { len: 0, .. } => {
                 plan.taken.push(Taken::Range(SliceRange::between(0, 0)));
-                plan.result.push(Some(dim));
+                plan.result.push(IndexedDim::Dim(dim));
             }
             IndexItem::Window { start, len, span } => {
                 if *len > shape[dim] {
@@ -144,18 +190,20 @@ pub(super) fn plan(
                     return Err(Diagnostic::error(Code::E0401, *span, message));
                 }
                 plan.taken.push(Taken::Window(checked_place(build, *start, (shape[dim], *len), *span)?, *len));
-                plan.result.push(Some(dim));
+                plan.result.push(IndexedDim::Dim(dim));
             }
             IndexItem::Place(Term::Int(place), span) => {
                 let place = (*place).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
                 let range = SliceRange::one(place, shape[dim]).map_err(|mismatch| at(mismatch, *span))?;
                 plan.taken.push(Taken::Fixed(range));
             }
+            IndexItem::Place(term, span) if is_array(build, item) => {
+                let places = indices(build, (term, *span), shape[dim], OutOfBounds::Raise)?.places;
+                let of = build.ty(places).shape().to_vec();
+                plan.places = shape::broadcast(&[&plan.places, &of]).map_err(|mismatch| at(mismatch, *span))?;
+                plan.taken.push(Taken::Places(places));
+            }
             IndexItem::Place(Term::Array(place), span) => {
-                let ty = build.ty(*place).array.clone();
-                if ty.rank() > 0 || ty.dtype == DType::Bool {
-                    return Err(later::not_supported("indexing by an array", *span));
-                }
                 plan.taken.push(Taken::Dynamic(checked_place(build, *place, (shape[dim], 1), *span)?));
             }
             IndexItem::Place(other, span) => {
@@ -163,10 +211,22 @@ pub(super) fn plan(
                 return Err(Diagnostic::error(Code::E0210, *span, message));
             }
         }
+        if has_arrays && matches!(item, IndexItem::Place(..)) {
+            plan.put_places(previous);
+        }
+        previous = Some(item);
     }
     let left = shape.len() - plan.taken.len();
     whole(&mut plan, left);
     Ok(plan)
+}
+
+fn is_array(build: &CallBuilder, item: &IndexItem) -> bool {
+    match item {
+        IndexItem::Place(Term::Array(place), _) => build.ty(*place).rank() > 0,
+        IndexItem::Place(term, _) => matches!(term, Term::List(_)),
+        IndexItem::Range { .. } | IndexItem::Window { .. } | IndexItem::NewAxis(_) | IndexItem::Ellipsis(_) => false,
+    }
 }
 
 /// The first index of `len` elements of a dimension, as an i64; the program stops unless all of them exist.
@@ -193,10 +253,11 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
     let plan = plan(build, &shape, items, span)?;
     let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
         Taken::Range(range) | Taken::Fixed(range) => *range,
-        Taken::Dynamic(_) | Taken::Window(..) => SliceRange::all(size),
+        Taken::Dynamic(_) | Taken::Window(..) | Taken::Places(_) => SliceRange::all(size),
     });
     let ranges: Vec<SliceRange> = ranges.collect();
     let mut value = slice(build, value, &ranges)?;
+    let has_window = plan.taken.iter().any(|taken| matches!(taken, Taken::Window(..)));
     // Dimensions, with the number of elements that remain of each.
     let mut dims = Vec::new();
     let mut args = vec![value];
@@ -204,19 +265,54 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
         let (place, len) = match taken {
             Taken::Dynamic(place) => (*place, 1),
             Taken::Window(place, len) => (*place, *len),
+            Taken::Places(place) => (*place, 1),
             Taken::Range(_) | Taken::Fixed(_) => continue,
         };
         dims.push((dim, len));
         args.push(place);
     }
-    let has_window = plan.taken.iter().any(|taken| matches!(taken, Taken::Window(..)));
-    if has_window {
+    if plan.has_arrays() {
+        value = gathered(build, value, &plan)?;
+    } else if has_window {
         value = build.emit1(DynamicSlice { dims }, &args)?;
     } else if !dims.is_empty() {
         let dims = dims.into_iter().map(|(dim, _)| dim).collect();
         value = build.emit1(Index { dims }, &args)?;
     }
     reshape(build, value, &plan.result_shape())
+}
+
+/// The elements at index arrays and at dynamic scalars beside them, after the slices with dynamic bounds.
+fn gathered(build: &mut CallBuilder, mut value: Value, plan: &IndexPlan) -> Result<Value, Diagnostic> {
+    let (mut windows, mut from) = (Vec::new(), vec![value]);
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        if let Taken::Window(place, len) = taken {
+            windows.push((dim, *len));
+            from.push(*place);
+        }
+    }
+    if !windows.is_empty() {
+        value = build.emit1(DynamicSlice { dims: windows }, &from)?;
+    }
+    let (mut dims, mut args) = (Vec::new(), vec![value]);
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        if let Taken::Dynamic(place) | Taken::Places(place) = taken {
+            dims.push(dim);
+            args.push(*place);
+        }
+    }
+    // The dimensions in front of the arrays' dimensions that the gather keeps; single elements at static indices vanish later.
+    let at = match plan.result.iter().position(|slot| *slot == IndexedDim::Places) {
+        Some(0) | None => 0,
+        Some(at) => {
+            let last = plan.result[..at].iter().rev().find_map(|slot| match slot {
+                IndexedDim::Dim(dim) => Some(*dim),
+                IndexedDim::New | IndexedDim::Places => None,
+            });
+            last.map_or(0, |last| last + 1)
+        }
+    };
+    build.emit1(Gather::new(dims, Vec::new(), at), &args)
 }
 
 /// `check_index(i, n)`: the index as i64, counted from the front; stops the program if it is invalid. `check_index(i, n, 4)` checks

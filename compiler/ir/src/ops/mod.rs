@@ -8,6 +8,7 @@ mod beyond;
 pub mod broadcast;
 pub mod call;
 pub mod cast;
+pub mod check_indices;
 pub mod collective;
 pub mod combined;
 pub mod concatenate;
@@ -16,6 +17,7 @@ pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
 pub mod flip;
+pub mod gather;
 pub mod halo;
 pub mod index;
 pub mod iota;
@@ -38,6 +40,7 @@ pub mod shape;
 pub mod slice;
 pub mod sort;
 pub mod split;
+pub mod take;
 #[cfg(test)]
 mod testing;
 pub mod transpose;
@@ -236,6 +239,10 @@ ops! {
     Halo(halo::Halo) = "halo",
     /// The elements that devices lack for several windows.
     Margins(margins::Margins) = "margins",
+    /// Valid dynamic indices, or an error that stops the program.
+    CheckIndices(check_indices::CheckIndices) = "check_indices",
+    /// Elements at indices from arrays.
+    Gather(gather::Gather) = "gather",
     /// Elements at dynamic indices.
     Index(index::Index) = "index",
     /// Regions at dynamic indices.
@@ -286,6 +293,7 @@ ops! {
 
 composites! {
     norm::Norm = "norm",
+    take::Take = "take" | "take_along_axis",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
     split::Split = "split",
@@ -297,7 +305,7 @@ composites! {
     repeat::Repeat = "tile" | "repeat",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
         | "one_hot" | "tril" | "triu",
-    later::Later = "take" | "take_along_axis" | "searchsorted" | "bincount" | "segment_sum" | "conv"
+    later::Later = "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",

@@ -6,7 +6,7 @@
 use super::{Call, Mismatch, combined};
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
+use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{Alignment, DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
@@ -217,6 +217,19 @@ impl Call for Reshard {
         let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
         Ok(Term::Array(build.emit1(Reshard { to, step: ReshardStep::named(name) }, &[value])?))
     }
+}
+
+/// The part of `out=` that an op itself must know: the explicit axes; dimensions are open as long as there are auto ones. None
+/// without explicit axes.
+pub(super) fn explicit_out(build: &CallBuilder, given: &Sharding) -> Option<Sharding> {
+    let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
+    if explicit.is_empty() {
+        return None;
+    }
+    let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
+    let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
+    let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
+    Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
 }
 
 /// The value in the layout of the call's `out=P(...)`, if it has one.

@@ -3,11 +3,11 @@
 //! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
-use super::index::{self, IndexItem, Taken, are_checked, beginnings, checked};
+use super::index::{self, IndexItem, IndexedDim, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::SliceRange;
-use super::{Call, Mismatch, shape};
+use super::{Call, Mismatch, later, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, FactorPart, Factors};
@@ -260,6 +260,9 @@ pub fn set(
 ) -> Result<Value, Diagnostic> {
     let ty = build.ty(value).array.clone();
     let plan = index::plan(build, &ty.shape, items, span)?;
+    if plan.has_arrays() {
+        return Err(later::not_supported("an assignment to the elements at indices from an array", span));
+    }
     let mut new_value = assigned(build, ty.dtype, new)?;
     let target = plan.result_shape();
     let from = build.ty(new_value).shape().to_vec();
@@ -277,7 +280,7 @@ pub fn set(
             sizes.push(Some(1));
             continue;
         }
-        let slot = slots.find(|(slot, _)| **slot == Some(dim));
+        let slot = slots.find(|(slot, _)| **slot == IndexedDim::Dim(dim));
         sizes.push(slot.and_then(|(_, size)| size.copied()));
     }
     sizes.reverse();
@@ -305,6 +308,7 @@ pub fn set(
                 args.push(*place);
                 Places::Dynamic(*len)
             }
+            Taken::Places(_) => continue,
         });
     }
     new_value = reshape(build, new_value, &sizes)?;

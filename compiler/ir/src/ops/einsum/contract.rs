@@ -6,8 +6,7 @@
 
 use super::diagonal::{Diagonal, take};
 use super::{Einsum, spec};
-use crate::layout::mesh::AxisKind;
-use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::sharding::Sharding;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -16,7 +15,7 @@ use crate::ops::elementwise::Binary;
 use crate::ops::promote::{self, Operand};
 use crate::ops::reduce::{reduce, summed_in};
 use crate::ops::reshape::reshape;
-use crate::ops::reshard::complete;
+use crate::ops::reshard::{complete, explicit_out};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, shape};
 use crate::program::Value;
@@ -47,17 +46,9 @@ impl Out {
         }
     }
 
-    /// The part of `out=` that the op itself must know: the explicit axes; dimensions are open as long as there are auto ones.
+    /// The part of `out=` that the op itself must know.
     fn explicit(&self, build: &CallBuilder) -> Option<Sharding> {
-        let given = self.0.as_ref()?;
-        let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
-        if explicit.is_empty() {
-            return None;
-        }
-        let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
-        let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
-        let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
-        Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
+        explicit_out(build, self.0.as_ref()?)
     }
 }
 

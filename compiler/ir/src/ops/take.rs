@@ -1,0 +1,363 @@
+//! `take(x, i, axis=0)` and `take_along_axis(x, i, axis=0)`, and the index arrays of `x[i, 1:]`: all become a `gather`.
+//!
+//! Indices are first brought to i64, counted from the start of the dimension, as `mode` says: by default a `check_indices` stops
+//! the program for an invalid index, which is judged on the whole dimension, before it is known which device has the element.
+//! Indices known at compile time are checked there.
+
+use super::check_indices::CheckIndices;
+use super::constant::Constant;
+use super::elementwise::{Select, binary, compare};
+use super::gather::Gather;
+use super::promote::{self, Operand};
+use super::reshape::reshape;
+use super::reshard::{complete, explicit_out};
+use super::slice::SliceRange;
+use super::{Call, shape};
+use crate::array::Array;
+use crate::layout::types::{ArrayType, DType};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::program::Value;
+use crate::reshard::step::Reshard;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+
+/// The meaning of an index that is out of bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutOfBounds {
+    /// It stops the program. Negative indices count from the end.
+    Raise,
+    /// The nearest element; negative indices are 0.
+    Clip,
+    /// Round the dimension.
+    Wrap,
+    /// No element: the result has a fill value. Negative indices count from the end.
+    Fill,
+}
+
+impl OutOfBounds {
+    fn of_name(name: &str, span: Span) -> Result<OutOfBounds, Diagnostic> {
+        let modes = [
+            ("raise", OutOfBounds::Raise),
+            ("clip", OutOfBounds::Clip),
+            ("wrap", OutOfBounds::Wrap),
+            ("fill", OutOfBounds::Fill),
+        ];
+        modes.into_iter().find(|(known, _)| *known == name).map(|(_, mode)| mode).ok_or_else(|| {
+            Diagnostic::error(Code::E0218, span, format!("there is no mode \"{name}\""))
+                .help("the modes are \"raise\", \"clip\", \"wrap\" and \"fill\"")
+        })
+    }
+}
+
+/// Indices for a `gather`, and for [`OutOfBounds::Fill`] whether each of them is that of an element.
+pub(super) struct Indices {
+    /// Of type i64, counted from the start of the dimension.
+    pub places: Value,
+    /// Bools of the same shape.
+    pub exist: Option<Value>,
+}
+
+/// The indices of a dimension of size `extent`, from an integer, a list of integers, or an array.
+pub(super) fn indices(
+    build: &mut CallBuilder,
+    (term, span): Operand<'_>,
+    extent: usize,
+    mode: OutOfBounds,
+) -> Result<Indices, Diagnostic> {
+    if mode == OutOfBounds::Raise
+        && let Some(places) = known(term, span)?
+    {
+        let place = |&index: &i128| {
+            let index = index.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+            SliceRange::one(index, extent).map(|range| range.start as u64)
+        };
+        let bits: Result<Vec<u64>, super::Mismatch> = places.ints().iter().map(place).collect();
+        let bits = bits.map_err(|mismatch| {
+            let error = Diagnostic::error(mismatch.code, span, mismatch.message);
+            Diagnostic { help: mismatch.help, ..error }
+        })?;
+        let places = build.emit1(Constant { array: Array::new(places.ty, bits) }, &[])?;
+        return Ok(Indices { places, exist: None });
+    }
+    let value = build.materialize(term, None, span)?;
+    let ty = build.ty(value).array.clone();
+    if !ty.dtype.is_integer() {
+        let error = Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}"));
+        return Err(match ty.dtype {
+            DType::Bool => error.help("the shape would depend on the values: `where(mask, x, 0)` keeps the shape of x"),
+            _ => error,
+        });
+    }
+    let outer = std::mem::replace(&mut build.span, span);
+    let found = in_bounds(build, value, (&ty, span), extent, mode);
+    build.span = outer;
+    found
+}
+
+/// The integers of a term that is known at compile time, as i64.
+fn known(term: &Term, span: Span) -> Result<Option<Array>, Diagnostic> {
+    if matches!(term, Term::Array(_)) || promote::holds_array(term) {
+        return Ok(None);
+    }
+    let literal = Constant::from_term(term, None, span);
+    let is_integral = |array: &Array| array.dtype() == DType::I32 || array.bits.is_empty();
+    if !matches!(term, Term::Int(_)) && !literal.is_ok_and(|literal| is_integral(&literal.array)) {
+        return Ok(None);
+    }
+    Ok(Some(Constant::from_term(term, Some(DType::I64), span)?.array))
+}
+
+fn in_bounds(
+    build: &mut CallBuilder,
+    value: Value,
+    (ty, span): (&ArrayType, Span),
+    extent: usize,
+    mode: OutOfBounds,
+) -> Result<Indices, Diagnostic> {
+    let op = |build: &mut CallBuilder, op: BinaryOp, value: Value, by: i128| {
+        binary(build, op, (&Term::Array(value), span), (&Term::Int(by), span))
+    };
+    if mode == OutOfBounds::Raise {
+        return Ok(Indices { places: build.emit1(CheckIndices { extent }, &[value])?, exist: None });
+    }
+    if extent == 0 && ty.len() > 0 && mode != OutOfBounds::Fill {
+        let message = "a dimension of size 0 has no element to take";
+        return Err(Diagnostic::error(Code::E0401, span, message).help("with mode=\"fill\" the result is filled"));
+    }
+    let size = extent as i128;
+    let mut places = value;
+    if ty.dtype == DType::U64 {
+        // Half of the u64 values are no i64.
+        let reduced = if mode == OutOfBounds::Wrap { BinaryOp::Rem } else { BinaryOp::Minimum };
+        places = op(build, reduced, places, size)?;
+    }
+    places = promote::cast(build, places, DType::I64)?;
+    if mode == OutOfBounds::Wrap {
+        return Ok(Indices { places: op(build, BinaryOp::Rem, places, size)?, exist: None });
+    }
+    let mut exist = None;
+    if mode == OutOfBounds::Fill {
+        // All bits of the sign of a negative number, and with them the size.
+        let sign = op(build, BinaryOp::Shr, places, 63)?;
+        let more = op(build, BinaryOp::And, sign, size)?;
+        places = binary(build, BinaryOp::Add, (&Term::Array(places), span), (&Term::Array(more), span))?;
+        let [first, behind] = [(CompareOp::Ge, 0), (CompareOp::Lt, size)]
+            .map(|(op, bound)| compare(build, op, (&Term::Array(places), span), (&Term::Int(bound), span)));
+        exist = Some(binary(build, BinaryOp::And, (&Term::Array(first?), span), (&Term::Array(behind?), span))?);
+    }
+    places = op(build, BinaryOp::Maximum, places, 0)?;
+    Ok(Indices { places: op(build, BinaryOp::Minimum, places, size - 1)?, exist })
+}
+
+/// The default fill value: NaN, the least signed integer, the largest unsigned one, true.
+fn default_fill(dtype: DType, span: Span) -> Result<Constant, Diagnostic> {
+    if dtype.is_float() {
+        return Ok(Constant::float(dtype, f64::NAN));
+    }
+    if dtype.is_integer() {
+        let (least, largest) = dtype.integer_bounds();
+        return Ok(Constant::scalar(dtype, number::from_int(dtype, if least < 0 { least } else { largest })));
+    }
+    if dtype == DType::Bool {
+        return Ok(Constant::scalar(dtype, 1));
+    }
+    Err(Diagnostic::error(Code::E0215, span, "keys have no fill value"))
+}
+
+/// What `take` and `take_along_axis` have in common.
+struct Taker {
+    x: Value,
+    axis: usize,
+    mode: OutOfBounds,
+    span: Span,
+}
+
+impl Taker {
+    /// Reads `x`, `axis`, which is that of the flattened array if it is None, and `mode`.
+    fn of_call(args: &mut Args<'_>, build: &mut CallBuilder, default: Option<i64>) -> Result<Taker, Diagnostic> {
+        let mut x = args.array(build, "x")?;
+        let axis = match args.optional_int("axis")?.or(default) {
+            Some(axis) => shape::axis(axis, build.ty(x).rank(), args.span)?,
+            None => {
+                let len = build.ty(x).array.len();
+                x = reshape(build, x, &[len])?;
+                0
+            }
+        };
+        let mode = args.take("mode");
+        let mode = match &mode {
+            Some(arg) => OutOfBounds::of_name(&crate::ops::call::args::as_string(arg, "mode")?, arg.span)?,
+            None => OutOfBounds::Raise,
+        };
+        Ok(Taker { x, axis, mode, span: args.span })
+    }
+
+    /// The elements, or the fill value where there is none. `behind` is the number of dimensions of the result that follow those of
+    /// the indices.
+    fn filled(
+        &self,
+        args: &mut Args<'_>,
+        build: &mut CallBuilder,
+        taken: Value,
+        exist: Option<Value>,
+        behind: usize,
+    ) -> Result<Value, Diagnostic> {
+        let given = args.take("fill_value");
+        let Some(exist) = exist else {
+            return match given {
+                Some(arg) if self.mode != OutOfBounds::Fill => {
+                    Err(Diagnostic::error(Code::E0201, arg.span, "`fill_value` has no effect without mode=\"fill\""))
+                }
+                Some(_) | None => Ok(taken),
+            };
+        };
+        let dtype = build.ty(taken).dtype();
+        let fill = match given {
+            Some(arg) => {
+                let fill = promote::to_dtype(build, (&arg.term, arg.span), dtype)?;
+                if build.ty(fill).rank() > 0 {
+                    return Err(Diagnostic::error(Code::E0205, arg.span, "`fill_value` is a single number"));
+                }
+                fill
+            }
+            None => build.emit1(default_fill(dtype, self.span)?, &[])?,
+        };
+        let mut dims = build.ty(exist).shape().to_vec();
+        dims.resize(dims.len() + behind, 1);
+        let exist = reshape(build, exist, &dims)?;
+        build.emit1(Select, &[exist, taken, fill])
+    }
+}
+
+/// `take` and `take_along_axis`.
+pub struct Take;
+
+impl Call for Take {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The elements at the given indices along an axis; without an axis of the flattened array.
+        take(
+            x: Array, indices: Array, axis: Int = None, [named] mode: String = "raise", [named] fill_value: Array = None,
+            [named] out: Sharding = None,
+        ), Any, "(x: f32[6, 4], i: i32[8]) { take(x, i % 6, axis=0) }";
+        /// For each position of the indices, the element of `x` that differs from it along one axis only.
+        take_along_axis(
+            x: Array, indices: Array, axis: Int = -1, [named] mode: String = "raise", [named] fill_value: Array = None,
+        ), Any, "(x: f32[4, 6], i: i32[4, 8]) { take_along_axis(x, i % 6, axis=1) }";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        if name == "take" { take(args, build) } else { take_along_axis(args, build) }
+    }
+}
+
+fn take(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+    let taker = Taker::of_call(args, build, None)?;
+    let given = args.required("indices")?;
+    let sizes = build.ty(taker.x).shape().to_vec();
+    let Indices { places, exist } = indices(build, (&given.term, given.span), sizes[taker.axis], taker.mode)?;
+    let mut op = Gather::new(vec![taker.axis], Vec::new(), taker.axis);
+    let out = match args.optional_sharding("out")? {
+        Some((out, span)) => Some(complete(out.sharding, sizes.len() - 1 + build.ty(places).rank(), span)?),
+        None => None,
+    };
+    op.out = out.as_ref().and_then(|out| explicit_out(build, out));
+    let told = op.out.clone();
+    let taken = build.emit1(op, &[taker.x, places])?;
+    let taken = taker.filled(args, build, taken, exist, sizes.len() - 1 - taker.axis)?;
+    Ok(Term::Array(match out {
+        Some(out) if told.as_ref() != Some(&out) => build.emit1(Reshard::pin(out), &[taken])?,
+        Some(_) | None => taken,
+    }))
+}
+
+fn take_along_axis(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+    let taker = Taker::of_call(args, build, Some(-1))?;
+    let given = args.required("indices")?;
+    let sizes = build.ty(taker.x).shape().to_vec();
+    let Indices { places, exist } = indices(build, (&given.term, given.span), sizes[taker.axis], taker.mode)?;
+    let of = build.ty(places).shape().to_vec();
+    if of.len() != sizes.len() {
+        let message = format!("`{}` needs indices with {} dimensions, not {}", args.function, sizes.len(), of.len());
+        return Err(Diagnostic::error(Code::E0205, given.span, message));
+    }
+    let others = || (0..sizes.len()).filter(|&dim| dim != taker.axis);
+    if let Some(dim) = others().find(|&dim| sizes[dim] != of[dim] && sizes[dim] != 1 && of[dim] != 1) {
+        let (x, of) = (shape::display(&sizes), shape::display(&of));
+        let message = format!("the shapes {x} and {of} do not broadcast along dimension {dim}");
+        return Err(Diagnostic::error(Code::E0204, given.span, message));
+    }
+    // A dimension of one element vanishes where the indices have more.
+    let (mut kept, mut batch, mut axis) = (Vec::new(), Vec::new(), 0);
+    for (dim, &size) in sizes.iter().enumerate() {
+        if dim == taker.axis {
+            axis = kept.len();
+        } else if size == 1 && of[dim] != 1 {
+            continue;
+        } else {
+            batch.push((kept.len(), dim));
+        }
+        kept.push(size);
+    }
+    let x = reshape(build, taker.x, &kept)?;
+    let taken = build.emit1(Gather::new(vec![axis], batch, 0), &[x, places])?;
+    Ok(Term::Array(taker.filled(args, build, taken, exist, 0)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, int, integers};
+
+    fn x() -> Array {
+        integers(&[2, 3], &[0, 1, 2, 3, 4, 5])
+    }
+
+    fn taken(
+        name: &'static str,
+        indices: Array,
+        named: &[(&str, Term)],
+    ) -> Result<(Vec<usize>, Vec<i128>), Diagnostic> {
+        let found = testing::run(name, &[x(), indices], |terms| terms, named)?;
+        Ok((found.shape().to_vec(), found.ints()))
+    }
+
+    #[test]
+    fn modes_decide_about_indices_out_of_bounds() {
+        let mode = |mode: &str| {
+            let named = [("axis", int(1)), ("mode", Term::Str(mode.to_string()))];
+            taken("take", integers(&[4], &[3, -1, -4, 1]), &named).unwrap().1[..4].to_vec()
+        };
+        assert_eq!(mode("clip"), [2, 0, 0, 1]);
+        assert_eq!(mode("wrap"), [0, 2, 2, 1]);
+        assert_eq!(mode("fill"), [i128::from(i32::MIN), 2, i128::from(i32::MIN), 1]);
+        let (shape, elements) = taken("take", integers(&[2, 1], &[-1, 4]), &[]).unwrap();
+        assert_eq!((shape, elements), (vec![2, 1], vec![5, 4]));
+    }
+
+    #[test]
+    fn other_dimensions_broadcast_along_an_axis() {
+        let (shape, elements) = taken("take_along_axis", integers(&[1, 2], &[2, 0]), &[]).unwrap();
+        assert_eq!((shape, elements), (vec![2, 2], vec![2, 0, 5, 3]));
+        let error = taken("take_along_axis", integers(&[3, 2], &[0; 6]), &[]).unwrap_err();
+        assert_eq!(error.code, Code::E0204);
+        assert_eq!(taken("take_along_axis", integers(&[3], &[0; 3]), &[]).unwrap_err().code, Code::E0205);
+    }
+
+    #[test]
+    fn what_is_known_is_checked_at_compile_time() {
+        let at = |index: i64| {
+            let mut build = testing::builder();
+            let x = Term::Array(testing::parameter(&mut build, DType::F32, &[4]));
+            testing::call(&mut build, "take", &[x, int(index)], &[("axis", int(0))]).map(|_| testing::printed(&build))
+        };
+        assert_eq!(at(-1).unwrap()[1], "gather(a, b, dims=(0,), at=0)");
+        assert_eq!(at(4).unwrap_err().code, Code::E0401);
+    }
+}

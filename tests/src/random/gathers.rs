@@ -1,0 +1,90 @@
+//! Random calls of functions that take elements at indices from arrays.
+
+use super::call::Call;
+use super::{Draw, all, ints};
+use spmdc_abi::DType;
+
+/// The generated integers go up to six, so that an index is valid in a dimension of this size.
+const LARGE: usize = 7;
+
+/// A call of the function; None if nothing is known of the name.
+pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
+    let dtype = draw.pick(&all());
+    Some(match name {
+        "x[array]" => indexed(draw, dtype),
+        "take" => take(draw, dtype),
+        "take_along_axis" => take_along_axis(draw, dtype),
+        _ => return None,
+    })
+}
+
+/// Arrays of indices that broadcast, mixed with slices, numbers and new dimensions.
+fn indexed(draw: &mut Draw, dtype: DType) -> Call {
+    let (entries, shape, places, of) = mixture(draw);
+    let second = draw.broadcasts(&places);
+    Call::new(&[(dtype, &shape), (of, &places), (of, &second)], format!("a[{entries}]"))
+}
+
+/// An index with at least one array, the shape of the indexed array, the shape of the index arrays and their type.
+fn mixture(draw: &mut Draw) -> (String, Vec<usize>, Vec<usize>, DType) {
+    let rank = draw.rank(1, 3);
+    let places = draw.rank(1, 2);
+    let (places, of) = (draw.shape(places), draw.pick(&ints()));
+    let array = draw.below(rank);
+    let (mut entries, mut shape) = (Vec::new(), Vec::new());
+    for dim in 0..rank {
+        if draw.chance(10) {
+            entries.push("None".to_string());
+        }
+        let kind = if dim == array { 0 } else { draw.below(6) };
+        shape.push(if kind < 2 { LARGE + draw.below(3) } else { 1 + draw.size() });
+        let signed = of.is_signed_integer();
+        entries.push(match kind {
+            0 | 1 if signed => draw.pick(&["b", "c", "-1 - b", "6 - c"]).to_string(),
+            0 | 1 => draw.pick(&["b", "c"]).to_string(),
+            2 => draw.pick(&["0", "-1"]).to_string(),
+            3 => draw.pick(&["1:", ":-1", "::-1"]).to_string(),
+            _ => ":".to_string(),
+        });
+    }
+    (entries.join(", "), shape, places, of)
+}
+
+/// Indices along an axis, or into the flattened array.
+fn take(draw: &mut Draw, dtype: DType) -> Call {
+    let rank = draw.rank(1, 3);
+    let mut shape = draw.shape(rank);
+    let places = draw.rank(0, 2);
+    let places = draw.shape(places);
+    let axis = draw.axis(rank);
+    let (axis, text) = if draw.chance(80) { (Some(axis), format!(", axis={axis}")) } else { (None, String::new()) };
+    let mode = draw.pick(&["raise", "clip", "wrap", "fill"]);
+    match axis {
+        Some(axis) if mode == "raise" => shape[axis.rem_euclid(rank as i64) as usize] = LARGE,
+        None if mode == "raise" => shape = vec![LARGE, 2],
+        Some(_) | None => {}
+    }
+    let dtype = if mode == "fill" && dtype == DType::Key { DType::F32 } else { dtype };
+    let fill = if mode == "fill" && draw.chance(50) { ", fill_value=1" } else { "" };
+    let params = [(dtype, shape.as_slice()), (draw.pick(&ints()), places.as_slice())];
+    Call::new(&params, format!("take(a, b{text}, mode=\"{mode}\"{fill})"))
+}
+
+/// Arrays that are equal but for one axis, or broadcast.
+fn take_along_axis(draw: &mut Draw, dtype: DType) -> Call {
+    let rank = draw.rank(1, 3);
+    let mut shape = draw.shape(rank);
+    let axis = draw.axis(rank);
+    let dim = axis.rem_euclid(rank as i64) as usize;
+    shape[dim] = LARGE;
+    let mut places = shape.clone();
+    for other in (0..rank).filter(|&other| other != dim) {
+        match draw.below(6) {
+            0 => places[other] = 1,
+            1 => shape[other] = 1,
+            _ => {}
+        }
+    }
+    places[dim] = draw.size();
+    Call::new(&[(dtype, &shape), (draw.pick(&ints()), &places)], format!("take_along_axis(a, b, axis={axis})"))
+}
