@@ -80,10 +80,7 @@ impl Vector<'_, '_> {
             return self.int_unary(op, dtype, x);
         }
         let y = self.float_unary(op, x, math);
-        let is_exact = matches!(
-            op,
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite
-        ) || op.is_rounding();
+        let is_exact = matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign) || op.is_test() || op.is_rounding();
         if dtype.is_narrow() && !is_exact { self.round_to_narrow(dtype, y) } else { y }
     }
 
@@ -107,8 +104,9 @@ impl Vector<'_, '_> {
             UnaryOp::IsNan => self.compare_floats(FloatCC::Unordered, x, x),
             UnaryOp::IsInf => self.compare_magnitude(FloatCC::Equal, x),
             UnaryOp::IsFinite => self.compare_magnitude(FloatCC::LessThan, x),
+            UnaryOp::Signbit => self.has_sign(x),
             UnaryOp::Math(f) => self.math(f, x, math),
-            UnaryOp::Not => unreachable!("floats have no complement"),
+            UnaryOp::Not | UnaryOp::Popcount | UnaryOp::Clz => unreachable!("{op:?} of floats"),
         }
     }
 
@@ -131,6 +129,8 @@ impl Vector<'_, '_> {
             IntegerOp::Abs if dtype.is_unsigned_integer() => x,
             IntegerOp::Abs => self.map(x, |v, x| v.builder.ins().iabs(x)),
             IntegerOp::Square => self.mul(x, x),
+            IntegerOp::Popcount => self.count_ones(x),
+            IntegerOp::Clz => self.count_leading_zeros(x),
             IntegerOp::Sign => {
                 let zero = self.int(x.lane, 0);
                 let positive = if dtype.is_signed_integer() {
@@ -158,8 +158,8 @@ impl Vector<'_, '_> {
         if !x.lane.is_float() {
             return self.int_binary(op, dtype, x, y);
         }
-        let z = self.float_binary(op, x, y, math);
-        let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
+        let z = self.float_binary(op, dtype, x, y, math);
+        let is_exact = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Copysign | BinaryOp::Nextafter);
         if dtype.is_narrow() && !is_exact { self.round_to_narrow(dtype, z) } else { z }
     }
 
@@ -176,7 +176,7 @@ impl Vector<'_, '_> {
         self.zip(x, y, |v, x, y| v.builder.ins().fdiv(x, y))
     }
 
-    fn float_binary(&mut self, op: BinaryOp, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
+    fn float_binary(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle, math: MathStyle) -> Bundle {
         match op {
             BinaryOp::Add => self.add(x, y),
             BinaryOp::Sub => self.sub(x, y),
@@ -205,7 +205,9 @@ impl Vector<'_, '_> {
             BinaryOp::Atan2 => self.math2(MathFn2::Atan2, x, y, math),
             BinaryOp::Hypot => self.math2(MathFn2::Hypot, x, y, math),
             BinaryOp::Logaddexp => self.math2(MathFn2::Logaddexp, x, y, math),
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+            BinaryOp::Copysign => self.copy_sign(x, y),
+            BinaryOp::Nextafter => self.next_after(dtype, x, y),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Gcd => {
                 unreachable!("{op:?} of floats")
             }
         }
@@ -347,13 +349,16 @@ impl Vector<'_, '_> {
             BinaryOp::FloorDiv | BinaryOp::Rem => self.int_division(op, dtype, x, y),
             BinaryOp::Pow => self.int_power(signed, x, y),
             BinaryOp::Shl | BinaryOp::Shr => self.shift(op, signed, x, y),
-            BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => {
-                unreachable!("{op:?} of integers")
-            }
+            BinaryOp::Gcd => self.common_divisor(dtype, x, y),
+            BinaryOp::Div
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot
+            | BinaryOp::Logaddexp
+            | BinaryOp::Copysign
+            | BinaryOp::Nextafter => unreachable!("{op:?} of integers"),
         }
     }
 
-    /// A quotient rounded down, or a remainder with the sign of the divisor.
     /// An index counted from the start of a dimension, as i64, and a mask of the lanes in which it is out of bounds.
     pub fn counted_index(&mut self, dtype: DType, index: Bundle, extent: i64) -> (Bundle, Bundle) {
         let is_signed = dtype.is_signed_integer();
@@ -381,7 +386,8 @@ impl Vector<'_, '_> {
         self.select(is_inside, value, last)
     }
 
-    fn int_division(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
+    /// A quotient rounded down, or a remainder with the sign of the divisor.
+    pub fn int_division(&mut self, op: BinaryOp, dtype: DType, x: Bundle, y: Bundle) -> Bundle {
         let (signed, lane) = (dtype.is_signed_integer(), x.lane);
         if lane == I32 && signed && !self.is_scalar() {
             return self.int_division_by_floats(op, x, y);
@@ -455,28 +461,16 @@ impl Vector<'_, '_> {
         let (zero, one) = (self.int(x.lane, 0), self.int(x.lane, 1));
         let negative = self.compare_ints(IntCC::SignedLessThan, y, zero);
         let exponent = if signed { self.select(negative, zero, y) } else { y };
-        let count = x.parts().len();
-        let (head, after) = (self.builder.create_block(), self.builder.create_block());
-        let enter: Vec<BlockArg> =
-            [one, x, exponent].iter().flat_map(|b| b.parts().to_vec()).map(BlockArg::from).collect();
-        let ty = self.part_type(x.lane);
-        let params: Vec<Value> = (0..3 * count).map(|_| self.builder.append_block_param(head, ty)).collect();
-        self.builder.ins().jump(head, &enter);
-        self.builder.switch_to_block(head);
-        let bundle = |i: usize| Bundle::new(x.lane, &params[i * count..(i + 1) * count]);
-        let (power, square, rest) = (bundle(0), bundle(1), bundle(2));
-        let bit = self.and(rest, one);
-        let odd = self.compare_ints(IntCC::NotEqual, bit, zero);
-        let product = self.mul(power, square);
-        let power = self.select(odd, product, power);
-        let square = self.mul(square, square);
-        let rest = self.shift_right(rest, 1);
-        let left = self.compare_ints(IntCC::NotEqual, rest, zero);
-        let again = self.any(left);
-        let next: Vec<BlockArg> =
-            [power, square, rest].iter().flat_map(|b| b.parts().to_vec()).map(BlockArg::from).collect();
-        self.builder.ins().brif(again, head, &next, after, &[]);
-        self.builder.switch_to_block(after);
+        let [power, ..] = self.repeat_while([one, x, exponent], |v, [power, square, rest]| {
+            let bit = v.and(rest, one);
+            let odd = v.compare_ints(IntCC::NotEqual, bit, zero);
+            let product = v.mul(power, square);
+            let power = v.select(odd, product, power);
+            let square = v.mul(square, square);
+            let rest = v.shift_right(rest, 1);
+            let left = v.compare_ints(IntCC::NotEqual, rest, zero);
+            ([power, square, rest], v.any(left))
+        });
         if !signed {
             return power;
         }

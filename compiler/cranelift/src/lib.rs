@@ -8,6 +8,7 @@
 mod access;
 mod accumulator;
 mod arithmetic;
+mod bits;
 mod jit;
 mod kernel;
 mod lanes;

@@ -177,8 +177,7 @@ impl Nest {
             | Inst::Index { dtype, .. }
             | Inst::Binary { dtype, .. }
             | Inst::Select { dtype, .. } => *dtype,
-            Inst::Unary { op: UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite, .. } => DType::Bool,
-            Inst::Unary { dtype, .. } => *dtype,
+            Inst::Unary { op, dtype, .. } => op.result_dtype(*dtype),
             Inst::Cast { to, .. } => *to,
             Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } => DType::I64,
             Inst::Compare { .. } | Inst::InRange { .. } => DType::Bool,

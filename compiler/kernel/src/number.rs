@@ -14,7 +14,7 @@
 
 use crate::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use spmdc_abi::{DType, Kind, ReduceOp};
-use spmdc_math::{MathFn2, eval_f32, eval_f64, eval2_f32, eval2_f64};
+use spmdc_math::{eval_f32, eval_f64, eval2_f32, eval2_f64};
 
 /// The value of a bool or integer element.
 pub fn to_int(dtype: DType, bits: u64) -> i128 {
@@ -88,11 +88,6 @@ pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
     })
 }
 
-/// The math function that an operation is, if it is one.
-pub fn math_fn2(op: BinaryOp) -> Option<MathFn2> {
-    MathFn2::from_name(op.name())
-}
-
 /// None where the operation is not defined for the type.
 pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
     match dtype.kind() {
@@ -100,7 +95,7 @@ pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
         Kind::Bool if op == UnaryOp::Not => Some(bits ^ 1),
         Kind::Bool => (op == UnaryOp::Abs).then_some(bits),
         Kind::Float => {
-            if let Some(holds) = eval_test(op, to_float(dtype, bits)) {
+            if let Some(holds) = float_test(op, to_float(dtype, bits)) {
                 return Some(u64::from(holds));
             }
             if dtype == DType::F64 {
@@ -116,21 +111,31 @@ pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
                 IntegerOp::Abs => x.abs(),
                 IntegerOp::Sign => x.signum(),
                 IntegerOp::Square => x.wrapping_mul(x),
+                IntegerOp::Popcount => bits.count_ones().into(),
+                IntegerOp::Clz => i128::from(bits.leading_zeros()) - (64 - 8 * dtype.size() as i128),
             };
             Some(from_int(dtype, y))
         }
     }
 }
 
-/// The answer of `isnan`, `isinf` or `isfinite`; None for any other operation.
-fn eval_test(op: UnaryOp, x: f64) -> Option<bool> {
-    if op == UnaryOp::IsNan {
-        return Some(x.is_nan());
+/// The answer of an operation for which [`UnaryOp::is_test`] holds; None for any other.
+fn float_test(op: UnaryOp, x: f64) -> Option<bool> {
+    match op {
+        UnaryOp::IsNan => Some(x.is_nan()),
+        UnaryOp::IsInf => Some(x.is_infinite()),
+        UnaryOp::IsFinite => Some(x.is_finite()),
+        UnaryOp::Signbit => Some(x.is_sign_negative() && !x.is_nan()),
+        UnaryOp::Neg
+        | UnaryOp::Not
+        | UnaryOp::Abs
+        | UnaryOp::Sign
+        | UnaryOp::Square
+        | UnaryOp::Reciprocal
+        | UnaryOp::Math(_)
+        | UnaryOp::Popcount
+        | UnaryOp::Clz => None,
     }
-    if op == UnaryOp::IsInf {
-        return Some(x.is_infinite());
-    }
-    (op == UnaryOp::IsFinite).then(|| x.is_finite())
 }
 
 /// None where the operation is not defined: for the type, or an integer divided by zero.
@@ -142,6 +147,7 @@ pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64
             LogicalOp::Or => lhs | rhs,
             LogicalOp::Xor => lhs ^ rhs,
         }),
+        Kind::Float if op == BinaryOp::Nextafter => Some(next_after(dtype, lhs, rhs)),
         Kind::Float if dtype == DType::F64 => {
             float_binary_f64(op, f64::from_bits(lhs), f64::from_bits(rhs)).map(f64::to_bits)
         }
@@ -182,8 +188,41 @@ fn int_binary(op: BinaryOp, dtype: DType, x: i128, y: i128) -> Option<i128> {
         BinaryOp::Shr if (0..width).contains(&y) => x >> y,
         BinaryOp::Shr if x < 0 => -1,
         BinaryOp::Shr => 0,
-        BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => return None,
+        BinaryOp::Gcd => greatest_common_divisor(x, y),
+        BinaryOp::Div
+        | BinaryOp::Atan2
+        | BinaryOp::Hypot
+        | BinaryOp::Logaddexp
+        | BinaryOp::Copysign
+        | BinaryOp::Nextafter => return None,
     })
+}
+
+/// By Euclid's algorithm.
+fn greatest_common_divisor(x: i128, y: i128) -> i128 {
+    let (mut x, mut y) = (x.abs(), y.abs());
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    x
+}
+
+/// The neighbour of the float `from` in the direction of `to`: numbers of one sign have the order of their bits.
+fn next_after(dtype: DType, from: u64, to: u64) -> u64 {
+    let (x, y) = (to_float(dtype, from), to_float(dtype, to));
+    if x.is_nan() || y.is_nan() {
+        return from_float(dtype, f64::NAN);
+    }
+    let sign = nothing_added(dtype);
+    if x == y {
+        to
+    } else if x == 0.0 {
+        (to & sign) | 1
+    } else if (x < y) == (x > 0.0) {
+        from + 1
+    } else {
+        from - 1
+    }
 }
 
 fn floor_div(x: i128, y: i128) -> i128 {
@@ -222,7 +261,13 @@ macro_rules! float_operations {
                 UnaryOp::Sign => (1.0 as $float).copysign(x),
                 UnaryOp::Square => x * x,
                 UnaryOp::Reciprocal => 1.0 / x,
-                UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite => return None,
+                UnaryOp::Not
+                | UnaryOp::IsNan
+                | UnaryOp::IsInf
+                | UnaryOp::IsFinite
+                | UnaryOp::Signbit
+                | UnaryOp::Popcount
+                | UnaryOp::Clz => return None,
                 UnaryOp::Math(f) => $eval(f, x),
             })
         }
@@ -250,8 +295,14 @@ macro_rules! float_operations {
                 BinaryOp::Minimum => x.min(y),
                 BinaryOp::Maximum if x == y => $float::from_bits(x.to_bits() & y.to_bits()),
                 BinaryOp::Maximum => x.max(y),
-                BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => $eval2(math_fn2(op)?, x, y),
-                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => return None,
+                BinaryOp::Copysign if y.is_nan() => x.abs(),
+                BinaryOp::Copysign => x.copysign(y),
+                BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => $eval2(op.math()?, x, y),
+                // [`next_after`] has the neighbours of all float types.
+                BinaryOp::Nextafter => return None,
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Gcd => {
+                    return None;
+                }
             })
         }
     };
@@ -318,6 +369,46 @@ mod tests {
         assert_eq!(int(BinaryOp::Shr, DType::I32, -8, 33), Some(-1));
         assert_eq!(int(BinaryOp::Shr, DType::U8, 0x80, 7), Some(1));
         assert_eq!(int(BinaryOp::Shl, DType::I32, 1, -1), Some(0));
+    }
+
+    #[test]
+    fn bits_are_counted_in_the_width_of_the_type() {
+        let of = |op, dtype, x| eval_unary(op, dtype, from_int(dtype, x)).map(|bits| to_int(dtype, bits));
+        assert_eq!([-1, 0, 6].map(|x| of(UnaryOp::Popcount, DType::I8, x)), [8, 0, 2].map(Some));
+        assert_eq!([-1, 0, 6].map(|x| of(UnaryOp::Clz, DType::I8, x)), [0, 8, 5].map(Some));
+        assert_eq!(of(UnaryOp::Clz, DType::U64, 1), Some(63));
+        assert_eq!(eval_unary(UnaryOp::Clz, DType::Bool, 1), None);
+        assert_eq!(eval_unary(UnaryOp::Popcount, DType::F32, 1), None);
+    }
+
+    #[test]
+    fn common_divisors_are_not_negative() {
+        assert_eq!(int(BinaryOp::Gcd, DType::I32, -12, 18), Some(6));
+        assert_eq!(int(BinaryOp::Gcd, DType::U8, 0, 200), Some(200));
+        assert_eq!(int(BinaryOp::Gcd, DType::I8, 0, 0), Some(0));
+        assert_eq!(int(BinaryOp::Gcd, DType::I8, -128, 6), Some(2));
+        // 128 does not fit.
+        assert_eq!(int(BinaryOp::Gcd, DType::I8, -128, 0), Some(-128));
+    }
+
+    #[test]
+    fn signs_are_those_of_numbers() {
+        assert_eq!(float(BinaryOp::Copysign, 2.0, -0.0), -2.0);
+        assert_eq!(float(BinaryOp::Copysign, -2.0, -f32::NAN), 2.0);
+        assert_eq!(eval_unary(UnaryOp::Signbit, DType::Bf16, 0x8000), Some(1));
+        assert_eq!(eval_unary(UnaryOp::Signbit, DType::F8e4m3, 0xff), Some(0));
+    }
+
+    #[test]
+    fn neighbours_are_those_of_the_type() {
+        assert_eq!(float(BinaryOp::Nextafter, 1.0, 2.0), 1.0f32.next_up());
+        assert_eq!(float(BinaryOp::Nextafter, -1.0, 2.0), (-1.0f32).next_up());
+        assert_eq!(float(BinaryOp::Nextafter, 0.0, -1.0).to_bits(), 0x8000_0001);
+        assert_eq!(float(BinaryOp::Nextafter, -1e-45, 1.0).to_bits(), 0x8000_0000);
+        assert_eq!(float(BinaryOp::Nextafter, 0.0, -0.0).to_bits(), 0x8000_0000);
+        assert_eq!(float(BinaryOp::Nextafter, f32::INFINITY, 0.0), f32::MAX);
+        assert_eq!(eval_binary(BinaryOp::Nextafter, DType::F16, 0x3c00, 0x4000), Some(0x3c01));
+        assert_eq!(eval_binary(BinaryOp::Nextafter, DType::F8e5m2, 0x7b, 0x7c), Some(0x7c));
     }
 
     #[test]

@@ -15,7 +15,6 @@
 
 use super::loops::{Combine, Inst};
 use super::nest::{Nest, Order};
-use super::number;
 use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
 
@@ -75,7 +74,7 @@ impl Order {
 fn is_math(inst: &Inst) -> bool {
     match inst {
         Inst::Unary { op, .. } => matches!(op, UnaryOp::Math(f) if !f.description().is_instruction),
-        Inst::Binary { op, .. } => number::math_fn2(*op).is_some(),
+        Inst::Binary { op, .. } => op.math().is_some(),
         Inst::Load { .. }
         | Inst::Const { .. }
         | Inst::Index { .. }

@@ -3,6 +3,7 @@
 
 use spmdc_abi::DType;
 pub use spmdc_math::MathFn;
+use spmdc_math::MathFn2;
 use std::cmp::Ordering;
 
 /// Declares an enum of operations with their names in messages and, where there is a function of that name, in calls.
@@ -52,6 +53,12 @@ pub enum UnaryOp {
     IsInf,
     /// Whether it is neither an infinity nor NaN.
     IsFinite,
+    /// Whether the sign bit of a float is set, -0 included; a NaN has no sign, so false. Gives bool.
+    Signbit,
+    /// The number of ones among the bits of an integer.
+    Popcount,
+    /// The number of zeros above the highest one among the bits of an integer; of 0 its width.
+    Clz,
 }
 
 impl UnaryOp {
@@ -60,7 +67,14 @@ impl UnaryOp {
         let first =
             [UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Square, UnaryOp::Reciprocal].into_iter();
         let math = MathFn::ALL.iter().map(|&f| UnaryOp::Math(f));
-        first.chain(math).chain([UnaryOp::IsNan, UnaryOp::IsInf, UnaryOp::IsFinite])
+        first.chain(math).chain([
+            UnaryOp::IsNan,
+            UnaryOp::IsInf,
+            UnaryOp::IsFinite,
+            UnaryOp::Signbit,
+            UnaryOp::Popcount,
+            UnaryOp::Clz,
+        ])
     }
 
     /// The name in messages and calls.
@@ -76,6 +90,9 @@ impl UnaryOp {
             UnaryOp::IsNan => "isnan",
             UnaryOp::IsInf => "isinf",
             UnaryOp::IsFinite => "isfinite",
+            UnaryOp::Signbit => "signbit",
+            UnaryOp::Popcount => "popcount",
+            UnaryOp::Clz => "clz",
         }
     }
 
@@ -114,6 +131,12 @@ operations! {
         Hypot "hypot",
         /// `log(exp(x) + exp(y))`, without overflow in between.
         Logaddexp "logaddexp",
+        /// The magnitude of x with the sign of y. A NaN has no sign: beside it the result is positive.
+        Copysign "copysign",
+        /// The next number after x towards y in their type; y if both are equal, NaN if one is NaN.
+        Nextafter "nextafter",
+        /// The largest integer that divides both, which is not negative; of two zeros 0. It wraps where it does not fit.
+        Gcd "gcd",
         /// Bitwise for integers, logical for bool.
         And "and",
         /// Bitwise for integers, logical for bool.
@@ -158,6 +181,10 @@ pub enum IntegerOp {
     Sign,
     /// `x * x`, wrapping.
     Square,
+    /// The number of ones.
+    Popcount,
+    /// The number of leading zeros.
+    Clz,
 }
 
 /// An operation on two bools.
@@ -180,6 +207,8 @@ impl UnaryOp {
             (UnaryOp::Abs, IntegerOp::Abs),
             (UnaryOp::Sign, IntegerOp::Sign),
             (UnaryOp::Square, IntegerOp::Square),
+            (UnaryOp::Popcount, IntegerOp::Popcount),
+            (UnaryOp::Clz, IntegerOp::Clz),
         ];
         pairs.into_iter().find(|(op, _)| *op == self).map(|(_, of_integers)| of_integers)
     }
@@ -194,9 +223,14 @@ impl UnaryOp {
         matches!(self, UnaryOp::Math(MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc))
     }
 
-    /// The type of the result for an operand of type `dtype`: bool for `isnan`, `isinf` and `isfinite`, else `dtype`.
+    /// Whether it asks something of a float, so that its result is a bool.
+    pub fn is_test(self) -> bool {
+        matches!(self, UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite | UnaryOp::Signbit)
+    }
+
+    /// The type of the result for an operand of type `dtype`: bool for `isnan`, `isinf`, `isfinite` and `signbit`, else `dtype`.
     pub fn result_dtype(self, dtype: DType) -> DType {
-        if matches!(self, UnaryOp::IsNan | UnaryOp::IsInf | UnaryOp::IsFinite) { DType::Bool } else { dtype }
+        if self.is_test() { DType::Bool } else { dtype }
     }
 }
 
@@ -214,7 +248,41 @@ impl BinaryOp {
 
     /// Whether integers are converted to floats first.
     pub fn is_inexact(self) -> bool {
-        matches!(self, BinaryOp::Div | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp)
+        matches!(
+            self,
+            BinaryOp::Div
+                | BinaryOp::Atan2
+                | BinaryOp::Hypot
+                | BinaryOp::Logaddexp
+                | BinaryOp::Copysign
+                | BinaryOp::Nextafter
+        )
+    }
+
+    /// The function of two floats that it is, if it is one.
+    pub fn math(self) -> Option<MathFn2> {
+        match self {
+            BinaryOp::Pow => Some(MathFn2::Pow),
+            BinaryOp::Atan2 => Some(MathFn2::Atan2),
+            BinaryOp::Hypot => Some(MathFn2::Hypot),
+            BinaryOp::Logaddexp => Some(MathFn2::Logaddexp),
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::FloorDiv
+            | BinaryOp::Rem
+            | BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Copysign
+            | BinaryOp::Nextafter
+            | BinaryOp::Gcd
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => None,
+        }
     }
 
     /// Whether bools are converted to integers first.
@@ -237,9 +305,14 @@ impl BinaryOp {
             BinaryOp::Xor => "^",
             BinaryOp::Shl => "<<",
             BinaryOp::Shr => ">>",
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => {
-                return None;
-            }
+            BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot
+            | BinaryOp::Logaddexp
+            | BinaryOp::Copysign
+            | BinaryOp::Nextafter
+            | BinaryOp::Gcd => return None,
         })
     }
 

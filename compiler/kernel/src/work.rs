@@ -31,7 +31,8 @@ fn unary_work(op: UnaryOp) -> f64 {
         | UnaryOp::IsInf
         | UnaryOp::IsFinite => 1.0,
         UnaryOp::Math(_) if op.is_rounding() => 1.0,
-        UnaryOp::Sign => 3.0,
+        UnaryOp::Sign | UnaryOp::Signbit => 3.0,
+        UnaryOp::Popcount | UnaryOp::Clz => 6.0,
         UnaryOp::Reciprocal => 6.0,
         UnaryOp::Math(f) if f.description().is_instruction => 6.0,
         UnaryOp::Math(_) => 30.0,
@@ -44,7 +45,10 @@ fn binary_work(op: BinaryOp, dtype: DType) -> f64 {
         BinaryOp::Mul if dtype.size() == 8 && dtype.is_integer() => 4.0,
         BinaryOp::Mul => 1.0,
         BinaryOp::Shl | BinaryOp::Shr => 3.0,
-        BinaryOp::Minimum | BinaryOp::Maximum => 3.0,
+        BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::Copysign => 3.0,
+        BinaryOp::Nextafter => 12.0,
+        // Half a dozen steps of a division each.
+        BinaryOp::Gcd => 80.0,
         BinaryOp::Div => 6.0,
         BinaryOp::FloorDiv | BinaryOp::Rem => 12.0,
         BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::Logaddexp => 60.0,

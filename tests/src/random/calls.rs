@@ -60,10 +60,10 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
     let rank = draw.rank(0, 3);
     let shape = draw.shape(rank);
     Some(match name {
-        "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "isnan" | "isinf" | "isfinite" | "relu" => {
-            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)"))
-        }
-        "reciprocal" | "sigmoid" | "silu" | "softplus" => {
+        "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "isnan" | "isinf" | "isfinite"
+        | "signbit" | "relu" => Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)")),
+        "popcount" | "clz" => Call::new(&[(draw.pick(&ints()), &shape)], format!("{name}(a)")),
+        "reciprocal" | "sigmoid" | "silu" | "softplus" | "sinc" | "logit" | "elu" | "leaky_relu" => {
             Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
         }
         _ if MathFn::from_name(name).is_some() => Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)")),
@@ -75,7 +75,29 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
             let dtype = draw.pick(&numbers());
             Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], format!("{name}(a, b)"))
         }
-        "atan2" | "hypot" | "logaddexp" => {
+        "gcd" | "lcm" => {
+            let dtype = draw.pick(&ints());
+            Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], format!("{name}(a, b)"))
+        }
+        "nan_to_num" => {
+            let dtype = draw.pick(&numbers());
+            let expr =
+                draw.pick(&["nan_to_num(a)", "nan_to_num(a / b)", "nan_to_num(a / b, nan=3, posinf=b, neginf=5)"]);
+            let params: &[(DType, &[usize])] = &[(dtype, &shape), (dtype, &draw.broadcasts(&shape))];
+            Call::new(&params[..if expr.contains('b') { 2 } else { 1 }], expr)
+        }
+        "isclose" | "heaviside" => {
+            let dtype = draw.pick(&numbers());
+            let form = if name == "isclose" { draw.pick(&["", ", rtol=0.5", ", equal_nan=true"]) } else { "" };
+            Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], format!("{name}(a, b{form})"))
+        }
+        "divmod" => {
+            let dtype = draw.pick(&numbers());
+            let mut call = Call::new(&[(dtype, &shape), (dtype, &draw.broadcasts(&shape))], draw.pick(&["q", "r"]));
+            call.before = "let (q, r) = divmod(a, b * b + 1);".to_string();
+            call
+        }
+        "atan2" | "hypot" | "logaddexp" | "copysign" | "nextafter" => {
             let dtype = draw.pick(&floats());
             Call::new(&[(dtype, &draw.broadcasts(&shape)), (dtype, &shape)], format!("{name}(a, b)"))
         }
@@ -194,6 +216,33 @@ fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
         "mean" | "var" | "std" | "logsumexp" | "norm" => {
             Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a{axes})"))
         }
+        "ptp" => Call::new(&[(draw.pick(&numbers()), &shape)], format!("ptp(a{axes})")),
+        "nansum" | "nanmean" | "nanmax" | "nanmin" | "nanvar" | "nanstd" if draw.chance(30) => {
+            Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axes})"))
+        }
+        "nansum" | "nanmean" | "nanmax" | "nanmin" | "nanvar" | "nanstd" => {
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(where(a > 1, 0.0 / 0.0, a){axes})"))
+        }
+        "average" if rank == 0 || draw.chance(30) => {
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("average(a{axes})"))
+        }
+        "average" => {
+            let (dtype, dim) = (draw.pick(&floats()), draw.below(rank));
+            let weights = if draw.chance(50) { vec![shape[dim]] } else { shape.clone() };
+            Call::new(&[(dtype, &shape), (dtype, &weights)], format!("average(a, axis={dim}, weights=b * b + 1)"))
+        }
+        "layer_norm" | "rms_norm" => {
+            let shape = if rank == 0 { draw.shape(1) } else { shape };
+            let (dtype, axis) = (draw.pick(&floats()), draw.axis(shape.len()));
+            let own = [shape[(axis + shape.len() as i64) as usize % shape.len()]];
+            let form = match (name, draw.below(3)) {
+                (_, 0) => "",
+                ("rms_norm", _) | (_, 1) => ", b",
+                _ => ", b, b",
+            };
+            let params: &[(DType, &[usize])] = &[(dtype, &shape), (dtype, &own)];
+            Call::new(&params[..if form.is_empty() { 1 } else { 2 }], format!("{name}(a{form}, axis={axis}, eps=0.5)"))
+        }
         "argmax" | "argmin" => {
             let axis = if rank > 0 && draw.chance(80) { format!(", axis={}", draw.axis(rank)) } else { String::new() };
             let keep = if draw.chance(30) { ", keepdims=true" } else { "" };
@@ -230,6 +279,29 @@ fn products(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         "dot" => letters(draw.pick(&["nk,km", "k,k", "nk,k", ",nm", "nk,mkl"]), "dot(a, b)".to_string()),
         "outer" => letters("n,m", "outer(a, b)".to_string()),
+        "vdot" => letters(draw.pick(&["nk,nk", "n,n", ",", "nmk,nmk"]), "vdot(a, b)".to_string()),
+        "kron" => letters(draw.pick(&["nk,ml", "n,m", "nk,m", "n,mk", ",nk"]), "kron(a, b)".to_string()),
+        "matrix_power" => {
+            let n = draw.below(4);
+            letters(draw.pick(&["nn", "knn"]), format!("matrix_power(a, {n})"))
+        }
+        "cross" => {
+            let (n, m, k) = (draw.size(), 2 + draw.below(2), 2 + draw.below(2));
+            let (a, b) = if draw.chance(50) { (vec![n, m], vec![n, k]) } else { (vec![m], vec![n, k]) };
+            Call::new(&[(dtype, &a), (dtype, &b)], "cross(a, b)")
+        }
+        "attention" => {
+            let (dtype, kv) = (draw.pick(&floats()), 1 + draw.below(2));
+            let (batch, len, from, depth) = (draw.size(), draw.size(), 1 + draw.size(), 1 + draw.below(5));
+            let (q, k) = ([batch, len, kv * (1 + draw.below(3)), depth], [batch, from, kv, depth]);
+            let skip = usize::from(draw.chance(30));
+            let form = draw.pick(&["", ", causal=true", ", mask=iota(i32[S], axis=0) > 1"]);
+            let form = form.replace('S', &from.to_string());
+            Call::new(
+                &[(dtype, &q[skip..]), (dtype, &k[skip..]), (dtype, &k[skip..])],
+                format!("attention(a, b, c{form})"),
+            )
+        }
         "tensordot" => {
             let (operands, axes) =
                 draw.pick(&[("nk,km", "1"), ("nmk,mk", "2"), ("nkm,mn", "((0, 2), (1, 0))"), ("n,m", "0")]);
@@ -486,6 +558,24 @@ fn shapes(name: &str, draw: &mut Draw) -> Option<Call> {
             let k = draw.between(-3, 3);
             Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a, k={k})"))
         }
+        "diff" => {
+            let (axis, n) = (draw.axis(rank), draw.below(4));
+            let form = draw.pick(&["", "", ", prepend=a", ", append=a"]);
+            Call::new(&[(dtype, &shape)], format!("diff(a, n={n}, axis={axis}{form})"))
+        }
+        "rot90" => {
+            let shape = if rank == 1 { draw.shape(2) } else { shape };
+            let dims: Vec<i64> = (0..shape.len() as i64).collect();
+            let plane = draw.shuffled(&dims);
+            Call::new(&[(dtype, &shape)], format!("rot90(a, {}, ({}, {}))", draw.between(-4, 5), plane[0], plane[1]))
+        }
+        "meshgrid" => {
+            let (n, m) = ([draw.size()], [draw.size()]);
+            let form = draw.pick(&["", ", sparse=true", ", indexing=\"ij\""]);
+            let mut call = Call::new(&[(dtype, &n), (dtype, &m)], draw.pick(&["x", "y"]));
+            call.before = format!("let (x, y) = meshgrid(a, b{form});");
+            call
+        }
         "reshard" => Call::new(&[(dtype, &shape)], "reshard(a, P())"),
         _ => return None,
     })
@@ -503,6 +593,14 @@ fn joins(name: &str, draw: &mut Draw) -> Option<Call> {
             let params: [(DType, &[usize]); 3] = [(dtype, &shape), (dtype, &others[0]), (dtype, &others[1])];
             let count = 1 + draw.below(3);
             Call::new(&params[..count], format!("concatenate([{}], axis={axis})", &"a, b, c"[..3 * count - 2]))
+        }
+        "hstack" | "vstack" => {
+            let mut other = shape.clone();
+            let axis = usize::from(name == "hstack" && rank > 1);
+            if name == "hstack" || rank > 1 {
+                other[axis] = draw.size();
+            }
+            Call::new(&[(dtype, &shape), (dtype, &other)], format!("{name}([a, b, a])"))
         }
         "stack" => {
             let axis = draw.axis(rank + 1);
@@ -557,6 +655,10 @@ fn makers(name: &str, draw: &mut Draw) -> Option<Call> {
         "linspace" => {
             let end = if draw.chance(30) { ", endpoint=false" } else { "" };
             Call::new(&[], format!("linspace(-1.0, 2.5, {n}{end})"))
+        }
+        "logspace" => {
+            let end = if draw.chance(30) { ", endpoint=false" } else { "" };
+            Call::new(&[], format!("logspace(-1.0, 1.5, {n}{end}, base={})", draw.pick(&["10", "2.5"])))
         }
         "eye" => {
             let k = draw.between(-2, 2);

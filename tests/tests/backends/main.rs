@@ -92,27 +92,6 @@ pub fn floats() -> Vec<DType> {
     DType::ALL.into_iter().filter(|dtype| dtype.is_float()).collect()
 }
 
-pub const BINARY: [BinaryOp; 18] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::Div,
-    BinaryOp::FloorDiv,
-    BinaryOp::Rem,
-    BinaryOp::Pow,
-    BinaryOp::Minimum,
-    BinaryOp::Maximum,
-    BinaryOp::Atan2,
-    BinaryOp::Hypot,
-    BinaryOp::Logaddexp,
-    BinaryOp::And,
-    BinaryOp::Or,
-    BinaryOp::Xor,
-    BinaryOp::Shl,
-    BinaryOp::Shr,
-    BinaryOp::Shr,
-];
-
 pub const COMPARE: [CompareOp; 6] =
     [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 

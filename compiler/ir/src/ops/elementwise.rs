@@ -228,6 +228,9 @@ impl Rules for Binary {
             | BinaryOp::Atan2
             | BinaryOp::Hypot
             | BinaryOp::Logaddexp
+            | BinaryOp::Copysign
+            | BinaryOp::Nextafter
+            | BinaryOp::Gcd
             | BinaryOp::And
             | BinaryOp::Or
             | BinaryOp::Xor
@@ -437,6 +440,10 @@ pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value
     if op == UnaryOp::IsFinite {
         return build.emit1(Compare(CompareOp::Eq), &[value, value]);
     }
+    if op == UnaryOp::Signbit {
+        let zero = build.emit1(Constant::scalar(dtype, 0), &[])?;
+        return build.emit1(Compare(CompareOp::Lt), &[value, zero]);
+    }
     let mut computed = dtype;
     if op.is_inexact() {
         computed = promote::inexact(dtype);
@@ -519,6 +526,12 @@ const OTHERS: &[Signature] = signatures! {
     isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
     /// Whether x is a number and no infinity.
     isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
+    /// Whether x has a minus sign, as -0 has it; a NaN has no sign.
+    signbit(x: Array), NumbersAndBools, "(x: f32[6]) { signbit(x - 3) }";
+    /// The number of ones in the bits of an integer.
+    popcount(x: Array), Integers, "(x: i32[6]) { popcount(x) }";
+    /// The number of zeros above the highest one in the bits of an integer.
+    clz(x: Array), Integers, "(x: i32[6]) { clz(x) }";
 };
 
 /// The signatures of the functions of one operand: [`OTHERS`], and one for each math function but `round`.
@@ -583,13 +596,20 @@ impl Call for Binary {
         hypot(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { hypot(x, y) }";
         /// log(exp(x1) + exp(x2)), without overflow in between.
         logaddexp(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { logaddexp(x, y) }";
+        /// The magnitude of x1 with the sign of x2, positive beside NaN.
+        copysign(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { copysign(x, y - 3) }";
+        /// The next number after x towards y in their element type.
+        nextafter(x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { nextafter(x, y) }";
+        /// The largest integer that divides both.
+        gcd(x1: Array, x2: Array), Integers, "(x: i32[4, 6], y: i32[6]) { gcd(x, y) }";
         /// x1 to the power of x2.
         pow(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let op = BinaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
-        let (lhs, rhs) = (args.required("x1")?, args.required("x2")?);
+        let [lhs, rhs] = args.signature().params else { return Err(unknown(name, args)) };
+        let (lhs, rhs) = (args.required(lhs.name)?, args.required(rhs.name)?);
         Ok(Term::Array(binary(build, op, (&lhs.term, lhs.span), (&rhs.term, rhs.span))?))
     }
 }

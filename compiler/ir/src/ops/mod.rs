@@ -204,7 +204,8 @@ ops! {
     /// A function of one operand, element by element.
     Unary(elementwise::Unary) in elementwise::UNARY_NAMES,
     /// A function of two operands, element by element.
-    Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "pow",
+    Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "copysign"
+        | "nextafter" | "gcd" | "pow",
     /// A comparison, element by element.
     Compare(elementwise::Compare),
     /// A choice, element by element.
