@@ -154,7 +154,7 @@ impl NestLowering for Concatenate {
 
 /// The arrays of a list or tuple, converted to one element type.
 fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, Diagnostic> {
-    let arg = args.required("arrays")?;
+    let arg = args.required(args.signature().params[0].name)?;
     let Some(items) = arg.term.sequence() else {
         let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
         return Err(Diagnostic::error(Code::E0210, arg.span, message).help("write them in brackets: [a, b]"));
@@ -180,16 +180,44 @@ pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Re
     }
 }
 
+/// `hstack` and `vstack`: operands of few dimensions get those that they lack.
+fn beside_or_below(
+    beside: bool,
+    args: &mut Args<'_>,
+    build: &mut CallBuilder,
+    mut values: Vec<Value>,
+) -> Result<Value, Diagnostic> {
+    let dtype = args.optional_dtype("dtype")?;
+    let least = if beside { 1 } else { 2 };
+    for value in &mut values {
+        let shape = build.ty(*value).shape().to_vec();
+        let missing = usize::saturating_sub(least, shape.len());
+        *value = reshape::reshape(build, *value, &[vec![1; missing], shape].concat())?;
+        if let Some(dtype) = dtype {
+            *value = promote::cast(build, *value, dtype)?;
+        }
+    }
+    let axis = usize::from(beside && build.ty(values[0]).rank() > 1);
+    concatenate(build, &values, axis)
+}
+
 impl Call for Concatenate {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Arrays one after another; with `axis=None` the flattened ones.
         concatenate(arrays: Of("list of arrays"), axis: Of("int or None") = 0), Any, "(x: f32[4, 6], y: f32[2, 6]) { concatenate([x, y]) }";
+        /// Arrays beside each other: along the second dimension, or the only one.
+        hstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, "(x: f32[4, 6], y: f32[4, 2]) { hstack([x, y]) }";
+        /// Arrays below each other: along the first dimension, where an array of one dimension is a row.
+        vstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, "(x: f32[4, 6], y: f32[6]) { vstack([x, y]) }";
         /// Arrays of one shape along a new dimension.
         stack(arrays: Of("list of arrays"), axis: Int = 0), Any, "(x: f32[4, 6], y: f32[4, 6]) { stack([x, y], axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let mut values = operands(args, build)?;
+        if name == "hstack" || name == "vstack" {
+            return Ok(Term::Array(beside_or_below(name == "hstack", args, build, values)?));
+        }
         if name == "concatenate" && args.peek("axis").is_some_and(|arg| matches!(arg.term, Term::Nothing)) {
             // `axis=None` joins the flattened arrays.
             for value in &mut values {

@@ -45,6 +45,9 @@ impl Call for Makers {
         /// So many numbers at equal distances from start to stop.
         linspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, dtype: ElementType = f32, [named] out: Sharding = None),
             Floats, "() { linspace(0, 1, 5, dtype=f32) }";
+        /// So many numbers at equal ratios: powers of base whose exponents are at equal distances from start to stop.
+        logspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, base: Of("number") = 10.0, dtype: ElementType = f32, [named] out: Sharding = None),
+            Floats, "() { logspace(0, 2, 5, dtype=f32) }";
         /// Ones on a diagonal of a matrix, zeros elsewhere.
         eye(N: Int, M: Int = None, k: Int = 0, dtype: ElementType = f32, [named] out: Sharding = None), NumbersAndBools, "() { eye(3, 4, dtype=f32) }";
         /// A new dimension, by default the last, with 1 at the index and 0 elsewhere.
@@ -67,7 +70,11 @@ impl Call for Makers {
                 number_everywhere(name.trim_end_matches("_like"), args, build, &ty)?
             }
             "arange" => arange(args, build)?,
-            "linspace" => linspace(args, build)?,
+            "linspace" => {
+                let dtype = float_dtype(args)?;
+                linspace(args, build, dtype)?
+            }
+            "logspace" => logspace(args, build)?,
             "eye" => eye(args, build)?,
             "one_hot" => one_hot(args, build)?,
             _ => triangle(name, args, build)?,
@@ -146,20 +153,37 @@ fn arange(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnos
     Ok(value)
 }
 
-/// `num` numbers from start to stop, both ends included unless `endpoint=false`.
-fn linspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
-    let (start, stop) = (args.required("start")?, args.required("stop")?);
-    let len = usize::try_from(args.optional_int("num")?.unwrap_or(50))
-        .map_err(|_| Diagnostic::error(Code::E0205, args.span, "`linspace` of a negative number of points"))?;
-    let endpoint = args.optional_bool("endpoint")?.unwrap_or(true);
+/// As [`dtype`], of floats alone.
+fn float_dtype(args: &mut Args<'_>) -> Result<DType, Diagnostic> {
     let dtype = dtype(args, DType::F32)?;
-    if !dtype.is_float() {
-        return Err(Diagnostic::error(
-            Code::E0215,
-            args.span,
-            format!("`linspace` gives floats, not {}", dtype.name()),
-        ));
+    if dtype.is_float() {
+        return Ok(dtype);
     }
+    let message = format!("`{}` gives floats, not {}", args.function, dtype.name());
+    Err(Diagnostic::error(Code::E0215, args.span, message))
+}
+
+/// The powers of a base whose exponents are those of `linspace`. Narrow floats are rounded once.
+fn logspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
+    let dtype = float_dtype(args)?;
+    let computed = dtype.computed();
+    let exponents = linspace(args, build, computed)?;
+    let base = match args.take("base") {
+        Some(base) => number(&base.term, "base", base.span)?,
+        None => 10.0,
+    };
+    let base = build.emit1(Constant::scalar(computed, computed.narrow(base)), &[])?;
+    let powers = binary(build, BinaryOp::Pow, base, exponents)?;
+    promote::cast(build, powers, dtype)
+}
+
+/// `num` numbers from start to stop, both ends included unless `endpoint=false`.
+fn linspace(args: &mut Args<'_>, build: &mut CallBuilder, dtype: DType) -> Result<Value, Diagnostic> {
+    let (start, stop) = (args.required("start")?, args.required("stop")?);
+    let len = usize::try_from(args.optional_int("num")?.unwrap_or(50)).map_err(|_| {
+        Diagnostic::error(Code::E0205, args.span, format!("`{}` of a negative number of points", args.function))
+    })?;
+    let endpoint = args.optional_bool("endpoint")?.unwrap_or(true);
     let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
     let gaps = if endpoint { len.saturating_sub(1) } else { len }.max(1);
     // start * (1 - t) + stop * t with t = i / gaps, and exactly `stop` at the end.
@@ -194,6 +218,12 @@ fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: S
     let rows = binary(build, BinaryOp::Add, rows, offset)?;
     let columns = indices(build, DType::I32, matrix, 1)?;
     build.emit1(Compare(op), &[rows, columns])
+}
+
+/// The identity matrix with so many rows.
+pub fn identity(build: &mut CallBuilder, dtype: DType, rows: usize) -> Result<Value, Diagnostic> {
+    let diagonal = mask(build, &[rows, rows], 0, CompareOp::Eq, build.span)?;
+    promote::cast(build, diagonal, dtype)
 }
 
 /// `eye(n)`, `eye(n, m, k=1, dtype=i32)`

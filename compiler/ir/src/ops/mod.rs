@@ -13,6 +13,7 @@ pub mod collective;
 pub mod combined;
 pub mod concatenate;
 pub mod constant;
+pub mod diff;
 pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
@@ -21,9 +22,12 @@ pub mod gather;
 pub mod halo;
 pub mod index;
 pub mod iota;
+pub mod kron;
 pub mod later;
 pub mod makers;
 pub mod margins;
+pub mod matrix_power;
+pub mod meshgrid;
 pub mod norm;
 pub mod pad;
 pub mod prelude;
@@ -265,7 +269,7 @@ ops! {
     /// Padding around an array.
     Pad(pad::Pad) = "pad",
     /// Arrays one after another.
-    Concatenate(concatenate::Concatenate) = "concatenate" | "stack",
+    Concatenate(concatenate::Concatenate) = "concatenate" | "stack" | "hstack" | "vstack",
     /// Shows values while running.
     Print(print::Print) = "print",
     /// Stops the program unless a condition holds.
@@ -304,8 +308,12 @@ composites! {
     sort::Chosen = "nonzero" | "unique",
     dynamic_slice::DynamicUpdate = "dynamic_update_slice",
     repeat::Repeat = "tile" | "repeat",
-    makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "eye"
-        | "one_hot" | "tril" | "triu",
+    diff::Diff = "diff",
+    kron::Kron = "kron",
+    matrix_power::MatrixPower = "matrix_power",
+    meshgrid::Meshgrid = "meshgrid",
+    makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
+        | "eye" | "one_hot" | "tril" | "triu",
     later::Later = "searchsorted" | "bincount" | "segment_sum" | "conv"
         | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"

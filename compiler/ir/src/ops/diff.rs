@@ -1,0 +1,84 @@
+//! `diff(a, n=2, axis=0)`: differences of neighbours, as in `numpy.diff`. No op of its own.
+
+use super::broadcast::broadcast;
+use super::concatenate::concatenate;
+use super::elementwise::{Binary, Compare};
+use super::promote::{self, Operand};
+use super::slice::{SliceRange, slice_dim};
+use super::{Call, shape};
+use crate::layout::types::DType;
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+
+/// The calls of `diff`; they emit slices and differences. Along a split dimension each of these windows takes one element from a
+/// neighbour.
+pub struct Diff;
+
+impl Call for Diff {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The differences of neighbours, taken n times; of bools, whether they differ.
+        diff(a: Array, n: Int = 1, axis: Int = -1, prepend: Of("number or array") = None, append: Of("number or array") = None),
+            NumbersAndBools, "(x: f32[4, 6]) { diff(x, axis=1) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "a")?;
+        let times = args.optional_int("n")?.unwrap_or(1);
+        let sizes = build.ty(value).shape().to_vec();
+        let Ok(times) = usize::try_from(times) else {
+            let message = format!("differences cannot be taken {times} times");
+            return Err(Diagnostic::error(Code::E0205, args.span, message));
+        };
+        let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), sizes.len(), args.span)?;
+        if times == 0 {
+            return Ok(Term::Array(value));
+        }
+        let (before, after) = (args.take("prepend"), args.take("append"));
+        let given = [before, Some(Arg { name: None, term: Term::Array(value), span: args.span }), after];
+        let given: Vec<Arg> = given.into_iter().flatten().collect();
+        let operands: Vec<Operand<'_>> = given.iter().map(|arg| (&arg.term, arg.span)).collect();
+        let mut parts = promote::promoted(build, &operands)?;
+        // A number is one element in front or behind.
+        let one = sizes.iter().enumerate().map(|(dim, &size)| if dim == axis { 1 } else { size }).collect::<Vec<_>>();
+        for part in &mut parts {
+            if build.ty(*part).rank() == 0 {
+                *part = broadcast(build, *part, &one)?;
+            }
+        }
+        let mut value = concatenate(build, &parts, axis)?;
+        for _ in 0..times {
+            let size = build.ty(value).shape()[axis];
+            let last = size.saturating_sub(1);
+            let right = slice_dim(build, value, axis, SliceRange::between(size.min(1), size))?;
+            let left = slice_dim(build, value, axis, SliceRange::between(0, last))?;
+            value = match build.ty(value).dtype() == DType::Bool {
+                true => build.emit1(Compare(CompareOp::Ne), &[right, left])?,
+                false => build.emit1(Binary(BinaryOp::Sub), &[right, left])?,
+            };
+        }
+        Ok(Term::Array(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, int, integers};
+
+    #[test]
+    fn differences_of_differences() {
+        let run = |named: &[(&str, Term)]| {
+            testing::run("diff", &[integers(&[4], &[1, 4, 9, 16])], |x| x, named).unwrap().ints()
+        };
+        assert_eq!(run(&[]), [3, 5, 7]);
+        assert_eq!(run(&[("n", int(2))]), [2, 2]);
+        assert_eq!(run(&[("n", int(5))]), [0; 0]);
+        assert_eq!(run(&[("prepend", int(0)), ("append", int(25))]), [1, 3, 5, 7, 9]);
+    }
+}
