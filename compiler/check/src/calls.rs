@@ -25,11 +25,9 @@ const MAX_CALLS: usize = 200;
 impl Checker<'_> {
     pub(super) fn lambda(&mut self, params: &[ParamNode], body: &Expr, span: Span) -> Term {
         let file = self.file();
-        let source = self
-            .lambdas
-            .entry(span)
-            .or_insert_with(|| Rc::new(LambdaSource { file, params: params.to_vec(), body: body.clone(), span }));
-        let source = Rc::clone(source);
+        let new = || Rc::new(LambdaSource { file, params: params.to_vec(), body: body.clone(), span });
+        // All lambdas of a function of the prelude have the position of its call.
+        let source = if self.in_prelude() { new() } else { Rc::clone(self.lambdas.entry(span).or_insert_with(new)) };
         let scopes = self.expansions.last().map(|expansion| expansion.scopes.as_slice()).unwrap_or_default();
         // Variables hidden by a later binding of the same name are not captured.
         let captures = scopes
