@@ -3,26 +3,58 @@
 //! The checker expands a call like that of a function of the program, but every source position in it is that of the call. A
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, do what the language cannot express.
 
-use super::promote::{self, inexact};
+use super::constant::Constant;
+use super::promote::{self, Operand, inexact};
 use super::reduce;
+use super::reshape::reshape;
 use super::shape;
+use super::transpose::transpose;
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use crate::ops::call::term::Term;
 use crate::program::Value;
+use spmdc_abi::FloatFormat;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 2] =
-    [include_str!("../../prelude/elementwise.spmd"), include_str!("../../prelude/statistics.spmd")];
+const FILES: [&str; 4] = [
+    include_str!("../../prelude/elementwise.spmd"),
+    include_str!("../../prelude/statistics.spmd"),
+    include_str!("../../prelude/shapes.spmd"),
+    include_str!("../../prelude/neural.spmd"),
+];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 37] = [
     "clip",
+    "sinc",
+    "logit",
+    "heaviside",
+    "nan_to_num",
+    "isclose",
+    "divmod",
+    "lcm",
+    "ptp",
+    "average",
+    "nansum",
+    "nanmean",
+    "nanmax",
+    "nanmin",
+    "nanvar",
+    "nanstd",
+    "rot90",
+    "vdot",
+    "cross",
+    "elu",
+    "leaky_relu",
+    "layer_norm",
+    "rms_norm",
+    "attention",
     "mean",
     "var",
     "std",
@@ -136,6 +168,18 @@ pub enum Helper {
     Count,
     /// `mask(x, where)`: the mask of a call, in the shape of x.
     Mask,
+    /// `is_float(x)`: whether the elements are floats.
+    IsFloat,
+    /// `common(a, b)`: a tuple of both in their common element type.
+    Common,
+    /// `limit(x)`: infinity in the float type of x, or the largest number of a type without infinity.
+    Limit,
+    /// `along(w, x, axis)`: an array of the shape of x, or of its sizes along these dimensions, in a shape that broadcasts with x.
+    Along,
+    /// `same_shape(a, b)`: whether both have the same shape.
+    SameShape,
+    /// `require(condition, message)`: an error of the call unless the condition holds.
+    Require,
 }
 
 impl Helper {
@@ -147,6 +191,12 @@ impl Helper {
             "widened" => Some(Helper::Widened),
             "count" => Some(Helper::Count),
             "mask" => Some(Helper::Mask),
+            "is_float" => Some(Helper::IsFloat),
+            "common" => Some(Helper::Common),
+            "limit" => Some(Helper::Limit),
+            "along" => Some(Helper::Along),
+            "same_shape" => Some(Helper::SameShape),
+            "require" => Some(Helper::Require),
             _ => None,
         }
     }
@@ -184,8 +234,57 @@ impl Helper {
                 let sizes = build.ty(array(0)).shape().to_vec();
                 reduce::mask(build, &args[1], &sizes).map(Term::Array)
             }
+            Helper::IsFloat => Ok(Term::Bool(build.ty(array(0)).dtype().is_float())),
+            Helper::Common => {
+                let operands: Vec<Operand<'_>> = args.iter().map(|arg| (&arg.term, arg.span)).collect();
+                let values = promote::promoted(build, &operands)?;
+                Ok(Term::Tuple(values.into_iter().map(Term::Array).collect()))
+            }
+            Helper::Limit => {
+                let dtype = build.ty(array(0)).dtype();
+                let bits = dtype.format().map(FloatFormat::last);
+                let bits = bits.expect("the prelude asks for the limit of floats only");
+                build.emit1(Constant::scalar(dtype, bits), &[]).map(Term::Array)
+            }
+            Helper::Along => {
+                let sizes = build.ty(array(1)).shape().to_vec();
+                along(build, array(0), &sizes, &args[2], args[0].span).map(Term::Array)
+            }
+            Helper::SameShape => Ok(Term::Bool(build.ty(array(0)).shape() == build.ty(array(1)).shape())),
+            Helper::Require => {
+                let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
+                    panic!("the prelude requires what is known at compile time");
+                };
+                if *holds { Ok(Term::Tuple(Vec::new())) } else { Err(Diagnostic::error(Code::E0205, span, message)) }
+            }
         }
     }
+}
+
+/// A value that has a shape of these sizes already, or the sizes of the dimensions `axis` in their order: then in a shape with these
+/// sizes there, and 1 elsewhere.
+fn along(build: &mut CallBuilder, value: Value, sizes: &[usize], axis: &Arg, span: Span) -> Result<Value, Diagnostic> {
+    let own = build.ty(value).shape().to_vec();
+    if own == sizes {
+        return Ok(value);
+    }
+    let found = || format!("an array of {} does not lie along", shape::display(&own));
+    if let Term::Nothing = axis.term {
+        let message = format!("{} all of {}: `axis` says which dimensions it has", found(), shape::display(sizes));
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    let axes = shape::axes(&as_ints(axis, "axis")?, sizes.len(), span)?;
+    if !own.iter().copied().eq(axes.iter().map(|&axis| sizes[axis])) {
+        let message = format!("{} dimensions {} of {}", found(), shape::tuple(&axes), shape::display(sizes));
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    // In the order of the array's dimensions.
+    let mut order: Vec<usize> = (0..axes.len()).collect();
+    order.sort_by_key(|&at| axes[at]);
+    let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+    let wide: Vec<usize> =
+        sizes.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { size } else { 1 }).collect();
+    reshape(build, value, &wide)
 }
 
 #[cfg(test)]

@@ -476,7 +476,7 @@ fn mask_of(build: &mut CallBuilder, args: &mut Args<'_>, shape: &[usize]) -> Res
 pub fn mask(build: &mut CallBuilder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
-        let message = format!("`where` is a mask of bools, not {}", build.ty(mask).array);
+        let message = format!("a mask has bools, not {}", build.ty(mask).array);
         return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare with something, as in `x > 0`"));
     }
     broadcast(build, mask, shape)
