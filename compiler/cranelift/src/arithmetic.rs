@@ -7,7 +7,7 @@ use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I32, I64};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use spmdc_abi::{DType, Kind, Stored};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
 use spmdc_math::MathFn2;
