@@ -323,9 +323,10 @@ fn short_reductions_begin_as_long_ones_do() {
     let mut random = Random(17);
     let lengths = [1, 4, 7, 8, 9, 16, 17, 20, 32];
     for dtype in numbers() {
-        let ops: &[ReduceOp] = match dtype {
-            DType::Bool => &[ReduceOp::And, ReduceOp::Or],
-            _ => &[ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min],
+        let ops: &[ReduceOp] = if dtype == DType::Bool {
+            &[ReduceOp::And, ReduceOp::Or]
+        } else {
+            &[ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min]
         };
         let kernels: Vec<Kernel> = lengths
             .iter()

@@ -89,10 +89,9 @@ pub(super) fn indices(
     let ty = build.ty(value).array.clone();
     if !ty.dtype.is_integer() {
         let error = Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}"));
-        return Err(match ty.dtype {
-            DType::Bool => error.help("the shape would depend on the values: `where(mask, x, 0)` keeps the shape of x"),
-            _ => error,
-        });
+        let is_mask = ty.dtype == DType::Bool;
+        let help = "the shape would depend on the values: `where(mask, x, 0)` keeps the shape of x";
+        return Err(if is_mask { error.help(help) } else { error });
     }
     let outer = std::mem::replace(&mut build.span, span);
     let found = in_bounds(build, value, (&ty, span), extent, mode);
@@ -126,7 +125,7 @@ fn in_bounds(
     if mode == OutOfBounds::Raise {
         return Ok(Indices { places: build.emit1(CheckIndices { extent }, &[value])?, exist: None });
     }
-    if extent == 0 && ty.len() > 0 && mode != OutOfBounds::Fill {
+    if extent == 0 && !ty.is_empty() && mode != OutOfBounds::Fill {
         let message = "a dimension of size 0 has no element to take";
         return Err(Diagnostic::error(Code::E0401, span, message).help("with mode=\"fill\" the result is filled"));
     }

@@ -326,10 +326,13 @@ impl Accesses<'_> {
         let dims = affine.terms.iter().map(|&(dim, stride)| index[dim] * stride);
         let known = affine.scalars.iter().map(|&(slot, stride)| call.scalars[slot] * stride);
         let dynamic = affine.dynamic.iter().map(|&(elem, stride)| {
-            let value = match &self.kernel.insts[elem.0 as usize] {
-                Inst::LoopInvariant { last, .. } => call.dynamic.value(elem, *last, &[]),
-                Inst::Limit { last, .. } => call.dynamic.value(elem, *last, index),
-                inst => unreachable!("{inst:?} is no dynamic index"),
+            let inst = &self.kernel.insts[elem.0 as usize];
+            let value = if let Inst::LoopInvariant { last, .. } = inst {
+                call.dynamic.value(elem, *last, &[])
+            } else if let Inst::Limit { last, .. } = inst {
+                call.dynamic.value(elem, *last, index)
+            } else {
+                unreachable!("{inst:?} is no dynamic index")
             };
             value * stride
         });
