@@ -112,6 +112,14 @@ PROGRAMS = {
     "layer_norm": layer_norm,
     "softmax": lambda x: jax.nn.softmax(x, axis=1),
     "transformer": transformer,
+    "sort_line": jnp.sort,
+    "sort_rows": lambda x: jnp.sort(x, axis=1),
+    "argsort_rows": lambda x: jnp.argsort(x, axis=1).astype(jnp.float32),
+    "top_k": lambda x: jax.lax.top_k(x, 8)[0],
+    "median_rows": lambda x: jnp.median(x, axis=1),
+    "quantile_line": lambda x: jnp.quantile(x, jnp.array([0.25, 0.5, 0.75])),
+    "embedding": lambda table, at: table[(at * 64).astype(jnp.int32)],
+    "cumsum_line": jnp.cumsum,
 }
 
 # ---------------------------------------------------------------------------------------------------------- spmd texts

@@ -33,7 +33,11 @@ impl Sources for NoSources {
 }
 
 /// The files that are part of the compiler.
-const SHIPPED: &[(&str, &str)] = &[("std/nn.spmd", include_str!("../prelude/nn.spmd"))];
+const SHIPPED: &[(&str, &str)] = &[
+    ("std/linalg.spmd", include_str!("../prelude/linalg.spmd")),
+    ("std/nn.spmd", include_str!("../prelude/nn.spmd")),
+    ("std/stats.spmd", include_str!("../prelude/stats.spmd")),
+];
 
 /// A file of the program, parsed.
 #[derive(Clone, Debug)]
