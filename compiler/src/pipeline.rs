@@ -23,6 +23,7 @@ use spmdc_passes::cse::cse;
 use spmdc_passes::dce::dce;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::distribute_sorts::distribute_sorts;
+use spmdc_passes::exchange_ghosts::exchange_ghosts;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
 use spmdc_passes::inline_loops::inline_loops;
@@ -267,6 +268,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     m = watch.pass("insert_reshards", insert_reshards(m, plans));
     after("insert_reshards");
     m = watch.pass_between("distribute_sorts", distribute_sorts(m));
+    m = watch.pass_between("exchange_ghosts", dce(exchange_ghosts(m)));
     m = watch.pass_between("exchange_halos", exchange_halos(m));
     m = watch.pass_between("dce", dce(m));
     after("exchange_halos");

@@ -7,6 +7,7 @@
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
+//! - `exchange_ghosts`: every window of `patches` reads elements of its own device only.
 //! - `exchange_halos`: every window reads elements of its own device only.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
@@ -26,6 +27,7 @@ pub mod cse;
 pub mod dce;
 pub mod distribute_scans;
 pub mod distribute_sorts;
+pub mod exchange_ghosts;
 pub mod exchange_halos;
 pub mod hoist;
 pub mod inline_loops;

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::orders::orders;
-use super::{Array, Draw, all, floats, gathers, ints, numbers};
+use super::{Array, Draw, all, floats, gathers, ints, numbers, windows};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
@@ -54,6 +54,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| shapes(name, draw))
         .or_else(|| joins(name, draw))
         .or_else(|| makers(name, draw))
+        .or_else(|| windows::call(name, draw).map(|(params, expr)| Call { params, expr, before: String::new() }))
 }
 
 fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {

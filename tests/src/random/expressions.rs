@@ -64,7 +64,7 @@ impl Writer {
             return made;
         }
         for _ in 0..20 {
-            let made = match self.draw.below(18) {
+            let made = match self.draw.below(19) {
                 0 | 1 => self.unary(&x),
                 2..=4 => self.binary(&x),
                 5 | 6 => self.product(&x),
@@ -73,6 +73,7 @@ impl Writer {
                 13 => self.choice(&x),
                 14 => self.scan(&x),
                 15 => self.comparison(&x),
+                16 => self.windows(&x),
                 _ => self.conversion(&x),
             };
             if let Some(made) = made
@@ -276,6 +277,42 @@ impl Writer {
             _ => {}
         }
         Some((format!("{name}({}, axis={axis}{named}){scale}", x.name), array, precision))
+    }
+
+    /// A reduction over windows. Each has an element that is no padding.
+    fn windows(&mut self, x: &Variable) -> Option<Made> {
+        let (rank, mut array) = (x.array.shape.len(), x.array.clone());
+        if rank == 0 {
+            return None;
+        }
+        let name = self.draw.pick(match array.dtype.kind() {
+            Kind::Bool => &["and", "or"],
+            Kind::Float => &["max", "min", "add"],
+            Kind::Signed | Kind::Unsigned | Kind::Key => &["add", "mul", "max", "min"],
+        });
+        let mut numbers: [Vec<String>; 4] = Default::default();
+        let mut terms = 1;
+        for extent in &mut array.shape {
+            let (size, stride) = (self.draw.pick(&[1, 1, 2, 3]), self.draw.pick(&[1, 1, 2, 3]));
+            let [before, after] = [0; 2].map(|_: i32| self.draw.below(size));
+            let dilation = if before + after == 0 { self.draw.pick(&[1, 1, 2]) } else { 1 };
+            let room = (*extent + before + after).checked_sub((size - 1) * dilation + 1)?;
+            *extent = room / stride + 1;
+            terms *= size;
+            let texts = [size.to_string(), stride.to_string(), format!("({before}, {after})"), dilation.to_string()];
+            numbers.iter_mut().zip(texts).for_each(|(list, text)| list.push(text));
+        }
+        let [sizes, strides, padding, dilations] = numbers.map(|list| format!("({},)", list.join(", ")));
+        let (mut precision, mut scale) = (x.precision, String::new());
+        if name == "add" && array.dtype.is_float() {
+            precision = Precision::summed(array.dtype, terms, precision.size, &[(1.0, precision)]);
+            scale = format!(" / {terms}");
+            if !fits(array.dtype, terms as f64 * precision.size) {
+                return None;
+            }
+        }
+        let call = format!("reduce_window({}, None, \"{name}\", {sizes}, {strides}, {padding}", x.name);
+        Some((format!("{call}, window_dilation={dilations}){scale}"), array, precision))
     }
 
     /// The type of a sum of integers or bools, perhaps by `dtype=`.

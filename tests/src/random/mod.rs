@@ -12,6 +12,7 @@ pub mod nesting;
 pub mod orders;
 pub mod precision;
 pub mod programs;
+pub mod windows;
 
 use spmdc_abi::DType;
 use spmdc_kernel::machine::Machine;

@@ -88,7 +88,7 @@ const NAMES: &[&str] = &[
 
 /// Functions that dumps call and that these programs do not, which a program may define anew.
 const FUNCTIONS: &[&str] =
-    &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo", "margins"];
+    &["v0", "v1", "x", "main_2", "shard", "pin", "all_reduce", "broadcast_to", "window", "halo", "margins", "patches"];
 
 /// The text of an expression, its type, and how exact it is.
 pub(super) type Made = (String, Array, Precision);

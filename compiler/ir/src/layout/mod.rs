@@ -6,6 +6,7 @@ pub mod factors;
 pub mod margin;
 pub mod mesh;
 pub mod parts;
+pub mod patch;
 pub mod projection;
 pub mod sharding;
 pub mod types;

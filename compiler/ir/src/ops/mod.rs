@@ -19,6 +19,7 @@ pub mod einsum;
 pub mod elementwise;
 pub mod flip;
 pub mod gather;
+pub mod ghosted;
 pub mod halo;
 pub mod index;
 pub mod iota;
@@ -30,10 +31,12 @@ pub mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod pad;
+pub mod patches;
 pub mod prelude;
 pub mod print;
 pub mod promote;
 pub mod reduce;
+pub mod reduce_window;
 pub mod repeat;
 pub mod reshape;
 pub mod reshard;
@@ -50,6 +53,7 @@ mod testing;
 pub mod transpose;
 pub mod update;
 pub mod window;
+mod windowed;
 
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -248,6 +252,10 @@ ops! {
     CheckIndices(check_indices::CheckIndices) = "check_indices",
     /// Elements at indices from arrays.
     Gather(gather::Gather) = "gather",
+    /// The windows of some dimensions, side by side.
+    Patches(patches::Patches) = "patches",
+    /// Blocks with all elements that windows read.
+    Ghosted(ghosted::Ghosted) = "ghosted",
     /// Elements at dynamic indices.
     Index(index::Index) = "index",
     /// Regions at dynamic indices.
@@ -307,6 +315,7 @@ composites! {
     sort::Quantiles = "quantile" | "percentile",
     sort::Chosen = "nonzero" | "unique",
     dynamic_slice::DynamicUpdate = "dynamic_update_slice",
+    reduce_window::WindowReductions = "reduce_window" | "max_pool" | "avg_pool",
     repeat::Repeat = "tile" | "repeat",
     diff::Diff = "diff",
     kron::Kron = "kron",
@@ -315,7 +324,7 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     later::Later = "searchsorted" | "bincount" | "segment_sum" | "conv"
-        | "max_pool" | "avg_pool" | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
+        | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
 }

@@ -12,6 +12,7 @@
 //! values, branches and regions have one layout on both sides; and no request for a layout is left.
 
 mod blocks;
+mod patches;
 mod windows;
 
 use crate::layout::mesh::Mesh;
@@ -435,7 +436,7 @@ impl<'a> Verifier<'a> {
             let known: Vec<(Value, &Stmt)> = known.collect();
             self.totals.extend(known);
         }
-        if let Op::Halo(_) | Op::Margins(_) = op {
+        if let Op::Halo(_) | Op::Margins(_) | Op::Ghosted(_) = op {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         self.sort(op, stmt);
@@ -453,9 +454,10 @@ impl<'a> Verifier<'a> {
             return;
         }
         if self.stage >= Stage::Partitioned {
-            match window_of(self.func, stmt) {
-                Some(map) => self.window(op, stmt, &map),
-                None => {
+            match (window_of(self.func, stmt), op) {
+                (Some(map), _) => self.window(op, stmt, &map),
+                (None, Op::Patches(patches)) => self.patches(patches, stmt),
+                (None, _) => {
                     if let Some(misfit) = blocks::misfit(self.func, self.mesh, (op, stmt)) {
                         self.violation(misfit);
                     }
@@ -500,10 +502,11 @@ fn stacked_layout(value: &Sharding) -> Sharding {
 /// Whether an op is defined only for values with a block on every device.
 fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
     let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
+    let patches = matches!(op, Op::Patches(patches) if patches::are_in_blocks(&patches.dims));
     let totals = matches!(op, Op::Scan(_)) && operands > 1;
     let is_step =
         matches!(op, Op::Reshard(reshard) if matches!(reshard.step, ReshardStep::Slice | ReshardStep::Collective(_)));
-    halos || totals || is_step || matches!(op.rules().typing(), Typing::OfBlocks(_))
+    halos || patches || totals || is_step || matches!(op.rules().typing(), Typing::OfBlocks(_))
 }
 
 /// A statement in one line.

@@ -1,0 +1,252 @@
+//! `patches(x, dims=.., at=..)`: all windows of some dimensions of an array, side by side; window reductions and convolutions read
+//! their operand through it.
+//!
+//! ```text
+//! let w: f32[6, 3] = patches(x, dims=[(0, 6, 3, 1, 1, 1)], at=1);        // x: f32[8]; w[i, k] = x[i + k]
+//! ```
+//!
+//! A dimension with windows keeps its place and has one element for each window; the elements of the windows have dimensions of
+//! their own, in front of dimension `at` of the operand. Window `i` begins at element `i * stride`, and its elements have a distance
+//! of `dilation`. The op is pointwise and usually fused into the reduction that reads it.
+//!
+//! Factors: dimensions without windows pass; those with windows are of kind *window*. If such a dimension is split, `ghosted` gives
+//! every device all elements that its windows read, and `blocks` is the number of devices: each block of the windows then reads the
+//! same block of the operand only.
+
+use super::{Call, Mismatch, shape};
+use crate::array::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::patch::PatchDim;
+use crate::layout::types::ArrayType;
+use crate::lower::builder::KernelBuilder;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::{Term, whole_number};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
+    Semantics, Typing,
+};
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::loops::{Affine, Elem};
+
+/// `patches(x, dims=[(dim, len, size, stride, dilation, blocks)], at=1)`: the windows of some dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patches {
+    /// The dimensions with windows, in ascending order.
+    pub dims: Vec<PatchDim>,
+    /// The dimension of the operand in front of which the dimensions of the windows' elements are; its rank for the end.
+    pub at: usize,
+}
+
+impl Patches {
+    fn along(&self, dim: usize) -> Option<&PatchDim> {
+        self.dims.iter().find(|patch| patch.dim == dim)
+    }
+
+    /// The dimension of the result that corresponds to a dimension of the operand.
+    pub fn result_dim(&self, dim: usize) -> usize {
+        if dim < self.at { dim } else { dim + self.dims.len() }
+    }
+
+    /// For an index of the result, the index of the window and of the element within it, or the index itself, of each dimension of
+    /// the operand.
+    fn split<'a, T>(&self, index: &'a [T]) -> impl Iterator<Item = (&'a T, Option<(&PatchDim, &'a T)>)> {
+        (0..index.len() - self.dims.len()).map(|dim| {
+            let element = self.dims.iter().position(|patch| patch.dim == dim);
+            (&index[self.result_dim(dim)], element.map(|at| (&self.dims[at], &index[self.at + at])))
+        })
+    }
+}
+
+impl Semantics for Patches {
+    fn name(&self) -> &'static str {
+        "patches"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let mut result = vec![Vec::new(); results[0].rank()];
+        let mut operand = Vec::new();
+        for (dim, &size) in args[0].shape.iter().enumerate() {
+            let factor = match self.along(dim) {
+                Some(patch) => rule.add(patch.len, FactorKind::Window),
+                None => rule.add(size, FactorKind::Pass),
+            };
+            operand.push(vec![factor]);
+            result[self.result_dim(dim)] = vec![factor];
+        }
+        for (at, patch) in self.dims.iter().enumerate() {
+            result[self.at + at] = vec![rule.add(patch.size, FactorKind::Whole)];
+        }
+        rule.operands.push(operand);
+        rule.results.push(result);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let x = args[0];
+        let ty = self.infer(&[&x.ty]).expect("the windows have been typed").swap_remove(0);
+        Ok(vec![Array::from_fn(ty, |index| {
+            let places = self.split(index).zip(x.shape()).map(|((&at, element), &extent)| match element {
+                Some((patch, &element)) => patch.place(extent, at, element),
+                None => at,
+            });
+            x.get(&places.collect::<Vec<usize>>())
+        })])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("patches({}, dims={}, at={})", args[0], display(&self.dims), self.at)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+}
+
+impl Infer for Patches {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let ty = args[0];
+        let ascending = self.dims.windows(2).all(|pair| pair[0].dim < pair[1].dim);
+        let fits = |patch: &PatchDim| ty.shape.get(patch.dim).is_some_and(|&extent| patch.fits(extent));
+        if !ascending || self.at > ty.rank() || !self.dims.iter().all(fits) {
+            let message = format!("windows {} of {ty}: they do not lie within the array", display(&self.dims));
+            return Err(Mismatch::new(Code::E0205, message));
+        }
+        let size = |dim: usize| self.along(dim).map_or(ty.shape[dim], |patch| patch.len);
+        let mut sizes: Vec<usize> = (0..self.at).map(size).collect();
+        sizes.extend(self.dims.iter().map(|patch| patch.size));
+        sizes.extend((self.at..ty.rank()).map(size));
+        Ok(vec![ArrayType::new(ty.dtype, &sizes)])
+    }
+}
+
+impl Rules for Patches {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Point(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            // Windows repeat elements, so sums are combined before.
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            keeps_alignment: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Point for Patches {
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        // A device has one block of the windows, and the same block of the operand: both begin at index 0.
+        let places = self.split(index).map(|(at, element)| match element {
+            Some((patch, element)) => at.times(patch.stride as i64).plus(&element.times(patch.dilation as i64)),
+            None => at.clone(),
+        });
+        let places: Vec<Affine> = places.collect();
+        kernel.operand(stmt.args[0], &places)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        if self.dims.iter().all(PatchDim::is_disjoint) { Reads::Once } else { Reads::Buffer }
+    }
+}
+
+/// `[(1, 6, 3, 1, 1, 1)]`: dimension, number of windows, size, stride, dilation and blocks of each dimension with windows.
+pub(super) fn display(dims: &[PatchDim]) -> String {
+    let dim = |patch: &PatchDim| {
+        let PatchDim { dim, len, size, stride, dilation, blocks } = patch;
+        format!("({dim}, {len}, {size}, {stride}, {dilation}, {blocks})")
+    };
+    format!("[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", "))
+}
+
+/// Reads the text of [`display`].
+pub(super) fn read(term: &Term, span: Span) -> Result<Vec<PatchDim>, Diagnostic> {
+    let malformed = || {
+        let message = "windows are a list of (dimension, number, size, stride, dilation, blocks)";
+        Diagnostic::error(Code::E0210, span, message)
+    };
+    let dim = |term: &Term| {
+        let number = |term: &Term| whole_number(term).and_then(|number| usize::try_from(number).ok());
+        let numbers: Option<Vec<usize>> = term.sequence().and_then(|parts| parts.iter().map(number).collect());
+        let Some([dim, len, size, stride, dilation, blocks]) = numbers.as_deref() else { return Err(malformed()) };
+        let patch =
+            PatchDim { dim: *dim, len: *len, size: *size, stride: *stride, dilation: *dilation, blocks: *blocks };
+        if patch.is_sound() { Ok(patch) } else { Err(malformed()) }
+    };
+    term.sequence().ok_or_else(malformed)?.iter().map(dim).collect()
+}
+
+/// All windows along some dimensions, each given with the size, the stride and the dilation of its windows; their elements come in
+/// front of dimension `at`.
+pub fn patches(
+    build: &mut CallBuilder,
+    value: Value,
+    dims: &[(usize, (usize, usize, usize))],
+    at: usize,
+) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape();
+    let dims = dims.iter().map(|&(dim, window)| PatchDim::all(dim, shape[dim], window)).collect();
+    build.emit1(Patches { dims, at }, &[value])
+}
+
+impl Call for Patches {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The windows of some dimensions, side by side.
+        patches(x: Array, [named] dims: Of("windows") = None, [named] at: Int = None)
+        in_dumps "" "write `reduce_window` or `conv`";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let dims = args.required("dims")?;
+        let dims = read(&dims.term, dims.span)?;
+        let value = args.array(build, "x")?;
+        let at = shape::axis(args.int("at")?, build.ty(value).rank() + 1, args.span)?;
+        Ok(Term::Array(build.emit1(Patches { dims, at }, &[value])?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    #[test]
+    fn elements_come_where_they_are_asked_for() {
+        let x = integers(&[3, 2], &[0, 1, 10, 11, 20, 21]);
+        let op = Patches { dims: vec![PatchDim::all(0, 3, (2, 1, 1))], at: 1 };
+        let y = op.eval(&[&x]).unwrap().swap_remove(0);
+        assert_eq!((y.shape(), y.ints()), (&[2, 2, 2][..], vec![0, 1, 10, 11, 10, 11, 20, 21]));
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let x = testing::parameter(&mut build, crate::layout::types::DType::F32, &[8, 3]);
+        patches(&mut build, x, &[(0, (3, 2, 1))], 2).unwrap();
+        assert_eq!(testing::printed(&build), ["patches(a, dims=[(0, 3, 3, 2, 1, 1)], at=2)"]);
+        let dims = Term::List(vec![testing::ints(&[0, 3, 3, 2, 1, 1])]);
+        build.exact = true;
+        testing::call(&mut build, "patches", &[Term::Array(x)], &[("dims", dims), ("at", testing::int(2))]).unwrap();
+        assert_eq!(build.blocks[0].stmts[0].op(), build.blocks[0].stmts[1].op());
+    }
+}

@@ -1,0 +1,125 @@
+//! Makes the windows of `patches` on split dimensions local: a statement of its own, `ghosted`, gives every device all elements that
+//! its windows read.
+//!
+//! ```text
+//! let p: f32[10@Y] = pad(x, [(1, 1)], bits=0);                                         // x: f32[8@Y], Y = 4
+//! let w: f32[8@Y,3] = patches(p, dims=[(0, 8, 3, 1, 1, 1)], at=1);
+//! =>
+//! let g: f32[16@Y] = ghosted(x, maps=[(8, 1, 0, 1, 8, 1)], dims=[(0, 8, 3, 1, 1, 4)], to=P(Y), bits=0);
+//! let w: f32[8@Y,3] = patches(g, dims=[(0, 8, 3, 1, 1, 4)], at=1);
+//! ```
+//!
+//! It comes after `insert_reshards`, which has split operand and result by the same axes, and before `exchange_halos`: the padding
+//! of an operand, or another window on it, becomes a part of `ghosted`, so nothing moves for it. If the blocks of the windows need no
+//! elements but those in the same blocks of the operand, nothing is copied.
+
+use crate::contract;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::patch::PatchDim;
+use spmdc_ir::layout::window::{DimMap, WindowMap};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::ghosted::Ghosted;
+use spmdc_ir::program::build::statement;
+use spmdc_ir::program::local::window_of;
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use std::collections::BTreeMap;
+
+/// Gives the windows of `patches` all elements that they read.
+pub fn exchange_ghosts(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh);
+    module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
+}
+
+/// The windows of a block: the operand of each, and its elements in the result.
+type Views = BTreeMap<Value, (Value, WindowMap)>;
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
+    let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
+    let mut views = Views::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
+        if let Some(map) = window_of(func, &stmt)
+            && stmt.args.len() == 1
+        {
+            views.insert(stmt.results[0], (stmt.args[0], map));
+        }
+        stmts.extend(ghosts(&mut stmt, func, mesh, &views));
+        stmts.push(stmt);
+    }
+    block.stmts = stmts;
+}
+
+/// Divides the windows of a statement into blocks; the statement that makes the blocks of the operand, if there is none with them.
+fn ghosts(stmt: &mut Stmt, func: &mut Func, mesh: &Mesh, views: &Views) -> Option<Stmt> {
+    let StmtKind::Op(Op::Patches(op)) = &mut stmt.kind else { return None };
+    let (mut operand, result) = (stmt.args[0], stmt.results[0]);
+    let (from, to) = (func.ty(operand).clone(), func.ty(result).sharding.clone());
+    let of = |patch: &PatchDim| &from.sharding.dims[patch.dim];
+    debug_assert!(
+        op.dims.iter().all(|patch| of(patch).axes == to.dims[op.result_dim(patch.dim)].axes),
+        "windows and operand are split by the same axes"
+    );
+    for patch in &mut op.dims {
+        patch.blocks = mesh.size_of(&of(patch).axes);
+    }
+    let is_local = |patch: &PatchDim| {
+        let extent = from.shape()[patch.dim];
+        of(patch).alignment.is_none() && patch.fits(extent) && patch.begins_with_blocks(extent)
+    };
+    if op.dims.iter().all(is_local) {
+        return None;
+    }
+    let mut layout = from.sharding.clone();
+    op.dims.iter().for_each(|patch| layout.dims[patch.dim].alignment = None);
+    let whole = from.shape().iter().map(|&size| DimMap::identity(size)).collect();
+    let mut map = WindowMap { dims: whole, fill: 0 };
+    let made = |map: &WindowMap, operand: Value, func: &Func| {
+        Ghosted::new(map, &op.dims, &func.ty(operand).sharding, &layout, mesh)
+    };
+    let mut ghosted = made(&map, operand, func).expect("windows and operand are split by the same axes");
+    while let Some((inner, shown)) = views.get(&operand)
+        && let Some(both) = map.after(shown)
+        && let Some(other) = made(&both, *inner, func)
+    {
+        (operand, map, ghosted) = (*inner, both, other);
+    }
+    let ty = ghosted.result(func.ty(operand));
+    let origin = stmt.origin.because("windows need elements that lie on other devices");
+    let blocks = func.new_value(ty, origin.clone());
+    stmt.args = vec![blocks];
+    Some(statement(func, mesh, (ghosted, &[operand]), &[blocks], &origin))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use spmdc_check::sources::{NoSources, SourceSet};
+    use spmdc_compiler::pipeline::{Options, compile};
+    use spmdc_ir::program::Stage;
+
+    /// The names of the statements of a partitioned program.
+    fn statements(source: &str) -> Vec<&'static str> {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let options = Options { stop_after: Some(Stage::Partitioned), ..Options::default() };
+        let compilation = compile(&set, &options).unwrap();
+        let module = compilation.stage(Stage::Partitioned).unwrap();
+        module.func.body.stmts.iter().map(|stmt| stmt.name()).collect()
+    }
+
+    #[test]
+    fn padding_is_a_part_of_the_blocks() {
+        let source = "mesh (Y = 4); fn main(x: f32[32@Y]) { reduce_window(x, 0, \"add\", 3, padding=\"SAME\") }";
+        assert_eq!(statements(source), ["ghosted", "patches", "sum"]);
+    }
+
+    #[test]
+    fn windows_of_equal_blocks_need_no_copy() {
+        let source = "mesh (Y = 4); fn main(x: f32[32@Y]) { reduce_window(x, 0, \"add\", 2, window_strides=2) }";
+        assert_eq!(statements(source), ["patches", "sum"]);
+    }
+}
