@@ -1,4 +1,4 @@
-"""Makes the golden arrays of window reductions: each program is computed by JAX, like those of `make.py`.
+"""Makes the golden arrays of window reductions and convolutions: each program is computed by JAX, like those of `make.py`.
 
     pip install "jax==0.10.2" "numpy==2.4.6"
     python3 tests/golden/make_windows.py
@@ -60,6 +60,15 @@ def avg_pool(x, sizes, strides, padding="VALID", count_include_pad=True):
     return total / pool(jnp.ones(x.shape[:-1] + (1,), x.dtype), 0, lax.add, sizes, strides, padding)
 
 
+NUMBERS = {3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC")}
+
+
+def conv(x, w, stride=None, padding="SAME", dilation=None, groups=1, base=None):
+    one = (1,) * (x.ndim - 2)
+    return lax.conv_general_dilated(x, w, stride or one, padding, base, dilation, NUMBERS[x.ndim], groups,
+                                    precision=lax.Precision.HIGHEST)
+
+
 PROGRAMS = [
     ("window_sums", "exact",
      "fn main(x: f32[13@Y], y: i32[7@X, 9@Y]) {\n"
@@ -104,6 +113,41 @@ PROGRAMS = [
                       avg_pool(x, (3, 2), (2, 2), "SAME"), avg_pool(x, (3, 2), (2, 2), "SAME", False),
                       avg_pool(x, (3, 3), (1, 1), ((1, 0), (0, 2)), False), max_pool(x, (2, 2), (1, 1), ((1, 1), (0, 3))),
                       avg_pool(y, (2, 3, 2), (1, 2, 2), "SAME", False), max_pool(z, (4,), (3,)))),
+    ("convolutions", "exact",
+     "fn main(x: f32[2, 9@X, 7@Y, 3], w: f32[3, 2, 3, 4], s: f32[3@X, 11@Y, 2], u: f32[4, 2, 5], v: f32[1, 5@Y, 4, 3, 2], k: f32[2, 2, 3, 2, 3]) {\n"
+     "  (conv(x, w), conv(x, w, padding=\"valid\"), conv(x, w, stride=2), conv(x, w, stride=(2, 3), padding=((2, 0), (1, 4))),\n"
+     "    conv(x, w, dilation=(2, 3)), conv(x, w, padding=1, input_dilation=(2, 1)), conv(s, u), conv(s, u, stride=3, dilation=2),\n"
+     "    conv(v, k), conv(v, k, stride=(1, 2, 1), padding=((-1, 2), 0, (0, 1))))\n}",
+     [whole(2, 9, 7, 3), whole(3, 2, 3, 4), whole(3, 11, 2), whole(4, 2, 5), whole(1, 5, 4, 3, 2), whole(2, 2, 3, 2, 3)],
+     lambda x, w, s, u, v, k: (conv(x, w), conv(x, w, padding="VALID"), conv(x, w, (2, 2)), conv(x, w, (2, 3), ((2, 0), (1, 4))),
+                               conv(x, w, dilation=(2, 3)), conv(x, w, padding=((1, 1), (1, 1)), base=(2, 1)), conv(s, u),
+                               conv(s, u, (3,), dilation=(2,)), conv(v, k),
+                               conv(v, k, (1, 2, 1), ((-1, 2), (0, 0), (0, 1))))),
+    ("grouped_convolutions", "exact",
+     "fn main(x: f32[2, 6, 5@Y, 4@X], d: f32[3, 3, 1, 4], e: f32[2, 2, 1, 8], g: f32[3, 1, 2, 6], o: f32[1, 1, 4, 3], i: i32[1, 8@Y, 2], j: i32[3, 2, 2]) {\n"
+     "  (conv(x, d, groups=4), conv(x, e, groups=4, stride=2), conv(x, g, groups=2, padding=\"VALID\"), conv(x, o), conv(x, o, stride=2),\n"
+     "    conv(i, j), conv(x, d[:1, :1], groups=4))\n}",
+     [whole(2, 6, 5, 4), whole(3, 3, 1, 4), whole(2, 2, 1, 8), whole(3, 1, 2, 6), whole(1, 1, 4, 3), whole(1, 8, 2, dtype=np.int32),
+      whole(3, 2, 2, dtype=np.int32)],
+     lambda x, d, e, g, o, i, j: (conv(x, d, groups=4), conv(x, e, (2, 2), groups=4), conv(x, g, padding="VALID", groups=2), conv(x, o),
+                                  conv(x, o, (2, 2)), conv(i, j), conv(x, d[:1, :1], groups=4))),
+    ("transposed_convolutions", "exact",
+     "fn main(x: f32[2, 5@X, 4@Y, 3], w: f32[3, 2, 3, 4], t: f32[3, 2, 4, 3], s: f32[2, 6@Y, 2], u: f32[4, 2, 3]) {\n"
+     "  (conv_transpose(x, w, stride=2), conv_transpose(x, w, stride=(1, 3), padding=\"VALID\"), conv_transpose(x, w, stride=(2, 2), padding=((1, 2), (0, 1))),\n"
+     "    conv_transpose(x, t, stride=2, transpose_kernel=true), conv_transpose(x, w, stride=(2, 1), dilation=(2, 3)), conv_transpose(s, u, stride=5),\n"
+     "    conv_transpose(s, u))\n}",
+     [whole(2, 5, 4, 3), whole(3, 2, 3, 4), whole(3, 2, 4, 3), whole(2, 6, 2), whole(4, 2, 3)],
+     lambda x, w, t, s, u: (lax.conv_transpose(x, w, (2, 2), "SAME"), lax.conv_transpose(x, w, (1, 3), "VALID"),
+                            lax.conv_transpose(x, w, (2, 2), ((1, 2), (0, 1))),
+                            lax.conv_transpose(x, t, (2, 2), "SAME", transpose_kernel=True),
+                            lax.conv_transpose(x, w, (2, 1), "SAME", rhs_dilation=(2, 3)), lax.conv_transpose(s, u, (5,), "SAME"),
+                            lax.conv_transpose(s, u, (1,), "SAME"))),
+    ("convolved_vectors", "exact",
+     "fn main(a: f32[11@Y], v: f32[4], i: i32[3@X], b: bool[5]) {\n"
+     "  (convolve(a, v), convolve(v, a, mode=\"same\"), convolve(a, v, mode=\"valid\"), convolve(a, i, \"same\"), convolve(i, i), convolve(b, b), convolve(a, v[:1]))\n}",
+     [whole(11), whole(4), whole(3, dtype=np.int32), rng.random(5) < 0.5],
+     lambda a, v, i, b: (jnp.convolve(a, v), jnp.convolve(v, a, "same"), jnp.convolve(a, v, "valid"), jnp.convolve(a, i, "same"),
+                         jnp.convolve(i, i), jnp.convolve(b, b), jnp.convolve(a, v[:1]))),
 ]
 
 

@@ -63,6 +63,9 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "trace",
         "reduce_window",
         "avg_pool",
+        "conv",
+        "conv_transpose",
+        "convolve",
     ];
     if SUMS.contains(&name) { |expected| Tolerance::sum_of_ones(expected.dtype) } else { |_| Tolerance::Exact }
 }

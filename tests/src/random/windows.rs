@@ -1,4 +1,4 @@
-//! Random windows: window reductions and pools.
+//! Random windows: window reductions, pools and convolutions.
 
 use super::{Array, Draw, floats, numbers};
 use spmdc_abi::DType;
@@ -9,6 +9,13 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<(Vec<Array>, String)> {
         "reduce_window" => reduce_window(draw),
         "max_pool" => pool(draw, name, &numbers()),
         "avg_pool" => pool(draw, name, &floats()),
+        "conv" => conv(draw),
+        "conv_transpose" => conv_transpose(draw),
+        "convolve" => {
+            let (dtype, n, m) = (draw.pick(&numbers()), 1 + draw.below(12), 1 + draw.below(6));
+            let mode = draw.pick(&["", ", mode=\"full\"", ", mode=\"same\"", ", mode=\"valid\""]);
+            with(&[(dtype, &[n]), (dtype, &[m])], format!("convolve(a, b{mode})"))
+        }
         _ => return None,
     })
 }
@@ -86,4 +93,57 @@ fn pool(draw: &mut Draw, name: &str, dtypes: &[DType]) -> (Vec<Array>, String) {
         expr = expr.replace(", padding=1", "") + ", count_include_pad=false";
     }
     with(&[(dtype, &shape)], expr + ")")
+}
+
+/// Images and a kernel that fits: batch, space, channels, and space, inputs, outputs.
+fn images(draw: &mut Draw, groups: usize) -> (DType, Vec<usize>, Vec<usize>) {
+    let (dtype, rank) = (draw.pick(&numbers()), draw.rank(1, 3));
+    let most = if rank == 3 { 4 } else { 9 };
+    let mut x = vec![1 + draw.below(3)];
+    x.extend((0..rank).map(|_| 2 + draw.below(most)));
+    let inputs = 1 + draw.below(3);
+    x.push(inputs * groups);
+    let mut w: Vec<usize> = (0..rank).map(|_| 1 + draw.below(3)).collect();
+    w.extend([inputs, groups * (1 + draw.below(3))]);
+    (dtype, x, w)
+}
+
+fn conv(draw: &mut Draw) -> (Vec<Array>, String) {
+    let groups = draw.pick(&[1, 1, 2, 3]);
+    let (dtype, x, w) = images(draw, groups);
+    let rank = x.len() - 2;
+    let mut expr = "conv(a, b".to_string();
+    if draw.chance(50) {
+        expr += &format!(", stride={}", sizes(&counts(draw, rank, 3)));
+    }
+    let padding = padding(draw, rank);
+    if padding.contains("((") && draw.chance(40) {
+        expr += &format!(", input_dilation={}", sizes(&counts(draw, rank, 3)));
+    }
+    expr += &padding;
+    if draw.chance(35) {
+        expr += &format!(", dilation={}", sizes(&counts(draw, rank, 3)));
+    }
+    if groups > 1 {
+        expr += &format!(", groups={groups}");
+    }
+    with(&[(dtype, &x), (dtype, &w)], expr + ")")
+}
+
+fn conv_transpose(draw: &mut Draw) -> (Vec<Array>, String) {
+    let (dtype, x, mut w) = images(draw, 1);
+    let rank = x.len() - 2;
+    let mut expr = "conv_transpose(a, b".to_string();
+    if draw.chance(70) {
+        expr += &format!(", stride={}", sizes(&counts(draw, rank, 3)));
+    }
+    expr += draw.pick(&["", ", padding=\"SAME\"", ", padding=\"VALID\"", ", padding=2"]);
+    if draw.chance(25) {
+        expr += &format!(", dilation={}", sizes(&counts(draw, rank, 2)));
+    }
+    if draw.chance(30) {
+        w.swap(rank, rank + 1);
+        expr += ", transpose_kernel=true";
+    }
+    with(&[(dtype, &x), (dtype, &w)], expr + ")")
 }

@@ -41,7 +41,7 @@ macro_rules! later {
 impl Call for Later {
     // `tree_map` belongs to the checker: it calls functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
-        searchsorted bincount segment_sum conv key fold_in bits uniform normal truncated_normal bernoulli randint permutation
+        searchsorted bincount segment_sum key fold_in bits uniform normal truncated_normal bernoulli randint permutation
         categorical gumbel exponential grad value_and_grad vjp jvp vmap checkpoint stop_gradient
         transfer
     };

@@ -13,6 +13,7 @@ pub mod collective;
 pub mod combined;
 pub mod concatenate;
 pub mod constant;
+pub mod conv;
 pub mod diff;
 pub mod dynamic_slice;
 pub mod einsum;
@@ -315,6 +316,7 @@ composites! {
     sort::Quantiles = "quantile" | "percentile",
     sort::Chosen = "nonzero" | "unique",
     dynamic_slice::DynamicUpdate = "dynamic_update_slice",
+    conv::Convolutions = "conv" | "conv_transpose" | "convolve",
     reduce_window::WindowReductions = "reduce_window" | "max_pool" | "avg_pool",
     repeat::Repeat = "tile" | "repeat",
     diff::Diff = "diff",
@@ -323,7 +325,7 @@ composites! {
     meshgrid::Meshgrid = "meshgrid",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
-    later::Later = "searchsorted" | "bincount" | "segment_sum" | "conv"
+    later::Later = "searchsorted" | "bincount" | "segment_sum"
         | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
