@@ -235,6 +235,27 @@ PROGRAMS = [
      [SPECIAL], lambda x: (jax.lax.cummax(x), jax.lax.cummin(x), jax.lax.cummax(x, reverse=True))),
     ("angles", "elementwise", "fn main(x: f32[5@X, 7@Y]) -> (f32[5, 7], f32[5, 7]) { (deg2rad(x), rad2deg(x)) }",
      [f32(5, 7, scale=300)], lambda x: (jnp.deg2rad(x), jnp.rad2deg(x))),
+    ("log_sums_so_far", "reduction", "fn main(x: f32[7@X, 9@Y], y: f32[13@Y], z: f32[1, 5@X], e: f32[0, 3], i: f32[46@(X, Y)]) "
+     "-> (f32[7, 9], f32[7, 9], f32[13], f32[13], f32[1, 5], f32[0, 3], f32[46]) { (logcumsumexp(x), logcumsumexp(x, axis=-1, reverse=true), "
+     "logcumsumexp(y), logcumsumexp(y, 0, true), logcumsumexp(z), logcumsumexp(e), logcumsumexp(i)) }",
+     [f32(7, 9, scale=40), SPECIAL, f32(1, 5), f32(0, 3), np.where(np.arange(46) < 20, -np.inf, f32(46, scale=200)).astype(np.float32)],
+     lambda x, y, z, e, i: (jax.lax.cumlogsumexp(x), jax.lax.cumlogsumexp(x, 1, True), jax.lax.cumlogsumexp(y),
+                            jax.lax.cumlogsumexp(y, 0, True), jax.lax.cumlogsumexp(z), jax.lax.cumlogsumexp(e),
+                            jax.lax.cumlogsumexp(i))),
+    ("associative_scans", "exact", "fn main(a: i32[7@X, 11@Y], b: i32[7@X, 11@Y], u: u8[46@Y], m: bool[5@Y, 2], one: i32[1]) "
+     "-> (i32[7, 11], i32[7, 11], i32[7, 11], i32[7, 11], u8[46], u8[46], bool[5, 2], i32[1]) {\n"
+     "  let compose = |p, q| (q.0 * p.0, q.0 * p.1 + q.1);\n"
+     "  let (c, d) = associative_scan(compose, (a, b));\n"
+     "  let (e, f) = associative_scan(compose, (a, b), reverse=true, axis=-1);\n"
+     "  let last = associative_scan(|x, y| where(y % 3 != 0, y, x), u);\n"
+     "  (c, d, e, f, last, associative_scan(maximum, u, true), associative_scan(|x, y| x ^ y, m), associative_scan(|x, y| x + y, one))\n}",
+     [i32(7, 11), i32(7, 11), u8(46), boolean(5, 2), i32(1)], None),
+    ("associative_scans_of_matrices", "reduction", "fn main(x: f32[19@Y, 3, 3], y: f32[2@X, 12@Y, 2]) -> (f32[19, 3, 3], f32[19, 3, 3], f32[2, 12, 2]) "
+     "{ (associative_scan(|a, b| a @ b, x), associative_scan(|a, b| einsum(\"nij,njk->nik\", a, b), x, reverse=true), "
+     "associative_scan(logaddexp, y, axis=1)) }",
+     [f32(19, 3, 3, scale=0.6), f32(2, 12, 2, scale=30)],
+     lambda x, y: (jax.lax.associative_scan(lambda a, b: a @ b, x), jax.lax.associative_scan(lambda a, b: a @ b, x, reverse=True),
+                   jax.lax.associative_scan(jnp.logaddexp, y, axis=1))),
 ]
 
 
@@ -262,7 +283,20 @@ def newton(a):
     return jax.lax.while_loop(cond, body, (a, jnp.int32(0)))
 
 
-LOOPS = {"heat_steps": heat_steps, "running_products": running_products, "newton": newton}
+def associative_scans(a, b, u, m, one):
+    def compose(p, q):
+        return q[0] * p[0], q[0] * p[1] + q[1]
+
+    scan = jax.lax.associative_scan
+    c, d = scan(compose, (a, b))
+    e, f = scan(compose, (a, b), reverse=True, axis=1)
+    last = scan(lambda x, y: jnp.where(y % 3 != 0, y, x), u)
+    return c, d, e, f, last, scan(jnp.maximum, u, True), scan(lambda x, y: x ^ y, m), scan(lambda x, y: x + y, one)
+
+
+LOOPS = {
+    "heat_steps": heat_steps, "running_products": running_products, "newton": newton, "associative_scans": associative_scans,
+}
 
 
 if __name__ == "__main__":

@@ -127,6 +127,9 @@ impl Checker<'_> {
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
+        if name == "associative_scan" {
+            return self.associative_scan(args, span);
+        }
         if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod assigned;
+mod associative_scan;
 mod branches;
 mod calls;
 mod constants;

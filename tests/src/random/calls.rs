@@ -255,6 +255,25 @@ fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {
             let reverse = if draw.chance(40) { ", reverse=true" } else { "" };
             Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a{axis}{reverse})"))
         }
+        "logcumsumexp" | "associative_scan" => {
+            let shape = if rank == 0 { draw.shape(1) } else { shape };
+            let dtype = if name == "logcumsumexp" { draw.pick(&floats()) } else { draw.pick(&numbers()) };
+            let axis = if draw.chance(80) { format!(", axis={}", draw.axis(shape.len())) } else { String::new() };
+            let named = if draw.chance(40) { format!("{axis}, reverse=true") } else { axis };
+            match (name, draw.below(4)) {
+                ("logcumsumexp", _) => Call::new(&[(dtype, &shape)], format!("logcumsumexp(a{named})")),
+                // Affine functions: which comes first matters.
+                (_, 0) => {
+                    let composed = "|p, q| (q.0 * p.0, q.0 * p.1 + q.1)";
+                    let expr = format!("associative_scan({composed}, (a, b){named}).1");
+                    Call::new(&[(dtype, &shape), (dtype, &shape)], expr)
+                }
+                (_, kind) => {
+                    let function = ["maximum", "|p, q| p + q", "|p, q| where(q > 0, q, p)"][kind - 1];
+                    Call::new(&[(dtype, &shape)], format!("associative_scan({function}, a{named})"))
+                }
+            }
+        }
         "softmax" | "log_softmax" => {
             let shape = if rank == 0 { draw.shape(1) } else { shape };
             let axis = draw.axis(shape.len());

@@ -337,6 +337,17 @@ impl Writer {
             Kind::Signed | Kind::Unsigned | Kind::Key => &["cumsum", "cumprod", "cummax", "cummin"],
         });
         let reverse = if self.draw.chance(40) { ", reverse=true" } else { "" };
+        if self.draw.chance(25) {
+            let function = self.draw.pick(match array.dtype.kind() {
+                Kind::Bool => &["|p, q| p ^ q", "|p, q| q"],
+                Kind::Float | Kind::Signed | Kind::Unsigned | Kind::Key => &["maximum", "|p, q| where(q > 1, q, p)"],
+            });
+            return Some((
+                format!("associative_scan({function}, {}, axis={axis}{reverse})", x.name),
+                array,
+                x.precision,
+            ));
+        }
         let mut named = reverse.to_string();
         let (mut precision, mut scale) = (x.precision, String::new());
         match name {

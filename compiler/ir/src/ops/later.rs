@@ -26,6 +26,19 @@ macro_rules! later {
                 example: "(x: f32[4, 6]) { tree_map(|a, b| a + b, (x, 1), (2 * x, 3)) }",
                 status: Status::Shipped,
             },
+            Signature {
+                name: "associative_scan",
+                params: &[
+                    ParamSpec { name: "f", kind: ParamKind::Of("function"), given: Given::Either, default: None },
+                    ParamSpec { name: "elems", kind: ParamKind::Of("array, tuple or struct"), given: Given::Either, default: None },
+                    ParamSpec { name: "reverse", kind: ParamKind::Bool, given: Given::Either, default: Some("false") },
+                    ParamSpec { name: "axis", kind: ParamKind::Int, given: Given::Either, default: Some("0") },
+                ],
+                doc: "The elements up to each, combined by an associative function of arrays.",
+                dtypes: Dtypes::NumbersAndBools,
+                example: "(x: f32[4, 6]) { associative_scan(|a, b| a * b, x, axis=1) }",
+                status: Status::Shipped,
+            },
             $(Signature {
                 name: stringify!($name),
                 params: &[],
@@ -39,7 +52,7 @@ macro_rules! later {
 }
 
 impl Call for Later {
-    // `tree_map` belongs to the checker: it calls functions of the program.
+    // `tree_map` and `associative_scan` belong to the checker: they call functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
         searchsorted bincount segment_sum key fold_in bits uniform normal truncated_normal bernoulli randint permutation
         categorical gumbel exponential grad value_and_grad vjp jvp vmap checkpoint stop_gradient

@@ -328,7 +328,7 @@ composites! {
     later::Later = "searchsorted" | "bincount" | "segment_sum"
         | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
-        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "transfer",
+        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

@@ -30,7 +30,7 @@ const FILES: [&str; 4] = [
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 37] = [
+pub const NAMES: [&str; 38] = [
     "clip",
     "sinc",
     "logit",
@@ -61,6 +61,7 @@ pub const NAMES: [&str; 37] = [
     "count_nonzero",
     "median",
     "logsumexp",
+    "logcumsumexp",
     "relu",
     "sigmoid",
     "gelu",

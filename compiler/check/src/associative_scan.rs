@@ -1,0 +1,365 @@
+//! `associative_scan(f, elems)`: each element combines those up to it, by any associative function of the program.
+//!
+//! The scanned dimension is divided into as many chunks as devices may split it into, each of them on one device. A chunk is
+//! scanned by itself; the totals of all chunks, which are gathered, are scanned everywhere; and each chunk is combined with the
+//! total of those before it (Blelloch, "Prefix sums and their applications", 1990). So a device receives the totals of the other
+//! chunks, and no element.
+//!
+//! Within a chunk, neighbours are combined pairwise, and the pairs are scanned, which gives every second result; the others
+//! combine one of them with one more element. That applies the function to all pairs of a level at once, and to fewer than two
+//! pairs for each element in all, as `jax.lax.associative_scan` does.
+//!
+//! ```text
+//! x                 a     b     c     d     e
+//! pairs                   ab          cd
+//! their scan              ab          abcd
+//! result            a     ab    abc   abcd  abcde
+//! ```
+//!
+//! Arrays are kept with a dimension of chunks in front of the scanned one, which they are merged with for the function: that may
+//! count dimensions. A reverse scan counts elements and chunks from the end, and moves none.
+
+use super::Checker;
+use super::trees;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::sharding::DimSharding;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::ops;
+use spmdc_ir::ops::broadcast::broadcast;
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::concatenate::concatenate;
+use spmdc_ir::ops::reshape::reshape;
+use spmdc_ir::ops::shape;
+use spmdc_ir::ops::slice::{SliceRange, slice_dim};
+use spmdc_ir::program::Value;
+use spmdc_ir::reshard::step::Reshard;
+
+/// The arrays of a tree, in the order of its leaves.
+type Leaves = Vec<Value>;
+
+/// A failure is a diagnostic; None if it has been reported.
+type Scanned<T> = std::result::Result<T, Option<Diagnostic>>;
+
+/// What all parts of one scan have in common.
+struct AssociativeScan<'t> {
+    function: Arg,
+    /// A tree of the operand's form.
+    form: &'t Term,
+    /// The scanned dimension of the operand. The arrays inside have the chunks here, and their elements in the next dimension.
+    axis: usize,
+    reverse: bool,
+    span: Span,
+    /// The source position of the operand.
+    place: Span,
+}
+
+impl AssociativeScan<'_> {
+    /// `len` indices from `first` on, `step` apart, counted in the order of the scan, of a dimension of `size`.
+    fn range(&self, size: usize, first: usize, step: usize, len: usize) -> SliceRange {
+        debug_assert!(len > 0 && first + step * (len - 1) < size, "a range of a scan lies within the dimension");
+        let start = if self.reverse { size - 1 - first - step * (len - 1) } else { first };
+        SliceRange { start, step: if len == 1 { 1 } else { step as i64 }, len }
+    }
+
+    /// Two neighbours in the order of the scan, as they lie.
+    fn in_place(&self, before: Value, after: Value) -> [Value; 2] {
+        if self.reverse { [after, before] } else { [before, after] }
+    }
+}
+
+impl Checker<'_> {
+    /// The call of a program.
+    pub(super) fn associative_scan(&mut self, args: Vec<Arg>, span: Span) -> Term {
+        match self.try_associative_scan(args, span) {
+            Ok(term) => term,
+            Err(Some(diagnostic)) => self.report(diagnostic),
+            Err(None) => Term::Poison,
+        }
+    }
+
+    fn try_associative_scan(&mut self, args: Vec<Arg>, span: Span) -> Scanned<Term> {
+        let function = ops::builtin("associative_scan").expect("the table has it");
+        self.build.span = span;
+        let mut args = function.bind(args, span, self.build.exact)?;
+        let (function, elems) = (args.required("f")?, args.required("elems")?);
+        let reverse = args.optional_bool("reverse")?.unwrap_or(false);
+        let axis = args.optional_int("axis")?.unwrap_or(0);
+        let mut found = Vec::new();
+        trees::leaves(&elems.term, "", &mut found);
+        let mut operands = Vec::new();
+        for (_, leaf) in found {
+            operands.push(self.build.materialize(leaf, None, elems.span)?);
+        }
+        let Some(&first) = operands.first() else {
+            return Err(Some(Diagnostic::error(Code::E0210, elems.span, "`associative_scan` of no arrays")));
+        };
+        let mut axes = Vec::new();
+        for &operand in &operands {
+            axes.push(shape::axes(&[axis], self.build.ty(operand).rank(), elems.span)?[0]);
+        }
+        let size = self.build.ty(first).shape()[axes[0]];
+        for (&operand, &axis) in operands.iter().zip(&axes) {
+            if axis != axes[0] || self.build.ty(operand).shape()[axis] != size {
+                let [one, other] = [first, operand].map(|value| self.build.display_closed(self.build.ty(value)));
+                let message = format!("`associative_scan` along dimension {} of {one} and {axis} of {other}", axes[0]);
+                let help = "all arrays of the tree have this dimension, in one size";
+                return Err(Some(Diagnostic::error(Code::E0205, elems.span, message).help(help)));
+            }
+        }
+        let form = elems.term;
+        let scan = AssociativeScan { function, form: &form, axis: axes[0], reverse, span, place: elems.span };
+        let results = if size < 2 { operands } else { self.scan_chunks(&scan, operands, size)? };
+        Ok(trees::rebuild(&form, &mut results.into_iter().map(Term::Array)))
+    }
+
+    /// The number of devices that may split this dimension of a value: those of its axes, and of all that may be added.
+    fn most_blocks(&self, value: Value, dim: usize) -> usize {
+        let ty = self.build.ty(value);
+        let own: AxisSet = ty.sharding.dims[dim].axes.iter().map(|&axis| usize::from(axis)).collect();
+        let mut axes = own;
+        // An annotation of a dimension by axes says all of them.
+        if ty.sharding.dims[dim].open && own.is_empty() {
+            let others = ty.sharding.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| usize::from(axis)).collect();
+            axes = self.build.mesh.of_kind(AxisKind::Auto).minus(self.build.manual).minus(others);
+        }
+        let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
+        self.build.mesh.size_of(&axes)
+    }
+
+    /// The scan of arrays with two elements or more.
+    fn scan_chunks(&mut self, scan: &AssociativeScan<'_>, operands: Leaves, size: usize) -> Scanned<Leaves> {
+        let axis = scan.axis;
+        let chunks = operands.iter().map(|&operand| self.most_blocks(operand, axis)).max().unwrap_or(1).max(1);
+        let len = size.div_ceil(chunks);
+        // What is added comes after all elements, so that no result depends on it.
+        let missing = chunks * len - size;
+        let mut own = Vec::new();
+        for &operand in &operands {
+            let whole = self.extended(scan, operand, missing)?;
+            let mut shape = self.build.ty(whole).shape().to_vec();
+            shape.splice(axis..=axis, [chunks, len]);
+            own.push(reshape(&mut self.build, whole, &shape)?);
+        }
+        let mut results = self.scan_level(scan, own)?;
+        if chunks > 1 {
+            let before = self.totals_before(scan, &results, chunks, len)?;
+            let combined = self.combine(scan, &before, &results)?;
+            // Nothing comes before the first chunk.
+            let first = if scan.reverse { chunks - 1 } else { 0 };
+            let is_first = Term::List((0..chunks).map(|chunk| Term::Bool(chunk == first)).collect());
+            let is_first = self.build.materialize(&is_first, None, scan.span)?;
+            for (result, combined) in results.iter_mut().zip(combined) {
+                let rank = self.build.ty(combined).rank();
+                let mut shape = vec![1; rank];
+                shape[axis] = chunks;
+                let mask = reshape(&mut self.build, is_first, &shape)?;
+                let mask = self.laid_out_like(scan, mask, combined)?;
+                let terms = [mask, *result, combined].map(|value| (None, Term::Array(value), scan.span));
+                *result = self.shipped_array("where", terms.to_vec(), scan)?;
+            }
+        }
+        let mut whole = Vec::new();
+        for (result, operand) in results.into_iter().zip(operands) {
+            let mut shape = self.build.ty(result).shape().to_vec();
+            shape.splice(axis..=axis + 1, [chunks * len]);
+            let merged = reshape(&mut self.build, result, &shape)?;
+            let range = scan.range(chunks * len, 0, 1, size);
+            let result = slice_dim(&mut self.build, merged, axis, range)?;
+            // A slice of one element is on no axis, and a single chunk may be put together from such.
+            whole.push(self.laid_out_like(scan, result, operand)?);
+        }
+        Ok(whole)
+    }
+
+    /// The operand with copies of its last element after it, in the order of the scan.
+    fn extended(&mut self, scan: &AssociativeScan<'_>, operand: Value, missing: usize) -> Scanned<Value> {
+        if missing == 0 {
+            return Ok(operand);
+        }
+        let width =
+            |before: usize, after: usize| Term::Tuple(vec![Term::Int(before as i128), Term::Int(after as i128)]);
+        let mut widths = vec![width(0, 0); self.build.ty(operand).rank()];
+        widths[scan.axis] = if scan.reverse { width(missing, 0) } else { width(0, missing) };
+        let args = [Term::Array(operand), Term::Tuple(widths), Term::Str("edge".to_string())];
+        self.shipped_array("pad", args.map(|term| (None, term, scan.span)).to_vec(), scan)
+    }
+
+    /// Scans each row along the dimension after that of the chunks.
+    fn scan_level(&mut self, scan: &AssociativeScan<'_>, rows: Leaves) -> Scanned<Leaves> {
+        let dim = scan.axis + 1;
+        let len = self.build.ty(rows[0]).shape()[dim];
+        if len < 2 {
+            return Ok(rows);
+        }
+        let (pairs, singles) = (len / 2, (len - 1) / 2);
+        let (first, second) = (self.part(scan, &rows, 0, 2, pairs)?, self.part(scan, &rows, 1, 2, pairs)?);
+        let pairs_of = self.combine(scan, &first, &second)?;
+        let odd = self.scan_level(scan, pairs_of)?;
+        let mut even = self.part(scan, &rows, 0, 1, 1)?;
+        if singles > 0 {
+            let (before, own) = (self.part(scan, &odd, 0, 1, singles)?, self.part(scan, &rows, 2, 2, singles)?);
+            let rest = self.combine(scan, &before, &own)?;
+            even = self.joined(scan, even, rest, dim)?;
+        }
+        let mut results = Vec::new();
+        for (&even, &odd) in even.iter().zip(&odd) {
+            let range = |first, len| scan.range(singles + 1, first, 1, len);
+            let paired = slice_dim(&mut self.build, even, dim, range(0, pairs))?;
+            let mut shape = self.build.ty(odd).shape().to_vec();
+            shape.insert(dim + 1, 1);
+            let mut sides = Vec::new();
+            for side in scan.in_place(paired, odd) {
+                sides.push(reshape(&mut self.build, side, &shape)?);
+            }
+            let woven = concatenate(&mut self.build, &sides, dim + 1)?;
+            shape.splice(dim..=dim + 1, [2 * pairs]);
+            let woven = reshape(&mut self.build, woven, &shape)?;
+            results.push(match singles + 1 > pairs {
+                true => {
+                    let last = slice_dim(&mut self.build, even, dim, range(pairs, 1))?;
+                    concatenate(&mut self.build, &scan.in_place(woven, last), dim)?
+                }
+                false => woven,
+            });
+        }
+        Ok(results)
+    }
+
+    /// For each chunk the total of those before it, as long as the chunk; for the first one any value.
+    fn totals_before(
+        &mut self,
+        scan: &AssociativeScan<'_>,
+        chunks: &Leaves,
+        count: usize,
+        len: usize,
+    ) -> Scanned<Leaves> {
+        let axis = scan.axis;
+        let mut totals = Vec::new();
+        for chunk in self.part(scan, chunks, len - 1, 1, 1)? {
+            let everywhere = self.gathered(chunk, axis)?;
+            let mut shape = self.build.ty(everywhere).shape().to_vec();
+            shape.swap(axis, axis + 1);
+            totals.push(reshape(&mut self.build, everywhere, &shape)?);
+        }
+        let first = self.part(scan, &totals, 0, 1, 1)?;
+        let others = self.part(scan, &totals, 0, 1, count - 1)?;
+        let scanned = self.scan_level(scan, others)?;
+        let before = self.joined(scan, first, scanned, axis + 1)?;
+        let mut results = Vec::new();
+        for (before, &chunk) in before.into_iter().zip(chunks) {
+            let before = self.gathered(before, axis)?;
+            let mut shape = self.build.ty(before).shape().to_vec();
+            shape.swap(axis, axis + 1);
+            let before = reshape(&mut self.build, before, &shape)?;
+            let before = self.laid_out_like(scan, before, chunk)?;
+            shape[axis + 1] = len;
+            results.push(broadcast(&mut self.build, before, &shape)?);
+        }
+        debug_assert!(results.len() == chunks.len(), "each array has its totals");
+        Ok(results)
+    }
+
+    /// The value, whole along the chunks and their elements on every device.
+    fn gathered(&mut self, value: Value, axis: usize) -> Scanned<Value> {
+        let mut to = self.build.explicit_part(self.build.ty(value));
+        to.dims[axis..=axis + 1].fill(DimSharding::default());
+        Ok(self.build.emit1(Reshard::pin(to), &[value])?)
+    }
+
+    /// The value with the explicit axes of `like` along the scanned dimension, or that of its chunks.
+    fn laid_out_like(&mut self, scan: &AssociativeScan<'_>, value: Value, like: Value) -> Scanned<Value> {
+        let mut to = self.build.explicit_part(self.build.ty(value));
+        let wanted = self.build.explicit_part(self.build.ty(like)).dims[scan.axis].clone();
+        if to.dims[scan.axis].axes == wanted.axes {
+            return Ok(value);
+        }
+        to.dims[scan.axis] = wanted;
+        Ok(self.build.emit1(Reshard::request(to), &[value])?)
+    }
+
+    /// Elements of every array along the dimension after that of the chunks, counted in the order of the scan.
+    fn part(
+        &mut self,
+        scan: &AssociativeScan<'_>,
+        rows: &Leaves,
+        first: usize,
+        step: usize,
+        len: usize,
+    ) -> Scanned<Leaves> {
+        let dim = scan.axis + 1;
+        let mut parts = Vec::new();
+        for &row in rows {
+            let range = scan.range(self.build.ty(row).shape()[dim], first, step, len);
+            parts.push(slice_dim(&mut self.build, row, dim, range)?);
+        }
+        Ok(parts)
+    }
+
+    fn joined(&mut self, scan: &AssociativeScan<'_>, before: Leaves, after: Leaves, dim: usize) -> Scanned<Leaves> {
+        let mut joined = Vec::new();
+        for (before, after) in before.into_iter().zip(after) {
+            joined.push(concatenate(&mut self.build, &scan.in_place(before, after), dim)?);
+        }
+        Ok(joined)
+    }
+
+    /// The function's results for all elements of two trees, which must be arrays like its operands.
+    fn combine(&mut self, scan: &AssociativeScan<'_>, before: &Leaves, after: &Leaves) -> Scanned<Leaves> {
+        let (axis, mut trees_of) = (scan.axis, Vec::new());
+        let mut merged = Vec::new();
+        for side in [before, after] {
+            merged.clear();
+            for &value in side {
+                let mut shape = self.build.ty(value).shape().to_vec();
+                let both = shape[axis] * shape[axis + 1];
+                shape.splice(axis..=axis + 1, [both]);
+                merged.push(reshape(&mut self.build, value, &shape)?);
+            }
+            trees_of.push(trees::rebuild(scan.form, &mut merged.iter().copied().map(Term::Array)));
+        }
+        let given = trees_of.iter().map(|term| Arg { name: None, term: term.clone(), span: scan.place }).collect();
+        let term = self.call_term(&scan.function.term, given, scan.span, scan.function.span);
+        self.build.span = scan.span;
+        if term.is_poisoned() {
+            return Err(None);
+        }
+        let expected = &trees_of[1];
+        let mut results = Vec::new();
+        let mut leaves = Vec::new();
+        trees::leaves(&term, "", &mut leaves);
+        if trees::same_form(expected, &term) {
+            for ((_, leaf), (&like, &inner)) in leaves.into_iter().zip(merged.iter().zip(after)) {
+                let Term::Array(value) = leaf else { break };
+                if self.build.ty(*value).array != self.build.ty(like).array {
+                    break;
+                }
+                let shape = self.build.ty(inner).shape().to_vec();
+                results.push(reshape(&mut self.build, *value, &shape)?);
+            }
+        }
+        if results.len() < merged.len() {
+            let (taken, given) = (self.display_term(expected), self.display_term(&term));
+            let message = format!("the function of `associative_scan` takes `{taken}` and gives `{given}`");
+            let error = Diagnostic::error(Code::E0203, scan.function.span, message);
+            return Err(Some(
+                error.help("it combines parts of the operands, and gives arrays like those that it takes"),
+            ));
+        }
+        Ok(results)
+    }
+
+    /// The array that a shipped function gives.
+    fn shipped_array(
+        &mut self,
+        name: &str,
+        args: Vec<(Option<&str>, Term, Span)>,
+        scan: &AssociativeScan<'_>,
+    ) -> Scanned<Value> {
+        let Term::Array(value) = self.call_builtin(name, args, scan.span) else { return Err(None) };
+        Ok(value)
+    }
+}
