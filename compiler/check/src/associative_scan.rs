@@ -1,6 +1,6 @@
 //! `associative_scan(f, elems)`: each element combines those up to it, by any associative function of the program.
 //!
-//! The scanned dimension is divided into as many chunks as devices may split it into, each of them on one device. A chunk is
+//! The scanned dimension is divided into as many chunks as it probably has blocks, each of them on one device. A chunk is
 //! scanned by itself; the totals of all chunks, which are gathered, are scanned everywhere; and each chunk is combined with the
 //! total of those before it (Blelloch, "Prefix sums and their applications", 1990). So a device receives the totals of the other
 //! chunks, and no element.
@@ -26,7 +26,6 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::DimSharding;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops;
 use spmdc_ir::ops::broadcast::broadcast;
 use spmdc_ir::ops::call::args::Arg;
@@ -37,6 +36,9 @@ use spmdc_ir::ops::shape;
 use spmdc_ir::ops::slice::{SliceRange, slice_dim};
 use spmdc_ir::program::Value;
 use spmdc_ir::reshard::step::Reshard;
+
+/// Maximum number of values whose layouts are looked at, to find the annotation that decides the number of chunks.
+const MOST_STEPS: usize = 100;
 
 /// The arrays of a tree, in the order of its leaves.
 type Leaves = Vec<Value>;
@@ -116,24 +118,48 @@ impl Checker<'_> {
         Ok(trees::rebuild(&form, &mut results.into_iter().map(Term::Array)))
     }
 
-    /// The number of devices that may split this dimension of a value: those of its axes, and of all that may be added.
-    fn most_blocks(&self, value: Value, dim: usize) -> usize {
+    /// The number of blocks that this dimension of a value probably has: as annotated, there or where the value comes from. Without
+    /// annotation as many as all axes that may split it make, which is a multiple of every possible number.
+    fn expected_blocks(&self, value: Value, dim: usize) -> usize {
         let ty = self.build.ty(value);
-        let own: AxisSet = ty.sharding.dims[dim].axes.iter().map(|&axis| usize::from(axis)).collect();
-        let mut axes = own;
-        // An annotation of a dimension by axes says all of them.
-        if ty.sharding.dims[dim].open && own.is_empty() {
+        let mut axes = self.annotated_axes(value, dim, &mut 0);
+        if axes.is_empty() && ty.sharding.dims[dim].open {
             let others = ty.sharding.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| usize::from(axis)).collect();
-            axes = self.build.mesh.of_kind(AxisKind::Auto).minus(self.build.manual).minus(others);
+            let possible = self.build.mesh.of_kind(AxisKind::Auto).minus(self.build.manual).minus(others);
+            axes = possible.iter().map(|axis| axis as u8).collect();
         }
-        let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
         self.build.mesh.size_of(&axes)
+    }
+
+    /// The axes in the layout of this dimension, or of the operands' dimensions that its elements come from.
+    fn annotated_axes(&self, value: Value, dim: usize, steps: &mut usize) -> Vec<u8> {
+        let layout = &self.build.ty(value).sharding.dims[dim];
+        *steps += 1;
+        if !layout.axes.is_empty() || !layout.open || *steps > MOST_STEPS {
+            return layout.axes.clone();
+        }
+        let Some(stmt) = self.made_by(value) else { return Vec::new() };
+        let (Some(op), Some(at)) = (stmt.op(), stmt.results.iter().position(|&result| result == value)) else {
+            return Vec::new();
+        };
+        let rule = self.build.func.factors(op, stmt);
+        // The major factor, which is the first that is split, also if dimensions are merged or cut.
+        let Some(wanted) = rule.results[at][dim].first() else { return Vec::new() };
+        for (&arg, dims) in stmt.args.iter().zip(&rule.operands) {
+            for (from, _) in dims.iter().enumerate().filter(|(_, factors)| factors.first() == Some(wanted)) {
+                let axes = self.annotated_axes(arg, from, steps);
+                if !axes.is_empty() {
+                    return axes;
+                }
+            }
+        }
+        Vec::new()
     }
 
     /// The scan of arrays with two elements or more.
     fn scan_chunks(&mut self, scan: &AssociativeScan<'_>, operands: Leaves, size: usize) -> Scanned<Leaves> {
         let axis = scan.axis;
-        let chunks = operands.iter().map(|&operand| self.most_blocks(operand, axis)).max().unwrap_or(1).max(1);
+        let chunks = operands.iter().map(|&operand| self.expected_blocks(operand, axis)).max().unwrap_or(1).max(1);
         let len = size.div_ceil(chunks);
         // What is added comes after all elements, so that no result depends on it.
         let missing = chunks * len - size;

@@ -42,6 +42,12 @@ impl LinearIndex {
 }
 
 impl Checker<'_> {
+    /// The statement that defines a value, if it is near.
+    pub(super) fn made_by(&self, value: Value) -> Option<&Stmt> {
+        let near = self.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
+        near.into_iter().find(|stmt| stmt.results.contains(&value))
+    }
+
     /// `stop - start`, if it is a number.
     pub(super) fn slice_length(&self, start: SliceBound, stop: SliceBound) -> Option<i128> {
         let search = RowSearch(self);
@@ -61,16 +67,10 @@ impl Checker<'_> {
 struct RowSearch<'a>(&'a Checker<'a>);
 
 impl RowSearch<'_> {
-    /// The statement that defines a value, if it is near.
-    fn made_by(&self, value: Value) -> Option<&Stmt> {
-        let near = self.0.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
-        near.into_iter().find(|stmt| stmt.results.contains(&value))
-    }
-
     /// Adds a multiple of a value. Integers wrap, but a slice with wrapped bounds lies in no array.
     fn trace(&self, value: Value, factor: i128, sum: &mut LinearIndex, steps: &mut usize) -> Option<()> {
         *steps += 1;
-        let made_by = self.made_by(value).filter(|_| *steps < MOST_STEPS);
+        let made_by = self.0.made_by(value).filter(|_| *steps < MOST_STEPS);
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
         let Some(op) = stmt.op() else { return sum.add(value, factor, self) };
@@ -104,7 +104,7 @@ impl RowSearch<'_> {
 
     /// The constant value of a scalar.
     fn number(&self, value: Value) -> Option<i128> {
-        let stmt = self.made_by(value)?;
+        let stmt = self.0.made_by(value)?;
         let op = stmt.op()?;
         if let Op::Constant(constant) = op {
             let dtype = constant.array.dtype();
@@ -120,7 +120,7 @@ impl RowSearch<'_> {
         if one == other {
             return true;
         }
-        let (Some(a), Some(b)) = (self.made_by(one), self.made_by(other)) else { return false };
+        let (Some(a), Some(b)) = (self.0.made_by(one), self.0.made_by(other)) else { return false };
         let alike = !a.is_control() && a.kind == b.kind && a.args.len() == b.args.len();
         let position = |stmt: &Stmt, value| stmt.results.iter().position(|&result| result == value);
         depth < 8
