@@ -262,6 +262,9 @@ impl ProgramChecker<'_> {
         if let LibraryFunction::Merge(MergeLines { taken: TakenPlaces::From(first), .. }) = &step.function {
             self.scalar(first)?;
         }
+        if let LibraryFunction::Scatter(scatter) = &step.function {
+            scatter.first.iter().try_for_each(|first| self.scalar(first))?;
+        }
         for array in step.operands.iter().chain(&step.results) {
             self.place(array.place, 0, array.dtype.size().min(8) as u64)?;
             array.dims.iter().try_for_each(|dim| self.scalar(&dim.extent))?;
@@ -293,8 +296,11 @@ impl ProgramChecker<'_> {
                 self.library_array(array, &batch, device, calls == 0)?;
             }
             let sharers = self.mesh.group(device, step.split);
-            let alike =
-                |&other: &usize| step.batch.iter().zip(&batch).all(|(len, own)| self.mesh.resolve(len, other) == *own);
+            let parts = |device| step.parts(|scalar| self.mesh.resolve(scalar, device));
+            let alike = |&other: &usize| {
+                parts(other) == parts(device)
+                    && step.batch.iter().zip(&batch).all(|(len, own)| self.mesh.resolve(len, other) == *own)
+            };
             ensure(sharers.iter().all(alike), || "devices that share a buffer divide different batches".into())?;
             library::check(&self.mesh, step, device).or_else(|message| ensure(false, || message))?;
         }

@@ -59,6 +59,21 @@ PROGRAMS = [
      lambda x, n, u, b, i: (jnp.take(x, i, 0, mode="fill"), jnp.take(x, i, 1, mode="fill", fill_value=-1), jnp.take(n, i, mode="fill"),
                             jnp.take(u, i, mode="fill"), jnp.take(b, i, mode="fill"),
                             jnp.take_along_axis(x, jnp.stack([i, i, i], 1), 0, mode="fill"))),
+    ("index_assignments", "exact",
+     "fn main(x: i32[5@X, 6@Y], i: i32[4@Y], j: i32[2, 1], v: i32[4, 6], s: i32[2, 4@X], b: bool[9@Y], m: bool[4]) -> RESULTS {\n"
+     "  let mut a = x; a[i] = v;\n  let mut c = x; c[i] += v;\n  let mut d = x; d[j, i] -= s;\n  let mut e = x; e[:, i] *= 3;\n"
+     "  let mut f = x; f[1:, i] = s[:, :1].T[0, 0];\n  let mut g = x; g[::-2, [1, -1, 1]] += s[:1, :3];\n  let mut h = x; h[2, i] = s[1];\n"
+     "  let mut k = x; k[i, 1:4] += v[:, 2:5];\n  let mut l = b; l[i] = m;\n  let mut n = x; n[j, None, i] = s[..., None];\n"
+     "  let mut o = x; o[i] |= v;\n  (a, c, d, e, f, g, h, k, l, n, o)\n}",
+     [ints("x", 5, 6), np.array([3, 0, -2, 3], np.int32), np.array([[1], [-1]], np.int32), ints("v", 4, 6), ints("s", 2, 4),
+      rng("b").random(9) < 0.5, np.array([True, False, True, False])], None),
+    ("float_updates", "reduction",
+     "fn main(x: f32[5@X, 3], t: f32[200@X, 16@Y], i: i32[64@Y], v: f32[64@Y, 3], w: f32[64, 16@Y], k: i32[64], n: f32[7], p: i32[7]) -> RESULTS {\n"
+     "  let mut a = x; a[i % 5] += v;\n  let mut b = x; b[i % 5] -= v;\n  let mut c = x; c[i % 5] *= v * 0.1 + 1;\n"
+     "  let mut d = x; d[i % 5] /= v * 0.1 + 1;\n  let mut e = t; e[k] += w;\n  let mut f = t; f[:, k[:8]] *= 2;\n"
+     "  let mut g = n; g[p] += n;\n  let mut h = n; h[p] = -n;\n  let mut z = zeros(f32[4]); z[p[:1]] += 1;\n  (a, b, c, d, e, f, g, h, z)\n}",
+     [floats("x", 5, 3), floats("t", 200, 16), ints("i", 64, low=0, high=900), floats("v", 64, 3), floats("w", 64, 16),
+      ints("k", 64, low=-16, high=16), SPECIAL, np.array([0, 1, 3, 3, 2, 5, 5], np.int32)], None),
     ("takes_of_nothing", "exact",
      "fn main(x: f32[4@X, 3], e: i32[0], z: f32[0, 3], one: i32[1]) -> RESULTS {\n"
      "  (x[e], take(x, e, axis=1, mode=\"clip\"), z[e, e], x[one], x[one, one[None]])\n}",
@@ -73,7 +88,32 @@ def index_arrays(x, i, j, k):
             x[:, i, ..., j])
 
 
-FUNCTIONS = {"index_arrays": index_arrays}
+def updated(x, *steps):
+    """The array after updates by functions such as `np.add.at`; None sets, as the last one does."""
+    x = x.copy()
+    for function, index, value in steps:
+        if function is None:
+            x[index] = value
+        else:
+            function.at(x, index, value)
+    return x
+
+
+def index_assignments(x, i, j, v, s, b, m):
+    return (updated(x, (None, i, v)), updated(x, (np.add, i, v)), updated(x, (np.subtract, (j, i), s)),
+            updated(x, (np.multiply, np.s_[:, i], 3)), updated(x, (None, np.s_[1:, i], s[:, :1].T[0, 0])),
+            updated(x, (np.add, np.s_[::-2, [1, -1, 1]], s[:1, :3])), updated(x, (None, np.s_[2, i], s[1])),
+            updated(x, (np.add, np.s_[i, 1:4], v[:, 2:5])), updated(b, (None, i, m)), updated(x, (None, np.s_[j, None, i], s[..., None])),
+            updated(x, (None, i, x[i] | v)))
+
+
+def float_updates(x, t, i, v, w, k, n, p):
+    return (updated(x, (np.add, i % 5, v)), updated(x, (np.subtract, i % 5, v)), updated(x, (np.multiply, i % 5, v * np.float32(0.1) + 1)),
+            updated(x, (np.divide, i % 5, v * np.float32(0.1) + 1)), updated(t, (np.add, k, w)), updated(t, (np.multiply, np.s_[:, k[:8]], 2)),
+            updated(n, (np.add, p, n)), updated(n, (None, p, -n)), updated(np.zeros(4, np.float32), (np.add, p[:1], 1)))
+
+
+FUNCTIONS = {"index_arrays": index_arrays, "index_assignments": index_assignments, "float_updates": float_updates}
 
 
 def main():

@@ -15,7 +15,7 @@ use spmdc_ir::ops::call::errors::too_large;
 use spmdc_ir::ops::call::term::whole_number;
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::promote::holds_array;
-use spmdc_ir::ops::{index, shape, update};
+use spmdc_ir::ops::{index, put, shape, update};
 use spmdc_ir::program::Value;
 
 impl Checker<'_> {
@@ -98,7 +98,18 @@ impl Checker<'_> {
     ) -> Term {
         let Some(items) = self.index_items(indices) else { return Term::Poison };
         let mut new = value;
+        if matches!(new.0, Term::Poison) {
+            return Term::Poison;
+        }
         if let Some(op) = op {
+            self.build.span = span;
+            match put::combine(&mut self.build, old, &items, op, (&new.0, new.1), span) {
+                Ok(None) => {}
+                combined => {
+                    let combined = combined.map(|value| value.map_or(Term::Nothing, Term::Array));
+                    return self.or_report(combined);
+                }
+            }
             self.build.span = place;
             let current = index::get(&mut self.build, old, &items, place).map(Term::Array);
             let current = self.or_report(current);

@@ -185,6 +185,15 @@ pub fn of_product(multiply_adds: f64) -> f64 {
     NANOSECONDS_PER_MULTIPLY_ADD * multiply_adds
 }
 
+/// Nanoseconds of an update of one element at an index, and of a step to the next element of its row.
+const NANOSECONDS_PER_UPDATE: (f64, f64) = (3.0, 0.3);
+
+/// Nanoseconds of a number of updates of rows of this length.
+pub fn of_scatter(updates: usize, row: usize) -> f64 {
+    let (each, step) = NANOSECONDS_PER_UPDATE;
+    updates as f64 * (each + step * row as f64)
+}
+
 /// Nanoseconds of a sort of a line by the bytes of one of several operands.
 pub fn of_sort(len: usize, operands: usize) -> f64 {
     NANOSECONDS_PER_SORTED * (len * operands) as f64

@@ -27,7 +27,8 @@ pub use dtype::{DType, Kind, Stored, Width};
 pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces};
 pub use library::{
-    LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, SortLines, TakenPlaces,
+    LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterRows, SortLines,
+    TakenPlaces,
 };
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.

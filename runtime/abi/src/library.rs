@@ -1,6 +1,6 @@
 //! Calls of the runtime's functions on whole lines and matrices, such as a sort.
 
-use crate::{AxisSet, CollectiveKind, DType, Place, Scalar, Site};
+use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site};
 use serde::{Deserialize, Serialize};
 
 /// A function of the runtime, called once for each combination of the batch dimensions.
@@ -23,6 +23,14 @@ pub struct LibraryStep {
     pub cost: f32,
     /// The statement that is computed.
     pub site: Site,
+}
+
+impl LibraryStep {
+    /// The number of parts of a call, which threads and devices can make separately. `resolve` gives a device's numbers.
+    pub fn parts(&self, resolve: impl Fn(&Scalar) -> i64) -> i64 {
+        let Some(dim) = self.function.divided() else { return 1 };
+        self.results.first().and_then(|result| result.dims.get(dim)).map_or(1, |dim| resolve(&dim.extent))
+    }
 }
 
 /// An array of one call, and its distance from the array of the next call.
@@ -65,6 +73,19 @@ pub enum LibraryFunction {
     Sort(SortLines),
     /// Combines sorted lines of several devices: see [`MergeLines`].
     Merge(MergeLines),
+    /// Writes or combines elements at indices: see [`ScatterRows`].
+    Scatter(ScatterRows),
+}
+
+impl LibraryFunction {
+    /// The dimension of the first result along which a call may be cut into parts, each made by one thread; None if it is made as a
+    /// whole.
+    pub fn divided(&self) -> Option<usize> {
+        match self {
+            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => None,
+            LibraryFunction::Scatter(scatter) => Some(scatter.divided),
+        }
+    }
 }
 
 /// A stable sort of lines of elements by one or several keys: the results are the operands in the order of the first operands.
@@ -78,6 +99,23 @@ pub struct SortLines {
     pub keys: usize,
     /// Whether the largest comes first. Equal elements stay in their order.
     pub descending: bool,
+}
+
+/// Combines updates into the elements of the result at the indices that they have, in the order of the updates.
+///
+/// The dimensions of the result are the `n` indexed ones, then those of a row. The first operand are the updates, with the dimensions
+/// of the index arrays and then those of a row; the other `n` operands are the index arrays, of i64, with the same extents. An update
+/// whose index is not in the device's block of an indexed dimension is left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScatterRows {
+    /// The operation; None: the last update of an element replaces it.
+    pub combine: Option<ReduceOp>,
+    /// The bits with which all elements of the result begin; None: it has elements.
+    pub start: Option<u64>,
+    /// For each indexed dimension, the index of the first element of the device's block.
+    pub first: Vec<Scalar>,
+    /// The dimension of the result along which calls are cut into parts.
+    pub divided: usize,
 }
 
 /// Takes elements of the sorted order of all owners' lines together, each of which is sorted by [`SortLines`]; of equal elements, those of the

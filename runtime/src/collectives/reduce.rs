@@ -12,7 +12,7 @@ use half::slice::HalfFloatSliceExt;
 use super::{BlockPiece, Rows, Sides};
 use crate::memory::Memory;
 use crate::trap::RunError;
-use spmdc_abi::{AxisSet, DType, FloatFormat, Kind, ReduceOp, ReduceStep, Width};
+use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
 
 /// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
 /// cache.
@@ -73,7 +73,7 @@ pub(crate) fn plan(
 }
 
 /// The loads and stores of elements of a type for combining.
-trait Element: Copy {
+pub(crate) trait Element: Copy {
     type Wide: Copy + Default;
 
     /// Loads at most one tile.
@@ -116,7 +116,7 @@ impl Element for f16 {
 
 /// The upper half of an f32.
 #[derive(Clone, Copy)]
-struct Bf16(u16);
+pub(crate) struct Bf16(u16);
 
 impl Element for Bf16 {
     type Wide = f32;
@@ -141,7 +141,7 @@ impl Element for Bf16 {
 
 /// A float of at most 16 bits that no instruction converts; the element type says how.
 #[derive(Clone, Copy)]
-struct NarrowElement<T>(T);
+pub(crate) struct NarrowElement<T>(T);
 
 macro_rules! narrow_elements {
     ($($type:ty)*) => {$(
@@ -168,16 +168,16 @@ macro_rules! narrow_elements {
 narrow_elements!(u8 u16);
 
 /// An operation on two values; the first one belongs to the device with the lower number.
-trait Operation<T> {
+pub(crate) trait Operation<T> {
     fn apply(a: T, b: T) -> T;
 }
 
-struct Add;
-struct Multiply;
-struct Max;
-struct Min;
-struct And;
-struct Or;
+pub(crate) struct Add;
+pub(crate) struct Multiply;
+pub(crate) struct Max;
+pub(crate) struct Min;
+pub(crate) struct And;
+pub(crate) struct Or;
 
 macro_rules! integer_operations {
     ($($type:ty)*) => {$(
@@ -229,18 +229,18 @@ macro_rules! float_operations {
             }
         }
 
-        // Not `f32::max`, which drops a NaN.
+        // Not `f32::max`, which drops a NaN and does not order zeros.
         impl Operation<$type> for Max {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
-                if a > b || a.is_nan() { a } else { b }
+                if a > b || a.is_nan() || (a == b && a.is_sign_positive()) { a } else { b }
             }
         }
 
         impl Operation<$type> for Min {
             #[inline(always)]
             fn apply(a: $type, b: $type) -> $type {
-                if a < b || a.is_nan() { a } else { b }
+                if a < b || a.is_nan() || (a == b && a.is_sign_negative()) { a } else { b }
             }
         }
     )*};
@@ -336,41 +336,52 @@ unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     }
 }
 
+/// A generic function for the type and the operation, `$function::<E, O>` with an [`Element`] and an [`Operation`]; None if the type
+/// does not support the operation.
+macro_rules! by_operation {
+    ($dtype:expr, $op:expr, $function:ident as $signature:ty) => {{
+        use spmdc_abi::{FloatFormat, Kind, ReduceOp, Width};
+        use $crate::collectives::reduce::{Add, And, Bf16, Max, Min, Multiply, NarrowElement, Or};
+        macro_rules! arithmetic {
+            ($type:ty) => {
+                match $op {
+                    ReduceOp::Sum => Some($function::<$type, Add> as $signature),
+                    ReduceOp::Product => Some($function::<$type, Multiply>),
+                    ReduceOp::Max => Some($function::<$type, Max>),
+                    ReduceOp::Min => Some($function::<$type, Min>),
+                    ReduceOp::And | ReduceOp::Or => None,
+                }
+            };
+        }
+        match ($dtype.kind(), $dtype.width()) {
+            (Kind::Bool, _) => match $op {
+                ReduceOp::And | ReduceOp::Min => Some($function::<u8, And> as $signature),
+                ReduceOp::Or | ReduceOp::Max => Some($function::<u8, Or>),
+                ReduceOp::Sum | ReduceOp::Product => None,
+            },
+            (Kind::Signed, Width::W8) => arithmetic!(i8),
+            (Kind::Signed, Width::W16) => arithmetic!(i16),
+            (Kind::Signed, Width::W32) => arithmetic!(i32),
+            (Kind::Signed, Width::W64) => arithmetic!(i64),
+            (Kind::Unsigned, Width::W8) => arithmetic!(u8),
+            (Kind::Unsigned, Width::W16) => arithmetic!(u16),
+            (Kind::Unsigned, Width::W32) => arithmetic!(u32),
+            (Kind::Unsigned, Width::W64) => arithmetic!(u64),
+            (Kind::Float, Width::W8) => arithmetic!(NarrowElement<u8>),
+            (Kind::Float, Width::W16) if $dtype.format() == Some(FloatFormat::F16) => arithmetic!(half::f16),
+            (Kind::Float, Width::W16) if $dtype.format() == Some(FloatFormat::BF16) => arithmetic!(Bf16),
+            (Kind::Float, Width::W16) => arithmetic!(NarrowElement<u16>),
+            (Kind::Float, Width::W32) => arithmetic!(f32),
+            (Kind::Float, Width::W64) => arithmetic!(f64),
+            (Kind::Key, _) => None,
+        }
+    }};
+}
+pub(crate) use by_operation;
+
 /// The loop for a type and an operation; None if the type does not support the operation.
 fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction)> {
-    macro_rules! arithmetic {
-        ($type:ty) => {
-            match op {
-                ReduceOp::Sum => Some(combine_wide::<$type, Add> as unsafe fn(&BoxReduction)),
-                ReduceOp::Product => Some(combine_wide::<$type, Multiply>),
-                ReduceOp::Max => Some(combine_wide::<$type, Max>),
-                ReduceOp::Min => Some(combine_wide::<$type, Min>),
-                ReduceOp::And | ReduceOp::Or => None,
-            }
-        };
-    }
-    match (dtype.kind(), dtype.width()) {
-        (Kind::Bool, _) => match op {
-            ReduceOp::And | ReduceOp::Min => Some(combine_wide::<u8, And>),
-            ReduceOp::Or | ReduceOp::Max => Some(combine_wide::<u8, Or>),
-            ReduceOp::Sum | ReduceOp::Product => None,
-        },
-        (Kind::Signed, Width::W8) => arithmetic!(i8),
-        (Kind::Signed, Width::W16) => arithmetic!(i16),
-        (Kind::Signed, Width::W32) => arithmetic!(i32),
-        (Kind::Signed, Width::W64) => arithmetic!(i64),
-        (Kind::Unsigned, Width::W8) => arithmetic!(u8),
-        (Kind::Unsigned, Width::W16) => arithmetic!(u16),
-        (Kind::Unsigned, Width::W32) => arithmetic!(u32),
-        (Kind::Unsigned, Width::W64) => arithmetic!(u64),
-        (Kind::Float, Width::W8) => arithmetic!(NarrowElement<u8>),
-        (Kind::Float, Width::W16) if dtype.format() == Some(FloatFormat::F16) => arithmetic!(f16),
-        (Kind::Float, Width::W16) if dtype.format() == Some(FloatFormat::BF16) => arithmetic!(Bf16),
-        (Kind::Float, Width::W16) => arithmetic!(NarrowElement<u16>),
-        (Kind::Float, Width::W32) => arithmetic!(f32),
-        (Kind::Float, Width::W64) => arithmetic!(f64),
-        (Kind::Key, _) => None,
-    }
+    by_operation!(dtype, op, combine_wide as unsafe fn(&BoxReduction))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod merge;
 mod order;
+mod scatter;
 mod sort;
 
 use std::marker::PhantomData;
@@ -32,8 +33,13 @@ pub(crate) struct PreparedLibrary {
     arrays: Box<[StridedArray]>,
     operands: usize,
     batch: Box<[usize]>,
+    /// For each indexed dimension of a scatter, the index of the first element of the device's block.
+    block: Box<[i64]>,
+    /// The parts of a call.
+    parts: usize,
+    /// The calls, each in so many parts.
     calls: Range<i64>,
-    /// Calls that a thread takes at a time; 0 if there is too little work for a team.
+    /// Parts that a thread takes at a time; 0 if there is too little work for a team.
     chunk: i64,
 }
 
@@ -188,13 +194,17 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
     let operands = step.operands.iter().map(|operand| array(operand, &owners));
     let results = step.results.iter().map(|result| array(result, &[device]));
     let batch: Box<[usize]> = step.batch.iter().map(|extent| mesh.resolve(extent, device) as usize).collect();
-    let all = batch.iter().product::<usize>() as i64;
+    let parts = step.parts(|scalar| mesh.resolve(scalar, device)) as usize;
+    let all = (batch.iter().product::<usize>() * parts) as i64;
     let calls = share(all, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
     let count = calls.end - calls.start;
-    let cost = f64::from(step.cost).max(1.0);
+    let cost = f64::from(step.cost).max(1.0) / parts.max(1) as f64;
     let shared = team > 1 && count > 1 && cost * count as f64 > WORTH_SHARING;
     let worthwhile = ((WORTH_SHARING / 2.0 / cost) as i64).max(count / (8 * team as i64));
-    let chunk = if shared { worthwhile.clamp(1, (count / team as i64).max(1)) } else { 0 };
+    // Every part of a scatter reads all indices: each thread takes as many parts as possible.
+    let most = if parts > 1 { (count + team as i64 - 1) / team as i64 } else { (count / team as i64).max(1) };
+    let least = if parts > 1 { most } else { 1 };
+    let chunk = if shared { worthwhile.clamp(least, most) } else { 0 };
     debug_assert!(calls.start >= 0 && calls.end <= all, "a share of {calls:?} of {all} calls");
     PreparedLibrary {
         function: step.function.clone(),
@@ -202,6 +212,8 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
         arrays: operands.chain(results).collect(),
         operands: step.operands.len(),
         batch,
+        block: block(mesh, &step.function, device),
+        parts,
         calls,
         chunk,
     }
@@ -219,9 +231,16 @@ fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewD
     dims.map(|dim| ViewDim { len: mesh.resolve(&dim.extent, device) as usize, stride: dim.stride as usize }).collect()
 }
 
+fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i64]> {
+    match function {
+        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => Box::new([]),
+        LibraryFunction::Scatter(scatter) => scatter.first.iter().map(|first| mesh.resolve(first, device)).collect(),
+    }
+}
+
 fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
     match function {
-        LibraryFunction::Sort(_) => 0,
+        LibraryFunction::Sort(_) | LibraryFunction::Scatter(_) => 0,
         LibraryFunction::Merge(merge) => match &merge.taken {
             TakenPlaces::From(first) => mesh.resolve(first, device),
             TakenPlaces::Places(_) => 0,
@@ -263,6 +282,24 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             };
             expect(inside, "a merge of elements that do not exist")?;
             lines_of(order, step, len, 2 * owners.len(), |array| lens(array, device))
+        }
+        LibraryFunction::Scatter(scatter) => {
+            let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
+                return Err("a scatter of other arrays than updates, indices and a result".to_string());
+            };
+            let (to, from) = (lens(result, device), lens(updates, device));
+            let indexed = scatter.first.len();
+            expect(owners.len() == 1 && indexed == indices.len() && indexed > 0, "a scatter without indices")?;
+            let rank = indices[0].dims.len();
+            let of_indices =
+                |array: &LibraryArray| array.dtype == DType::I64 && lens(array, device)[..] == from[..rank];
+            expect(indexed <= to.len() && rank <= from.len(), "a scatter of too few dimensions")?;
+            expect(indices.iter().all(of_indices), "a scatter with indices of another shape")?;
+            expect(to[indexed..] == from[rank..], "a scatter of rows of another shape")?;
+            expect(to.len() <= scatter::MAX_RANK && from.len() <= scatter::MAX_RANK, "a scatter of many dimensions")?;
+            expect(scatter.divided < to.len(), "a scatter along a dimension that does not exist")?;
+            expect(updates.dtype == result.dtype, "a scatter of another type")?;
+            expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
         }
     }
 }
@@ -317,7 +354,7 @@ impl PreparedLibrary {
     pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
         let work = move |begin: i64, end: i64| {
             // SAFETY: as promised by the caller; calls write different elements.
-            (begin..end).for_each(|index| unsafe { self.call(index as usize) });
+            unsafe { self.range(begin as usize..end as usize) };
             0
         };
         match team {
@@ -326,15 +363,31 @@ impl PreparedLibrary {
         }
     }
 
+    /// Makes parts of calls.
+    ///
     /// # Safety
     /// As for `run`.
-    unsafe fn call(&self, index: usize) {
+    unsafe fn range(&self, range: Range<usize>) {
+        let mut at = range.start;
+        while at < range.end {
+            let (index, part) = (at / self.parts, at % self.parts);
+            let end = self.parts.min(part + (range.end - at));
+            // SAFETY: as promised by the caller.
+            unsafe { self.call(index, part..end) };
+            at += end - part;
+        }
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn call(&self, index: usize, parts: Range<usize>) {
         let call = LibraryCall { step: self, index };
         // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
         unsafe {
             match &self.function {
                 LibraryFunction::Sort(order) => sort::sort(&call, order),
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
+                LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
             }
         }
     }

@@ -38,6 +38,8 @@ pub const SYNTAX: &[&str] = &[
     "x[..] = v",
     "x[i] = v",
     "x[..] += v",
+    "x[array] = v",
+    "x[array] += v",
     "T",
     "constant",
 ];

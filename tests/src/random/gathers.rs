@@ -12,6 +12,13 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     let dtype = draw.pick(&all());
     Some(match name {
         "x[array]" => indexed(draw, dtype),
+        "x[array] = v" => assigned(draw, dtype, "="),
+        "x[array] += v" => {
+            // Sums of floats depend on the order.
+            let dtype = draw.pick(&[ints(), vec![DType::Bool]].concat());
+            let operator = draw.pick(&["+=", "-=", "*=", "//=", "|="]);
+            assigned(draw, dtype, if dtype == DType::Bool { "+=" } else { operator })
+        }
         "take" => take(draw, dtype),
         "take_along_axis" => take_along_axis(draw, dtype),
         _ => return None,
@@ -23,6 +30,20 @@ fn indexed(draw: &mut Draw, dtype: DType) -> Call {
     let (entries, shape, places, of) = mixture(draw);
     let second = draw.broadcasts(&places);
     Call::new(&[(dtype, &shape), (of, &places), (of, &second)], format!("a[{entries}]"))
+}
+
+/// An assignment of a scalar, or of elements at the same indices of another array.
+fn assigned(draw: &mut Draw, dtype: DType, operator: &str) -> Call {
+    let (entries, shape, places, of) = mixture(draw);
+    let entries = entries.replace('c', "b");
+    let is_scalar = draw.chance(40);
+    let other: &[usize] = if is_scalar { &[] } else { &shape };
+    let mut call = Call::new(&[(dtype, &shape), (of, &places), (dtype, other)], "u");
+    let value = if is_scalar { "c".to_string() } else { format!("c[{entries}]") };
+    // No divisor is zero.
+    let value = if operator == "//=" { format!("({value} | 1)") } else { value };
+    call.before = format!("let mut u = a; u[{entries}] {operator} {value};");
+    call
 }
 
 /// An index with at least one array, the shape of the indexed array, the shape of the index arrays and their type.

@@ -45,7 +45,7 @@ pub struct Gather {
 
 /// The origin of a dimension of `x`.
 #[derive(Clone, Copy, PartialEq)]
-enum DimSource {
+pub(super) enum DimSource {
     /// Indexed by this index array.
     Indexed(usize),
     /// The same as this dimension of the index arrays.
@@ -61,7 +61,7 @@ impl Gather {
     }
 
     /// The role of each dimension of `x`; `rank` is the number of dimensions of the index arrays after broadcasting.
-    fn roles(&self, of: usize, rank: usize) -> Vec<DimSource> {
+    pub(super) fn roles(&self, of: usize, rank: usize) -> Vec<DimSource> {
         let mut kept = (0..).map(|kept| if kept < self.at { kept } else { kept + rank });
         let role = |dim: usize| {
             let indexed = self.dims.iter().position(|&indexed| indexed == dim).map(DimSource::Indexed);
@@ -104,8 +104,29 @@ impl Gather {
             && self.at <= args[0].rank() - own.len()
     }
 
+    /// Reads `dims=`, `batch=` and `at=` of a call.
+    pub(super) fn read(args: &mut Args<'_>) -> Result<Gather, Diagnostic> {
+        let (span, function) = (args.span, args.function.to_string());
+        let malformed = |what: &str| Diagnostic::error(Code::E0201, span, format!("`{function}` needs {what}"));
+        let unsigned = |number: i64, what: &str| usize::try_from(number).map_err(|_| malformed(what));
+        let given = args.optional_ints("dims")?.ok_or_else(|| malformed("`dims=`"))?;
+        let dims = given.into_iter().map(|dim| unsigned(dim, "`dims=`")).collect::<Result<_, _>>()?;
+        let at = unsigned(args.optional_int("at")?.unwrap_or(0), "a position as `at=`")?;
+        let mut batch = Vec::new();
+        if let Some(pairs) = args.take("batch") {
+            for pair in pairs.term.one_or_more() {
+                let Some([Term::Int(dim), Term::Int(of)]) = pair.sequence() else {
+                    return Err(malformed("pairs as `batch=`"));
+                };
+                let number = |number: &i128| usize::try_from(*number).map_err(|_| malformed("pairs as `batch=`"));
+                batch.push((number(dim)?, number(of)?));
+            }
+        }
+        Ok(Gather { dims, batch, at, out: None })
+    }
+
     /// Whether an indexed dimension is empty; then a check before has stopped the program.
-    fn has_no_place(&self, shape: &[usize]) -> bool {
+    pub(super) fn has_no_place(&self, shape: &[usize]) -> bool {
         self.dims.iter().any(|&dim| shape[dim] == 0)
     }
 }
@@ -265,28 +286,12 @@ impl Call for Gather {
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let span = args.span;
-        let malformed = |what: &str| Diagnostic::error(Code::E0201, span, format!("`gather` needs {what}"));
-        let unsigned = |number: i64, what: &str| usize::try_from(number).map_err(|_| malformed(what));
-        let given = args.optional_ints("dims")?.ok_or_else(|| malformed("`dims=`"))?;
-        let dims = given.into_iter().map(|dim| unsigned(dim, "`dims=`")).collect::<Result<_, _>>()?;
-        let at = unsigned(args.optional_int("at")?.unwrap_or(0), "a position as `at=`")?;
-        let mut batch = Vec::new();
-        if let Some(pairs) = args.take("batch") {
-            for pair in pairs.term.one_or_more() {
-                let Some([Term::Int(dim), Term::Int(of)]) = pair.sequence() else {
-                    return Err(malformed("pairs as `batch=`"));
-                };
-                let number = |number: &i128| usize::try_from(*number).map_err(|_| malformed("pairs as `batch=`"));
-                batch.push((number(dim)?, number(of)?));
-            }
-        }
+        let mut op = Gather::read(args)?;
         let out = args.optional_sharding("out")?;
         let mut operands = vec![args.array(build, "x")?];
         for arg in args.rest("indices") {
             operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
         }
-        let mut op = Gather { dims, batch, at, out: None };
         if let Some((out, span)) = out {
             let types = build.func.arrays(&operands);
             let rank = op.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?[0].rank();

@@ -81,6 +81,24 @@ pub(super) enum Taken {
     Places(Value),
 }
 
+impl Taken {
+    /// The static range of a dimension of this size that contains the elements.
+    pub(super) fn range(&self, size: usize) -> SliceRange {
+        match self {
+            Taken::Range(range) | Taken::Fixed(range) => *range,
+            Taken::Dynamic(_) | Taken::Window(..) | Taken::Places(_) => SliceRange::all(size),
+        }
+    }
+
+    /// Whether a gather with index arrays indexes the dimension.
+    pub(super) fn is_indexed(&self) -> bool {
+        match self {
+            Taken::Dynamic(_) | Taken::Places(_) => true,
+            Taken::Range(_) | Taken::Fixed(_) | Taken::Window(..) => false,
+        }
+    }
+}
+
 /// A part of the shape of an index's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexedDim {
@@ -120,6 +138,24 @@ impl IndexPlan {
     /// Whether an index is an array.
     pub(super) fn has_arrays(&self) -> bool {
         self.result.contains(&IndexedDim::Places)
+    }
+
+    /// The dimensions that a gather with index arrays indexes, the position of the arrays' dimensions in its result, and the arrays.
+    pub(super) fn gathered(&self) -> (Vec<usize>, usize, Vec<Value>) {
+        let (mut dims, mut arrays) = (Vec::new(), Vec::new());
+        for (dim, taken) in self.taken.iter().enumerate() {
+            if let Taken::Dynamic(place) | Taken::Places(place) = taken {
+                dims.push(dim);
+                arrays.push(*place);
+            }
+        }
+        // The dimensions in front that the gather keeps; single elements at static indices vanish later.
+        let before = self.result.iter().take_while(|slot| **slot != IndexedDim::Places);
+        let last = before.filter_map(|slot| match slot {
+            IndexedDim::Dim(dim) => Some(*dim),
+            IndexedDim::New | IndexedDim::Places => None,
+        });
+        (dims, last.max().map_or(0, |last| last + 1), arrays)
     }
 
     /// Adds the dimensions of the index arrays to the result: behind the dimensions so far, or in front if the arrays are not
@@ -221,7 +257,8 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-fn is_array(build: &CallBuilder, item: &IndexItem) -> bool {
+/// Whether an entry is an array of indices.
+pub(super) fn is_array(build: &CallBuilder, item: &IndexItem) -> bool {
     match item {
         IndexItem::Place(Term::Array(place), _) => build.ty(*place).rank() > 0,
         IndexItem::Place(term, _) => matches!(term, Term::List(_)),
@@ -251,68 +288,32 @@ fn checked_place(
 pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Span) -> Result<Value, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     let plan = plan(build, &shape, items, span)?;
-    let ranges = plan.taken.iter().zip(&shape).map(|(taken, &size)| match taken {
-        Taken::Range(range) | Taken::Fixed(range) => *range,
-        Taken::Dynamic(_) | Taken::Window(..) | Taken::Places(_) => SliceRange::all(size),
-    });
-    let ranges: Vec<SliceRange> = ranges.collect();
+    let ranges: Vec<SliceRange> = plan.taken.iter().zip(&shape).map(|(taken, &size)| taken.range(size)).collect();
     let mut value = slice(build, value, &ranges)?;
     let has_window = plan.taken.iter().any(|taken| matches!(taken, Taken::Window(..)));
-    // Dimensions, with the number of elements that remain of each.
+    // Dimensions, with the number of elements that remain of each. Beside arrays dynamic scalars are index arrays, too.
     let mut dims = Vec::new();
     let mut args = vec![value];
     for (dim, taken) in plan.taken.iter().enumerate() {
         let (place, len) = match taken {
-            Taken::Dynamic(place) => (*place, 1),
+            Taken::Dynamic(place) if !plan.has_arrays() => (*place, 1),
             Taken::Window(place, len) => (*place, *len),
-            Taken::Places(place) => (*place, 1),
-            Taken::Range(_) | Taken::Fixed(_) => continue,
+            Taken::Dynamic(_) | Taken::Places(_) | Taken::Range(_) | Taken::Fixed(_) => continue,
         };
         dims.push((dim, len));
         args.push(place);
     }
-    if plan.has_arrays() {
-        value = gathered(build, value, &plan)?;
-    } else if has_window {
+    if has_window {
         value = build.emit1(DynamicSlice { dims }, &args)?;
     } else if !dims.is_empty() {
         let dims = dims.into_iter().map(|(dim, _)| dim).collect();
         value = build.emit1(Index { dims }, &args)?;
     }
+    if plan.has_arrays() {
+        let (dims, at, arrays) = plan.gathered();
+        value = build.emit1(Gather::new(dims, Vec::new(), at), &[&[value], &arrays[..]].concat())?;
+    }
     reshape(build, value, &plan.result_shape())
-}
-
-/// The elements at index arrays and at dynamic scalars beside them, after the slices with dynamic bounds.
-fn gathered(build: &mut CallBuilder, mut value: Value, plan: &IndexPlan) -> Result<Value, Diagnostic> {
-    let (mut windows, mut from) = (Vec::new(), vec![value]);
-    for (dim, taken) in plan.taken.iter().enumerate() {
-        if let Taken::Window(place, len) = taken {
-            windows.push((dim, *len));
-            from.push(*place);
-        }
-    }
-    if !windows.is_empty() {
-        value = build.emit1(DynamicSlice { dims: windows }, &from)?;
-    }
-    let (mut dims, mut args) = (Vec::new(), vec![value]);
-    for (dim, taken) in plan.taken.iter().enumerate() {
-        if let Taken::Dynamic(place) | Taken::Places(place) = taken {
-            dims.push(dim);
-            args.push(*place);
-        }
-    }
-    // The dimensions in front of the arrays' dimensions that the gather keeps; single elements at static indices vanish later.
-    let at = match plan.result.iter().position(|slot| *slot == IndexedDim::Places) {
-        Some(0) | None => 0,
-        Some(at) => {
-            let last = plan.result[..at].iter().rev().find_map(|slot| match slot {
-                IndexedDim::Dim(dim) => Some(*dim),
-                IndexedDim::New | IndexedDim::Places => None,
-            });
-            last.map_or(0, |last| last + 1)
-        }
-    };
-    build.emit1(Gather::new(dims, Vec::new(), at), &args)
 }
 
 /// `check_index(i, n)`: the index as i64, counted from the front; stops the program if it is invalid. `check_index(i, n, 4)` checks

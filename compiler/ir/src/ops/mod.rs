@@ -36,6 +36,7 @@ pub mod patches;
 pub mod prelude;
 pub mod print;
 pub mod promote;
+pub mod put;
 pub mod reduce;
 pub mod reduce_window;
 pub mod repeat;
@@ -44,6 +45,7 @@ pub mod reshard;
 pub mod roll;
 pub mod rules;
 pub mod scan;
+pub mod scatter;
 pub mod shape;
 pub mod slice;
 pub mod sort;
@@ -257,6 +259,8 @@ ops! {
     Patches(patches::Patches) = "patches",
     /// Blocks with all elements that windows read.
     Ghosted(ghosted::Ghosted) = "ghosted",
+    /// Updates of elements at indices from arrays.
+    Scatter(scatter::Scatter) = "scatter",
     /// Elements at dynamic indices.
     Index(index::Index) = "index",
     /// Regions at dynamic indices.

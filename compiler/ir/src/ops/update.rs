@@ -7,7 +7,7 @@ use super::index::{self, IndexItem, IndexedDim, Taken, are_checked, beginnings, 
 use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::SliceRange;
-use super::{Call, Mismatch, later, shape};
+use super::{Call, Mismatch, put, shape};
 use crate::array::{Array, Trap, indices};
 use crate::layout::blocks::table;
 use crate::layout::factors::{FactorKind, FactorPart, Factors};
@@ -261,7 +261,7 @@ pub fn set(
     let ty = build.ty(value).array.clone();
     let plan = index::plan(build, &ty.shape, items, span)?;
     if plan.has_arrays() {
-        return Err(later::not_supported("an assignment to the elements at indices from an array", span));
+        return put::set(build, value, &plan, new);
     }
     let mut new_value = assigned(build, ty.dtype, new)?;
     let target = plan.result_shape();

@@ -1,0 +1,501 @@
+//! `scatter(x, v, i, of="sum", dims=(0,))`: updates of the elements that `gather(x, i, dims=(0,))` takes. `x[i] = v` and `x[i] += v`
+//! become it, and sums over the elements with equal indices.
+//!
+//! Updates of one element are combined in the order of the updates; without an operation the last one remains. Without `x` the
+//! result begins with the identity element.
+//!
+//! Factors: the dimensions of `x` pass, as each device applies the updates that fall into its block; of split rows it needs all
+//! updates and indices. Without `x` the index arrays' dimensions are reduced by the operation: every device combines its own updates,
+//! and its result is partial.
+
+use super::gather::{DimSource, Gather};
+use super::reduce::reduction_name;
+use super::{Call, Mismatch, shape};
+use crate::array::{Array, Trap, indices};
+use crate::cost;
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::{ArrayType, DType};
+use crate::lower::library::{CallArray, LibraryCalls};
+use crate::lower::work::Lowering;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
+    Properties, Reads, Rules, Semantics, Typing,
+};
+use crate::program::{Func, Stmt, Value};
+use spmdc_abi::{LibraryDim, LibraryFunction, ReduceOp, Scalar, ScatterRows};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
+
+/// Minimum length of a dimension of rows that is divided among threads; of shorter rows the indexed dimension is.
+const LONG_ROW: usize = 256;
+
+/// `scatter(x, v, i, of="sum", dims=(0,), at=0)`: the updates `v` broadcast to the shape of `gather(x, i, dims=(0,), at=0)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scatter {
+    /// The places that are updated: those that this gather takes.
+    pub places: Gather,
+    /// The operation; None: the update replaces the element.
+    pub combine: Option<ReduceOp>,
+    /// The elements that are updated.
+    pub onto: Onto,
+}
+
+/// The array that a scatter updates.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Onto {
+    /// The first operand.
+    Operand,
+    /// An array of this shape of identity elements.
+    Identity(Vec<usize>),
+    /// An array of this shape of the number that also keeps the sign of zero when it is added: -0 for floats.
+    Nothing(Vec<usize>),
+}
+
+/// The number that broadcasting leaves of an index along dimensions of these sizes, aligned at the end.
+fn broadcast_index(index: &[usize], sizes: &[usize]) -> Vec<usize> {
+    let skipped = index.len() - sizes.len();
+    sizes.iter().zip(&index[skipped..]).map(|(&size, &at)| if size == 1 { 0 } else { at }).collect()
+}
+
+impl Scatter {
+    /// The number of operands before the updates.
+    fn skipped(&self) -> usize {
+        usize::from(self.onto == Onto::Operand)
+    }
+
+    /// The array that is updated, from the operands' types.
+    fn target(&self, args: &[&ArrayType]) -> ArrayType {
+        match &self.onto {
+            Onto::Operand => args[0].clone(),
+            Onto::Identity(shape) | Onto::Nothing(shape) => ArrayType::new(args[0].dtype, shape),
+        }
+    }
+
+    /// The types of the operands of the gather.
+    fn gathered<'a>(&self, target: &'a ArrayType, args: &[&'a ArrayType]) -> Vec<&'a ArrayType> {
+        std::iter::once(target).chain(args[self.skipped() + 1..].iter().copied()).collect()
+    }
+
+    /// The bits with which elements begin; None if they are those of an operand.
+    fn start(&self, dtype: DType) -> Option<u64> {
+        match (&self.onto, self.combine) {
+            (Onto::Operand, _) => None,
+            (Onto::Nothing(_), _) => Some(number::nothing_added(dtype)),
+            (Onto::Identity(_), Some(op)) => Some(number::identity_element(op, dtype)),
+            (Onto::Identity(_), None) => Some(0),
+        }
+    }
+
+    /// For each dimension of the updates' full shape the dimension of the target that it is, or None for those of the index arrays.
+    fn rows(&self, target: &ArrayType, full: &[usize]) -> Vec<Option<usize>> {
+        let mut rows = vec![None; full.len()];
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
+        for (dim, source) in self.places.roles(target.rank(), rank).into_iter().enumerate() {
+            if let DimSource::Kept(at) = source {
+                rows[at] = Some(dim);
+            }
+        }
+        rows
+    }
+}
+
+impl Semantics for Scatter {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let result: Vec<usize> = results[0].shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        let gathered = self.gathered(results[0], args);
+        let full = self.places.infer(&gathered).expect("the places have been inferred").swap_remove(0).shape;
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - results[0].rank();
+        let kind = match (&self.onto, self.combine) {
+            (Onto::Identity(_) | Onto::Nothing(_), Some(op)) => FactorKind::Reduce(op),
+            (Onto::Identity(_) | Onto::Nothing(_), None) | (Onto::Operand, _) => FactorKind::Whole,
+        };
+        // The factors of the updates' dimensions.
+        let mut of: Vec<Option<usize>> =
+            self.rows(results[0], &full).into_iter().map(|row| row.map(|dim| result[dim])).collect();
+        for (dim, source) in self.places.roles(results[0].rank(), rank).into_iter().enumerate() {
+            if let DimSource::Batch(place) = source {
+                of[self.places.at + place] = Some(result[dim]);
+            }
+        }
+        let of: Vec<usize> =
+            of.into_iter().zip(&full).map(|(known, &size)| known.unwrap_or_else(|| rule.add(size, kind))).collect();
+        let dims: Vec<Vec<usize>> = result.iter().map(|&factor| vec![factor]).collect();
+        if self.onto == Onto::Operand {
+            rule.operands.push(dims.clone());
+        }
+        let places = &of[self.places.at..self.places.at + rank];
+        let arrays = args[self.skipped()..].iter().enumerate();
+        for (position, array) in arrays {
+            let all = if position == 0 { &of } else { places };
+            let own = array.shape.iter().zip(&all[all.len() - array.rank()..]);
+            let own = own.map(|(&size, &factor)| {
+                vec![if rule.factors[factor].size == size { factor } else { rule.add(size, FactorKind::Whole) }]
+            });
+            let own = own.collect();
+            rule.operands.push(own);
+        }
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
+        let target = self.target(&types);
+        let full = self.places.infer(&self.gathered(&target, &types)).expect("the checker has typed the scatter");
+        let (full, dtype) = (&full[0].shape, target.dtype);
+        let mut result = match self.start(dtype) {
+            Some(bits) => Array::filled(target.clone(), bits),
+            None => args[0].clone(),
+        };
+        if self.places.has_no_place(&target.shape) {
+            return Ok(vec![result]);
+        }
+        let (updates, places) = (args[self.skipped()], &args[self.skipped() + 1..]);
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
+        let roles = self.places.roles(target.rank(), rank);
+        let strides = shape::strides(&target.shape);
+        for index in order(full, self.places.at, rank) {
+            let of = &index[self.places.at..self.places.at + rank];
+            let own = roles.iter().map(|source| match *source {
+                DimSource::Indexed(array) => places[array].get(&broadcast_index(of, places[array].shape())) as usize,
+                DimSource::Batch(dim) => of[dim],
+                DimSource::Kept(dim) => index[dim],
+            });
+            let own: Vec<usize> = own.collect();
+            if own.iter().zip(&target.shape).any(|(at, size)| at >= size) {
+                continue;
+            }
+            let update = updates.get(&broadcast_index(&index, updates.shape()));
+            let element = &mut result.bits[own.iter().zip(&strides).map(|(at, stride)| at * stride).sum::<usize>()];
+            *element = match self.combine {
+                None => update,
+                Some(op) => {
+                    number::eval_binary(operation(op), dtype, *element, update).expect("typing knows the operation")
+                }
+            };
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let of = self.combine.map_or("set", reduction_name);
+        let onto = match &self.onto {
+            Onto::Operand => String::new(),
+            Onto::Identity(shape) => format!(", shape={}", shape::tuple(shape)),
+            Onto::Nothing(shape) => format!(", shape={}, signed=true", shape::tuple(shape)),
+        };
+        let places = self.places.print(args, mesh);
+        let attributes = places.find("dims=").map_or("", |at| &places[at..]);
+        format!("scatter({}, of=\"{of}\"{onto}, {attributes}", args.join(", "))
+    }
+
+    fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        let full = self.places.infer(&self.gathered(results[0], args)).map_or(0, |full| full[0].len());
+        full as u64
+    }
+}
+
+/// The indices of the updates in the order in which they are applied: the index arrays' dimensions vary last.
+fn order(full: &[usize], at: usize, rank: usize) -> impl Iterator<Item = Vec<usize>> {
+    let places: Vec<Vec<usize>> = indices(&full[at..at + rank]).collect();
+    let others: Vec<usize> = full[..at].iter().chain(&full[at + rank..]).copied().collect();
+    let joined = move |place: &Vec<usize>| {
+        let place = place.clone();
+        indices(&others).map(move |mut index| {
+            index.splice(at..at, place.iter().copied());
+            index
+        })
+    };
+    places.into_iter().flat_map(move |place| joined(&place).collect::<Vec<_>>())
+}
+
+fn operation(op: ReduceOp) -> BinaryOp {
+    match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Product => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Maximum,
+        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+    }
+}
+
+impl Infer for Scatter {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args.len() < self.skipped() + 2 {
+            return Err(Mismatch::new(Code::E0201, "a scatter needs updates and indices"));
+        }
+        let target = self.target(args);
+        let updates = args[self.skipped()];
+        if target.dtype != updates.dtype {
+            let message = format!("elements of {} cannot be updated by {}", target.dtype.name(), updates.dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let is_defined = match self.combine {
+            None => true,
+            Some(ReduceOp::Sum | ReduceOp::Product) => target.dtype.is_float() || target.dtype.is_integer(),
+            Some(ReduceOp::Max | ReduceOp::Min) => target.dtype != DType::Key,
+            Some(ReduceOp::And | ReduceOp::Or) => target.dtype == DType::Bool,
+        };
+        if !is_defined || (self.combine != Some(ReduceOp::Sum) && matches!(self.onto, Onto::Nothing(_))) {
+            let message = format!("this scatter is not defined for {}", target.dtype.name());
+            return Err(Mismatch::new(Code::E0215, message));
+        }
+        let full = self.places.infer(&self.gathered(&target, args))?.swap_remove(0).shape;
+        if shape::broadcast(&[&full, &updates.shape]).ok().as_ref() != Some(&full) {
+            let message = format!("{updates} does not broadcast to the {} elements updated", shape::display(&full));
+            return Err(Mismatch::new(Code::E0204, message));
+        }
+        Ok(vec![target])
+    }
+}
+
+impl Rules for Scatter {
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Library(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        let combines = match (&self.onto, self.combine) {
+            (Onto::Identity(_) | Onto::Nothing(_), Some(op)) => Combines::Elements(op),
+            (Onto::Identity(_) | Onto::Nothing(_), None) | (Onto::Operand, _) => Combines::Nothing,
+        };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines,
+            elements: Elements::Other,
+            keeps_alignment: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl NestLowering for Scatter {
+    /// A copy of the array, which vanishes if the old one is not needed any more, and calls that update it.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let result = stmt.results[0];
+        if self.onto == Onto::Operand {
+            lowering.copy(stmt.args[0], result);
+        }
+        let calls = self.calls(lowering, stmt, result);
+        lowering.library(calls);
+        Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+}
+
+impl Scatter {
+    fn calls(&self, lowering: &Lowering<'_>, stmt: &Stmt, result: Value) -> LibraryCalls {
+        let ty = lowering.ty(result);
+        let (updates, arrays) = (stmt.args[self.skipped()], &stmt.args[self.skipped() + 1..]);
+        let types: Vec<&ArrayType> = stmt.args.iter().map(|&arg| &lowering.ty(arg).array).collect();
+        let full = self.places.infer(&self.gathered(&ty.array, &types)).expect("the scatter has been typed");
+        let full = &full[0].shape;
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - ty.rank();
+        let roles = self.places.roles(ty.rank(), rank);
+        let place = |of: usize| self.places.at + of;
+        // Dimensions before the first indexed one, and those of the index arrays, make calls of their own; the others are rows.
+        let first = self.places.dims[0];
+        let (mut batch, mut rows) = (Vec::new(), Vec::new());
+        for (dim, source) in roles.iter().enumerate() {
+            match source {
+                DimSource::Indexed(_) => {}
+                DimSource::Batch(of) => batch.push((dim, place(*of))),
+                DimSource::Kept(at) if dim < first => batch.push((dim, *at)),
+                DimSource::Kept(at) => rows.push((dim, *at)),
+            }
+        }
+        let is_batch = |at: usize| batch.iter().any(|&(_, of)| of == at);
+        let inner: Vec<usize> = (0..rank).map(place).filter(|&at| !is_batch(at)).collect();
+        let length = |dim: usize| lowering.kernel().context.block_len(ty, dim);
+        let whole = |at: usize| self.extent(lowering, (updates, arrays), full, at);
+        // An operand with these dimensions of the updates, aligned at `end`.
+        let array = |value: Value, end: usize, dims: &[(usize, Scalar)]| {
+            let own = lowering.ty(value);
+            let strides = lowering.kernel().context.strides(own);
+            let stride = |at: usize| match (at + own.rank()).checked_sub(end).filter(|_| at < end) {
+                Some(dim) if own.shape()[dim] != 1 || full[at] == 1 => strides[dim],
+                Some(_) | None => 0,
+            };
+            let dims = dims.iter().map(|(at, extent)| LibraryDim { extent: extent.clone(), stride: stride(*at) });
+            CallArray { value, batch: batch.iter().map(|&(_, at)| stride(at)).collect(), dims: dims.collect() }
+        };
+        let of_places: Vec<(usize, Scalar)> = inner.iter().map(|&at| (at, whole(at))).collect();
+        let of_rows = rows.iter().map(|&(dim, at)| (at, length(dim)));
+        let of_updates: Vec<(usize, Scalar)> = of_places.iter().cloned().chain(of_rows).collect();
+        let mut operands = vec![array(updates, full.len(), &of_updates)];
+        operands.extend(arrays.iter().map(|&index| array(index, place(rank), &of_places)));
+        let strides = lowering.kernel().context.strides(ty);
+        let to = self.places.dims.iter().copied().chain(rows.iter().map(|&(dim, _)| dim));
+        let to: Vec<usize> = to.collect();
+        let results = vec![CallArray {
+            value: result,
+            batch: batch.iter().map(|&(dim, _)| strides[dim]).collect(),
+            dims: to.iter().map(|&dim| LibraryDim { extent: length(dim), stride: strides[dim] }).collect(),
+        }];
+        let block = ty.block_shape(lowering.mesh);
+        let longest = rows.iter().map(|&(dim, _)| dim).max_by_key(|&dim| block[dim]);
+        let divided =
+            longest.filter(|&dim| block[dim] >= LONG_ROW).and_then(|dim| to.iter().position(|&own| own == dim));
+        let row: usize = rows.iter().map(|&(dim, _)| block[dim]).product();
+        let updates: usize = inner.iter().map(|&at| full[at]).product();
+        LibraryCalls {
+            function: LibraryFunction::Scatter(ScatterRows {
+                combine: self.combine,
+                start: self.start(ty.dtype()),
+                first: self.places.dims.iter().map(|&dim| lowering.kernel().context.block_start(ty, dim)).collect(),
+                divided: divided.unwrap_or(0),
+            }),
+            operands,
+            results,
+            batch: batch.iter().map(|&(dim, _)| length(dim)).collect(),
+            owners: None,
+            cost: cost::of_scatter(updates, row),
+        }
+    }
+
+    /// The number of updates along a dimension of the index arrays on the device.
+    fn extent(
+        &self,
+        lowering: &Lowering<'_>,
+        (updates, arrays): (Value, &[Value]),
+        full: &[usize],
+        at: usize,
+    ) -> Scalar {
+        let rank = arrays.iter().map(|&index| lowering.ty(index).rank()).max().unwrap_or(0);
+        let ends =
+            std::iter::once((updates, full.len())).chain(arrays.iter().map(|&index| (index, self.places.at + rank)));
+        for (value, end) in ends.filter(|&(_, end)| at < end) {
+            let ty = lowering.ty(value);
+            if let Some(dim) = (at + ty.rank()).checked_sub(end).filter(|&dim| ty.shape()[dim] == full[at]) {
+                return lowering.kernel().context.block_len(ty, dim);
+            }
+        }
+        Scalar::Const(full[at] as i64)
+    }
+}
+
+impl Library for Scatter {
+    fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
+        false
+    }
+}
+
+impl Call for Scatter {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Updates of elements at indices from arrays.
+        scatter(
+            x: Array, [rest] operands: Array, [named] of: String = "set", [named] shape: Ints = None,
+            [named] signed: Bool = false, [named] dims: Ints = None, [named] batch: Of("pairs of dimensions") = None,
+            [named] at: Int = 0,
+        ) in_dumps "" "write x[indices] = v or x[indices] += v, or segment_sum(v, indices, num_segments=n)";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let span = args.span;
+        let unknown = |what: &str| Diagnostic::error(Code::E0201, span, format!("`scatter` does not know {what}"));
+        let combine = match args.take("of") {
+            Some(arg) => {
+                let name = crate::ops::call::args::as_string(&arg, "of")?;
+                let all = [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or];
+                match (all.into_iter().find(|&op| reduction_name(op) == name), name.as_str()) {
+                    (Some(op), _) => Some(op),
+                    (None, "set") => None,
+                    (None, _) => return Err(unknown(&name)),
+                }
+            }
+            None => None,
+        };
+        let signed = args.optional_bool("signed")?.unwrap_or(false);
+        let onto = match args.optional_ints("shape")? {
+            Some(given) => {
+                let shape = given.into_iter().map(|size| usize::try_from(size).map_err(|_| unknown("this shape")));
+                let shape = shape.collect::<Result<Vec<usize>, Diagnostic>>()?;
+                if signed { Onto::Nothing(shape) } else { Onto::Identity(shape) }
+            }
+            None => Onto::Operand,
+        };
+        let places = Gather::read(args)?;
+        let mut operands = vec![args.array(build, "x")?];
+        for arg in args.rest("operands") {
+            let dtype = if operands.len() < 1 + usize::from(onto == Onto::Operand) {
+                build.ty(operands[0]).dtype()
+            } else {
+                DType::I64
+            };
+            operands.push(build.materialize(&arg.term, Some(dtype), arg.span)?);
+        }
+        Ok(Term::Array(build.emit1(Scatter { places, combine, onto }, &operands)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, integers};
+
+    fn places(values: &[i128]) -> Array {
+        Array::from_ints(DType::I64, &[values.len()], values)
+    }
+
+    fn scattered(combine: Option<ReduceOp>, onto: Onto, args: &[&Array]) -> Vec<i128> {
+        Scatter { places: Gather::new(vec![0], Vec::new(), 0), combine, onto }.eval(args).unwrap()[0].ints()
+    }
+
+    #[test]
+    fn updates_apply_in_their_order() {
+        let (x, v, i) = (integers(&[3], &[10, 20, 30]), integers(&[3], &[1, 2, 4]), places(&[2, 0, 2]));
+        assert_eq!(scattered(None, Onto::Operand, &[&x, &v, &i]), [2, 20, 4]);
+        assert_eq!(scattered(Some(ReduceOp::Sum), Onto::Operand, &[&x, &v, &i]), [12, 20, 35]);
+        assert_eq!(scattered(Some(ReduceOp::Max), Onto::Identity(vec![4]), &[&v, &i])[2], 4);
+        assert_eq!(scattered(Some(ReduceOp::Product), Onto::Identity(vec![4]), &[&v, &i]), [2, 1, 4, 1]);
+    }
+
+    #[test]
+    fn rows_pass_and_updates_without_an_array_are_reduced() {
+        let ty = |dtype, shape: &[usize]| ArrayType::new(dtype, shape);
+        let (x, v, i) = (ty(DType::F32, &[9, 4]), ty(DType::F32, &[5, 4]), ty(DType::I64, &[5]));
+        let places = || Gather::new(vec![0], Vec::new(), 0);
+        let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Operand };
+        assert_eq!(op.factors(&[&x, &v, &i], &[&x]).describe(), "ab,cb,c->ab, c is needed whole");
+        let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Identity(vec![9, 4]) };
+        assert_eq!(op.infer(&[&v, &i]).unwrap(), [x.clone()]);
+        assert_eq!(op.factors(&[&v, &i], &[&x]).describe(), "cb,c->ab, c is reduced by sum");
+    }
+
+    #[test]
+    fn the_call_of_a_dump_gives_the_same() {
+        let mut build = testing::builder();
+        let v = Term::Array(testing::parameter(&mut build, DType::F32, &[5]));
+        let i = Term::Array(testing::parameter(&mut build, DType::I64, &[5]));
+        let named = [("of", Term::Str("max".into())), ("shape", testing::ints(&[7])), ("dims", testing::ints(&[0]))];
+        testing::call(&mut build, "scatter", &[v, i], &named).unwrap();
+        assert_eq!(testing::printed(&build), ["scatter(a, b, of=\"max\", shape=(7,), dims=(0,), at=0)"]);
+    }
+}
