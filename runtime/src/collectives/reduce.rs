@@ -89,12 +89,13 @@ macro_rules! plain_elements {
 
             #[inline(always)]
             fn load(_: DType, from: &[$type], to: &mut [$type]) {
-                to.copy_from_slice(from);
+                // Not `copy_from_slice`, which is a call for a single element.
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
             }
 
             #[inline(always)]
             fn store(_: DType, from: &[$type], to: &mut [$type]) {
-                to.copy_from_slice(from);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
             }
         }
     )*};

@@ -197,6 +197,9 @@ pub(super) struct UpdateLine<'a> {
 /// indices are in other buffers than the result.
 unsafe fn update_line<U: RowUpdate>(line: &UpdateLine<'_>) {
     let (result, updates) = (line.to.cast::<U::Element>(), line.from.cast::<U::Element>());
+    debug_assert!(line.len > 0, "a line without updates");
+    // SAFETY: as promised by the caller: there is a first update.
+    let mut unused = unsafe { updates.read() };
     for position in 0..line.len {
         let (mut target, mut is_own) = (0, true);
         for (array, place) in line.arrays.iter().zip(&line.places) {
@@ -207,14 +210,20 @@ unsafe fn update_line<U: RowUpdate>(line: &UpdateLine<'_>) {
             is_own &= array.range.0 <= local && local < array.range.1;
             target = local.wrapping_mul(array.stride).wrapping_add(target);
         }
-        if !is_own {
-            continue;
-        }
-        // SAFETY: as promised by the caller; the indices lie in the block.
+        // SAFETY: as promised by the caller; the indices of own updates lie in the block.
         unsafe {
-            let (to, from) = (result.add(target), updates.add(position * line.step));
+            let from = updates.add(position * line.step);
+            if line.rows.count == 0 {
+                // Without a branch, which could not be predicted: updates of other threads go to an element of no use.
+                let to = if is_own { result.wrapping_add(target) } else { &raw mut unused };
+                U::row(line.dtype, (to, 1), (from, 1), 1);
+                continue;
+            }
+            if !is_own {
+                continue;
+            }
+            let to = result.add(target);
             match line.rows.dims[..line.rows.count] {
-                [] => U::row(line.dtype, (to, 1), (from, 1), 1),
                 [row] => U::row(line.dtype, (to, row.to), (from, row.from), row.len),
                 _ => line.rows.each(|more, other, row| {
                     U::row(line.dtype, (to.add(more), row.to), (from.add(other), row.from), row.len);
