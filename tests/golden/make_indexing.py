@@ -74,6 +74,29 @@ PROGRAMS = [
      "  let mut g = n; g[p] += n;\n  let mut h = n; h[p] = -n;\n  let mut z = zeros(f32[4]); z[p[:1]] += 1;\n  (a, b, c, d, e, f, g, h, z)\n}",
      [floats("x", 5, 3), floats("t", 200, 16), ints("i", 64, low=0, high=900), floats("v", 64, 3), floats("w", 64, 16),
       ints("k", 64, low=-16, high=16), SPECIAL, np.array([0, 1, 3, 3, 2, 5, 5], np.int32)], None),
+    ("segments", "reduction",
+     "fn main(x: f32[40@Y, 3], i: i32[40], n: f32[7@X], p: i64[7], q: u8[40@X], b: bool[7], h: i16[40]) -> RESULTS {\n"
+     "  (segment_sum(x, i, num_segments=6), segment_max(x, i, 6), segment_min(x[:, 0], i, num_segments=6), segment_sum(n, p, num_segments=3),\n"
+     "   segment_max(n, p, num_segments=3), segment_min(n, p, num_segments=9), bincount(q, length=5), bincount(i, x[:, 1], length=5),\n"
+     "   segment_max(b, p, num_segments=3), segment_sum(h, i, num_segments=6), bincount(i, length=4), segment_sum(x[:0], i[:0], num_segments=2))\n}",
+     [floats("x", 40, 3), ints("i", 40, low=-2, high=8), SPECIAL, np.array([0, 1, 2, 0, 0, 2, 2], np.int64),
+      ints("q", 40, low=0, high=9, dtype=np.uint8), np.array([True, False, False, True, False, False, False]),
+      ints("h", 40, low=-30000, high=30000, dtype=np.int16)], None),
+    ("sorted_lookups", "exact",
+     "fn main(a: f32[13@Y], v: f32[2, 9@X], i: i32[11@X], u: i32[6@Y], e: f32[5], one: f32[1], z: f32[0]) -> RESULTS {\n"
+     "  (searchsorted(a, v), searchsorted(a, v, side=\"right\"), searchsorted(i, u), searchsorted(i, u, side=\"right\"), searchsorted(a, 1.5),\n"
+     "   digitize(v, e), digitize(v, e, right=true), digitize(v, flip(e, axis=0)), digitize(v, flip(e, axis=0), right=true),\n"
+     "   searchsorted(one, v), searchsorted(z, e), searchsorted(a, i), select([v > 1, v > 0], [v, -v], 5), select([i > 3], [i]))\n}",
+     [np.array([-np.inf, -2, -1, -0.0, 0, 0, 1, 1.5, 1.5, 3, np.inf, np.nan, np.nan], np.float32),
+      np.array([[-np.inf, -3, -2, -0.0, 0, 1.25, 1.5, np.inf, np.nan], [9, 8, 7, 1, 2, 3, 4, 5, 6]], np.float32),
+      np.sort(ints("i", 11, low=0, high=9)), ints("u", 6, low=-2, high=11), np.array([-1, 0, 1, 1.5, 4], np.float32),
+      np.ones(1, np.float32), np.zeros(0, np.float32)], None),
+    ("interpolations", "reduction",
+     "fn main(x: f32[3, 8@Y], xp: f32[7@X], fp: f32[7], a: f32[50@Y], i: i32[9], k: i32, m: i32[5@X, 4@Y]) -> RESULTS {\n"
+     "  let (h, g) = histogram(a);\n  let (c, d) = histogram(a, bins=3, range=(-1, 0.5));\n  let (r, s) = histogram(i, bins=4);\n"
+     "  (interp(x, xp, fp), interp(x, xp, fp, left=-7, right=0.5), interp(i, xp, i[:7]), h, g, c, d, r, s, histogram(a * 0, bins=2)[1],\n"
+     "   roll(i, k), roll(m, k, axis=1), roll(m, (k, -1), axis=(0, 1)), roll(m, k * 7))\n}",
+     [floats("x", 3, 8) * 3, np.sort(floats("xp", 7)), floats("fp", 7), floats("a", 50), ints("i", 9), np.int32(-3), ints("m", 5, 4)], None),
     ("takes_of_nothing", "exact",
      "fn main(x: f32[4@X, 3], e: i32[0], z: f32[0, 3], one: i32[1]) -> RESULTS {\n"
      "  (x[e], take(x, e, axis=1, mode=\"clip\"), z[e, e], x[one], x[one, one[None]])\n}",
@@ -113,7 +136,27 @@ def float_updates(x, t, i, v, w, k, n, p):
             updated(n, (np.add, p, n)), updated(n, (None, p, -n)), updated(np.zeros(4, np.float32), (np.add, p[:1], 1)))
 
 
-FUNCTIONS = {"index_arrays": index_arrays, "index_assignments": index_assignments, "float_updates": float_updates}
+def segments(x, i, n, p, q, b, h):
+    of = jax.ops
+    return (of.segment_sum(x, i, 6), of.segment_max(x, i, 6), of.segment_min(x[:, 0], i, 6), of.segment_sum(n, p, 3), of.segment_max(n, p, 3),
+            of.segment_min(n, p, 9), jnp.bincount(q, length=5), jnp.bincount(i, x[:, 1], length=5), of.segment_max(b, p, 3),
+            of.segment_sum(h, i, 6), jnp.bincount(i, length=4), of.segment_sum(x[:0], i[:0], 2))
+
+
+def sorted_lookups(a, v, i, u, e, one, z):
+    find = jnp.searchsorted
+    return (find(a, v), find(a, v, side="right"), find(i, u), find(i, u, side="right"), find(a, 1.5), jnp.digitize(v, e), jnp.digitize(v, e, True),
+            jnp.digitize(v, e[::-1]), jnp.digitize(v, e[::-1], True), find(one, v), find(z, e), find(a, i),
+            jnp.select([v > 1, v > 0], [v, -v], 5), jnp.select([i > 3], [i]))
+
+
+def interpolations(x, xp, fp, a, i, k, m):
+    return (jnp.interp(x, xp, fp), jnp.interp(x, xp, fp, -7, 0.5), jnp.interp(i, xp, i[:7]), *jnp.histogram(a), *jnp.histogram(a, 3, (-1, 0.5)),
+            *jnp.histogram(i, 4), jnp.histogram(a * 0, 2)[1], np.roll(i, k), np.roll(m, k, 1), np.roll(m, (k, -1), (0, 1)), np.roll(m, k * 7))
+
+
+FUNCTIONS = {"segments": segments, "sorted_lookups": sorted_lookups, "interpolations": interpolations, "index_arrays": index_arrays,
+             "index_assignments": index_assignments, "float_updates": float_updates}
 
 
 def main():
@@ -126,6 +169,7 @@ def main():
         types = [f"{NAMES[str(value.dtype)]}{list(value.shape) or ''}" for value in map(np.asarray, outputs)]
         text = text.replace("RESULTS", f"({', '.join(types)})" if len(types) > 1 else types[0])
         signature = text[text.index("(") + 1 : text.index(") ->")]
+        inputs = [np.asarray(value) for value in inputs]
         params = [part.split(":")[0].strip() for part in split_params(signature)]
         arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
         arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}

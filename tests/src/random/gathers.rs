@@ -20,9 +20,51 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             assigned(draw, dtype, if dtype == DType::Bool { "+=" } else { operator })
         }
         "take" => take(draw, dtype),
+        "segment_sum" | "segment_max" | "segment_min" | "bincount" => segments(name, draw),
+        "select" => {
+            let rank = draw.rank(0, 3);
+            let shape = draw.shape(rank);
+            let (test, other) = (draw.broadcasts(&shape), draw.broadcasts(&shape));
+            Call::new(&[(DType::Bool, &test), (dtype, &shape), (dtype, &other)], "select([a, !a], [b, c], c)")
+        }
+        "searchsorted" | "digitize" | "interp" => sorted(name, draw),
+        "histogram" => {
+            let rank = draw.rank(1, 2);
+            let shape: Vec<usize> = (0..rank).map(|_| 1 + draw.below(9)).collect();
+            let range = draw.pick(&["", ", range=(0, 8)"]);
+            let expr = format!("histogram(a, bins={}{range})[0]", draw.pick(&[1, 4, 8]));
+            Call::new(&[(draw.pick(&[DType::F32, DType::I32, DType::F64]), &shape)], expr)
+        }
         "take_along_axis" => take_along_axis(draw, dtype),
         _ => return None,
     })
+}
+
+/// Integers, as sums of floats depend on the order.
+fn segments(name: &str, draw: &mut Draw) -> Call {
+    let rank = draw.rank(1, 3);
+    let shape = draw.shape(rank);
+    let (dtype, of) = (draw.pick(&[ints(), vec![DType::Bool]].concat()), draw.pick(&ints()));
+    let count = draw.below(9);
+    if name == "bincount" {
+        let weights = draw.pick(&["", ", b"]);
+        return Call::new(&[(of, &shape), (dtype, &shape)], format!("bincount(a{weights}, length={count})"));
+    }
+    let expr = format!("{name}(a, b - 1, num_segments={count})");
+    Call::new(&[(dtype, &shape), (of, &shape[..1])], expr)
+}
+
+fn sorted(name: &str, draw: &mut Draw) -> Call {
+    let rank = draw.rank(0, 2);
+    let (points, shape) = (1 + draw.below(17), draw.shape(rank));
+    let dtype = draw.pick(&[ints(), vec![DType::F32, DType::F64, DType::Bf16]].concat());
+    let expr = match name {
+        "searchsorted" => format!("searchsorted(sort(a), b, side=\"{}\")", draw.pick(&["left", "right"])),
+        "digitize" => format!("digitize(b, {}(sort(a)){})", draw.pick(&["", "-"]), draw.pick(&["", ", right=true"])),
+        _ => "interp(b, cumsum(a * a + 1), a)".to_string(),
+    };
+    let dtype = if name == "interp" { draw.pick(&[DType::F32, DType::F64]) } else { dtype };
+    Call::new(&[(dtype, &[points]), (dtype, &shape)], expr)
 }
 
 /// Arrays of indices that broadcast, mixed with slices, numbers and new dimensions.

@@ -46,6 +46,8 @@ pub mod roll;
 pub mod rules;
 pub mod scan;
 pub mod scatter;
+pub mod searchsorted;
+pub mod segments;
 pub mod shape;
 pub mod slice;
 pub mod sort;
@@ -261,6 +263,8 @@ ops! {
     Ghosted(ghosted::Ghosted) = "ghosted",
     /// Updates of elements at indices from arrays.
     Scatter(scatter::Scatter) = "scatter",
+    /// Counts of the elements of a sorted array.
+    SearchSorted(searchsorted::SearchSorted) = "searchsorted",
     /// Elements at dynamic indices.
     Index(index::Index) = "index",
     /// Regions at dynamic indices.
@@ -311,6 +315,8 @@ ops! {
 
 composites! {
     norm::Norm = "norm",
+    segments::Segments = "segment_sum" | "segment_max" | "segment_min" | "bincount",
+    segments::SelectOf = "select",
     take::Take = "take" | "take_along_axis",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
@@ -329,8 +335,7 @@ composites! {
     meshgrid::Meshgrid = "meshgrid",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
-    later::Later = "searchsorted" | "bincount" | "segment_sum"
-        | "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
+    later::Later = "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
         | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "associative_scan" | "transfer",
 }

@@ -22,15 +22,16 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     include_str!("../../prelude/elementwise.spmd"),
+    include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
     include_str!("../../prelude/shapes.spmd"),
     include_str!("../../prelude/neural.spmd"),
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 38] = [
+pub const NAMES: [&str; 41] = [
     "clip",
     "sinc",
     "logit",
@@ -69,6 +70,9 @@ pub const NAMES: [&str; 38] = [
     "softplus",
     "softmax",
     "log_softmax",
+    "digitize",
+    "histogram",
+    "interp",
 ];
 
 /// The file of the functions of the prelude while they are expanded: a file without a name.

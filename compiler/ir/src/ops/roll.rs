@@ -1,15 +1,19 @@
 //! `roll(x, shift, axis)`: rotates elements along dimensions, which are windows: devices fetch elements from other devices.
 
 use super::concatenate::concatenate;
+use super::elementwise::binary;
+use super::gather::Gather;
+use super::iota::Iota;
+use super::promote::cast;
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, Mismatch, reshape, shape, window};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
+use crate::layout::types::{ArrayType, DType};
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
-use crate::ops::call::args::Args;
+use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
@@ -21,6 +25,7 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::scalar::BinaryOp;
 
 /// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move towards the end, and those that pass it come to the front.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,15 +151,62 @@ fn carried(build: &mut CallBuilder, value: Value, shift: usize, dims: usize) -> 
     concatenate(build, &parts, last)
 }
 
+/// A roll by amounts known at run time: a gather of each element from its place before.
+fn rolled_dynamically(
+    args: &mut Args<'_>,
+    build: &mut CallBuilder,
+    value: Value,
+    shift: &Arg,
+) -> Result<Term, Diagnostic> {
+    let sizes = build.ty(value).shape().to_vec();
+    let shifts = shift.term.one_or_more();
+    let (mut value, axes) = match args.optional_ints("axis")? {
+        Some(axes) => (value, axes),
+        None => (reshape::reshape(build, value, &[sizes.iter().product()])?, vec![0]),
+    };
+    if shifts.len() != axes.len() && shifts.len() != 1 {
+        let message = format!("`roll` was given {} shifts for {} dimensions", shifts.len(), axes.len());
+        return Err(Diagnostic::error(Code::E0206, args.span, message));
+    }
+    for (at, &axis) in axes.iter().enumerate() {
+        let axis = shape::axis(axis, build.ty(value).rank(), args.span)?;
+        let size = build.ty(value).shape()[axis];
+        if size == 0 {
+            continue;
+        }
+        let by = build.materialize(&shifts[at.min(shifts.len() - 1)], None, shift.span)?;
+        let ty = build.ty(by).array.clone();
+        if ty.rank() > 0 || !ty.dtype.is_integer() {
+            return Err(Diagnostic::error(Code::E0203, shift.span, format!("a shift is an integer, not {ty}")));
+        }
+        let op = |build: &mut CallBuilder, op: BinaryOp, lhs: Value, rhs: &Term| {
+            binary(build, op, (&Term::Array(lhs), shift.span), (rhs, shift.span))
+        };
+        // The remainder first: a difference of indices may be beyond i64.
+        let by = cast(build, by, if ty.dtype == DType::U64 { DType::U64 } else { DType::I64 })?;
+        let by = op(build, BinaryOp::Rem, by, &Term::Int(size as i128))?;
+        let by = cast(build, by, DType::I64)?;
+        let places = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[size]), axis: 0 }, &[])?;
+        let places = op(build, BinaryOp::Sub, places, &Term::Array(by))?;
+        let places = op(build, BinaryOp::Rem, places, &Term::Int(size as i128))?;
+        value = build.emit1(Gather::new(vec![axis], Vec::new(), axis), &[value, places])?;
+    }
+    Ok(Term::Array(reshape::reshape(build, value, &sizes)?))
+}
+
 impl Call for Roll {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Elements moved round by so many places; without an axis in the flattened array.
-        roll(x: Array, shift: Ints, axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
+        roll(x: Array, shift: Of("integers"), axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
-        let given = args.ints("shift")?;
+        let shift = args.required("shift")?;
+        if shift.term.one_or_more().iter().any(|term| matches!(term, Term::Array(_))) {
+            return rolled_dynamically(args, build, value, &shift);
+        }
+        let given = as_ints(&shift, "shift")?;
         let sizes = build.ty(value).shape().to_vec();
         let Some(axes) = args.optional_ints("axis")? else {
             // Without an axis the elements are rotated in row-major order.

@@ -1,0 +1,204 @@
+//! Combinations of the elements with equal indices: `segment_sum(x, i, num_segments=n)`, `bincount(x, length=n)`. They become a
+//! `scatter` into identity elements. As in JAX, elements whose index is not that of a segment are left out.
+
+use super::Call;
+use super::elementwise::{Select, binary};
+use super::gather::Gather;
+use super::promote;
+use super::reshape::reshape;
+use super::scatter::{Onto, Scatter};
+use crate::layout::types::{DType, MAX_ELEMENTS};
+use crate::ops::call::args::{Arg, Args};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::constant::Constant;
+use crate::program::Value;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::BinaryOp;
+
+/// `segment_sum`, `segment_max`, `segment_min` and `bincount`.
+pub struct Segments;
+
+impl Call for Segments {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The sums of the rows with equal segment numbers.
+        segment_sum(data: Array, segment_ids: Array, num_segments: Int),
+            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_sum(x, i, num_segments=4) }";
+        /// The largest elements of the rows with equal segment numbers; the least number of the type where there are none.
+        segment_max(data: Array, segment_ids: Array, num_segments: Int),
+            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_max(x, i, num_segments=4) }";
+        /// The smallest elements of the rows with equal segment numbers; the largest number of the type where there are none.
+        segment_min(data: Array, segment_ids: Array, num_segments: Int),
+            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_min(x, i, num_segments=4) }";
+        /// How often each number from 0 to length - 1 occurs, or the sums of its weights; negative numbers count as 0.
+        bincount(x: Array, weights: Array = None, [named] length: Int),
+            Integers, "(x: i32[12]) { bincount(x, length=8) }";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        if name == "bincount" {
+            return bincount(args, build);
+        }
+        let data = args.array(build, "data")?;
+        let ids = args.required("segment_ids")?;
+        let places = integers(build, &ids)?;
+        let count = size(args, "num_segments")?;
+        let op = match name {
+            "segment_sum" => ReduceOp::Sum,
+            "segment_max" => ReduceOp::Max,
+            _ => ReduceOp::Min,
+        };
+        Ok(Term::Array(combined(build, data, (places, &ids), count, op)?))
+    }
+}
+
+/// A number of segments.
+fn size(args: &mut Args<'_>, name: &str) -> Result<usize, Diagnostic> {
+    let given = args.int(name)?;
+    usize::try_from(given).ok().filter(|&size| size <= MAX_ELEMENTS).ok_or_else(|| {
+        Diagnostic::error(Code::E0205, args.span, format!("`{name}` is {given}, which is no number of segments"))
+    })
+}
+
+/// The integers of an argument.
+fn integers(build: &mut CallBuilder, arg: &Arg) -> Result<Value, Diagnostic> {
+    let value = build.materialize(&arg.term, None, arg.span)?;
+    let ty = &build.ty(value).array;
+    if !ty.dtype.is_integer() {
+        return Err(Diagnostic::error(Code::E0203, arg.span, format!("segment numbers are integers, not {ty}")));
+    }
+    Ok(value)
+}
+
+/// The rows of `data` combined by their segment numbers.
+fn combined(
+    build: &mut CallBuilder,
+    data: Value,
+    (ids, given): (Value, &Arg),
+    count: usize,
+    op: ReduceOp,
+) -> Result<Value, Diagnostic> {
+    let (ty, of) = (build.ty(data).array.clone(), build.ty(ids).array.clone());
+    if of.rank() != 1 || ty.shape.first() != of.shape.first() {
+        let message = format!("{of} does not have one segment number for each row of {ty}");
+        return Err(Diagnostic::error(Code::E0205, given.span, message));
+    }
+    let op = match (op, ty.dtype) {
+        (ReduceOp::Sum, DType::Bool) => ReduceOp::Or,
+        _ => op,
+    };
+    // Numbers beyond i64 become negative ones, which are no segments either.
+    let ids = promote::cast(build, ids, DType::I64)?;
+    let wide = if op == ReduceOp::Sum { ty.dtype.computed() } else { ty.dtype };
+    let data = promote::cast(build, data, wide)?;
+    let mut target = ty.shape.clone();
+    target[0] = count;
+    let places = Gather::new(vec![0], Vec::new(), 0);
+    let op = Scatter { places, combine: Some(op), onto: Onto::Identity(target) };
+    let result = build.emit1(op, &[data, ids])?;
+    promote::cast(build, result, ty.dtype)
+}
+
+fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+    let given = args.required("x")?;
+    let x = integers(build, &given)?;
+    let length = size(args, "length")?;
+    let len = build.ty(x).array.len();
+    let x = reshape(build, x, &[len])?;
+    let is_signed = build.ty(x).dtype().is_signed_integer();
+    let x = match is_signed {
+        true => binary(build, BinaryOp::Maximum, (&Term::Array(x), given.span), (&Term::Int(0), given.span))?,
+        false => x,
+    };
+    let weights = match args.take("weights") {
+        Some(arg) => {
+            let weights = build.materialize(&arg.term, None, arg.span)?;
+            if build.ty(weights).array.len() != len {
+                let message = format!("{} weights for {len} numbers", build.ty(weights).array.len());
+                return Err(Diagnostic::error(Code::E0204, arg.span, message));
+            }
+            reshape(build, weights, &[len])?
+        }
+        None => {
+            let one = build.emit1(Constant::scalar(DType::I32, 1), &[])?;
+            let ids = promote::cast(build, x, DType::I64)?;
+            let op = Scatter {
+                places: Gather::new(vec![0], Vec::new(), 0),
+                combine: Some(ReduceOp::Sum),
+                onto: Onto::Identity(vec![length]),
+            };
+            return Ok(Term::Array(build.emit1(op, &[one, ids])?));
+        }
+    };
+    Ok(Term::Array(combined(build, weights, (x, &given), length, ReduceOp::Sum)?))
+}
+
+/// `select([c, d], [x, y], 0)`: a chain of `where`.
+pub struct SelectOf;
+
+impl Call for SelectOf {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// For each position the element of the first choice whose condition holds, or the default.
+        select(condlist: Of("list of bools"), choicelist: Of("list of arrays"), default: Array = 0),
+            NumbersAndBools, "(x: f32[6], y: f32[6]) { select([x > 3, x > 1], [x, y], 9) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let (conditions, choices) = (args.required("condlist")?, args.required("choicelist")?);
+        let default = args.take("default").unwrap_or(Arg { name: None, term: Term::Int(0), span: args.span });
+        let (Some(tests), Some(values)) = (conditions.term.sequence(), choices.term.sequence()) else {
+            return Err(Diagnostic::error(
+                Code::E0210,
+                args.span,
+                "`select` needs a list of conditions and a list of choices",
+            ));
+        };
+        if tests.len() != values.len() || tests.is_empty() {
+            let message = format!("{} conditions for {} choices", tests.len(), values.len());
+            return Err(Diagnostic::error(Code::E0201, args.span, message));
+        }
+        let mut all: Vec<(&Term, _)> = values.iter().map(|value| (value, choices.span)).collect();
+        all.push((&default.term, default.span));
+        let mut values = promote::promoted(build, &all)?;
+        let tests = tests.iter().map(|test| {
+            let test = build.materialize(test, None, conditions.span)?;
+            let ty = &build.ty(test).array;
+            if ty.dtype == DType::Bool {
+                return Ok(test);
+            }
+            Err(Diagnostic::error(Code::E0203, conditions.span, format!("a condition is of type bool, not {ty}")))
+        });
+        let tests = tests.collect::<Result<Vec<Value>, Diagnostic>>()?;
+        let last = values.pop().expect("the default has been added");
+        let chosen = tests
+            .into_iter()
+            .zip(values)
+            .rev()
+            .try_fold(last, |rest, (test, value)| build.emit1(Select, &[test, value, rest]))?;
+        Ok(Term::Array(chosen))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing::{self, int, integers};
+
+    #[test]
+    fn rows_outside_of_the_segments_are_left_out() {
+        let (x, i) = (integers(&[4], &[1, 2, 4, 8]), integers(&[4], &[1, -1, 1, 7]));
+        let run = |name| testing::run(name, &[x.clone(), i.clone()], |terms| terms, &[("num_segments", int(3))]);
+        assert_eq!(run("segment_sum").unwrap().ints(), [0, 5, 0]);
+        assert_eq!(run("segment_max").unwrap().ints(), [i128::from(i32::MIN), 4, i128::from(i32::MIN)]);
+    }
+
+    #[test]
+    fn negative_numbers_count_as_zero() {
+        let found = testing::run("bincount", &[integers(&[4], &[1, -5, 1, 7])], |terms| terms, &[("length", int(3))]);
+        assert_eq!(found.unwrap().ints(), [1, 2, 0]);
+    }
+}
