@@ -27,14 +27,14 @@ pub(super) fn function(dtype: DType, combine: Option<ReduceOp>) -> Option<LineFn
 }
 
 fn replacing<W: Copy>() -> LineFn {
-    update_line::<Replaced<W>>
+    update_line::<ReplacedRows<W>>
 }
 
 /// # Safety
 /// As for `update_line`.
 unsafe fn combining<E: Element, O: Operation<E::Wide>>(line: &UpdateLine<'_>) {
     // SAFETY: as promised by the caller.
-    unsafe { update_line::<Combined<E, O>>(line) }
+    unsafe { update_line::<CombinedRows<E, O>>(line) }
 }
 
 /// The way in which rows of an element type are updated.
@@ -49,9 +49,9 @@ trait RowUpdate {
 }
 
 /// The update replaces the element.
-struct Replaced<W>(PhantomData<W>);
+struct ReplacedRows<W>(PhantomData<W>);
 
-impl<W: Copy> RowUpdate for Replaced<W> {
+impl<W: Copy> RowUpdate for ReplacedRows<W> {
     type Element = W;
 
     #[inline(always)]
@@ -68,9 +68,9 @@ impl<W: Copy> RowUpdate for Replaced<W> {
 }
 
 /// The update is combined with the element.
-struct Combined<E, O>(PhantomData<(E, O)>);
+struct CombinedRows<E, O>(PhantomData<(E, O)>);
 
-impl<E: Element, O: Operation<E::Wide>> RowUpdate for Combined<E, O> {
+impl<E: Element, O: Operation<E::Wide>> RowUpdate for CombinedRows<E, O> {
     type Element = E;
 
     #[inline(always)]
