@@ -19,6 +19,9 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 /// neighbour.
 pub struct Diff;
 
+/// Maximum number of differences of differences, each of which is a statement of its own.
+const MOST_TIMES: usize = 100;
+
 impl Call for Diff {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The differences of neighbours, taken n times; of bools, whether they differ.
@@ -51,6 +54,12 @@ impl Call for Diff {
             }
         }
         let mut value = concatenate(build, &parts, axis)?;
+        // Nothing is left after as many differences as there are elements.
+        let times = times.min(build.ty(value).shape()[axis]);
+        if times > MOST_TIMES {
+            let message = format!("differences cannot be taken more than {MOST_TIMES} times");
+            return Err(Diagnostic::error(Code::E0205, args.span, message));
+        }
         for _ in 0..times {
             let size = build.ty(value).shape()[axis];
             let last = size.saturating_sub(1);

@@ -185,7 +185,6 @@ impl Call for SelectOf {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
     use crate::ops::testing::{self, int, integers};
 
     #[test]

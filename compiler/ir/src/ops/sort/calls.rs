@@ -12,6 +12,9 @@ use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
+/// Maximum number of keys in the rows of one array.
+const MOST_KEYS: usize = 100;
+
 /// The calls of `lexsort`.
 pub struct LexSort;
 
@@ -88,6 +91,10 @@ impl Call for LexSort {
                 let Some((&count, rest)) = ty.shape.split_first() else {
                     return Err(Diagnostic::error(Code::E0206, given.span, "`lexsort` of a scalar"));
                 };
+                if count > MOST_KEYS {
+                    let message = format!("`lexsort` by {count} keys, of at most {MOST_KEYS}");
+                    return Err(Diagnostic::error(Code::E0205, given.span, message));
+                }
                 let mut key = |at: usize| {
                     let row = slice_dim(build, all, 0, SliceRange::between(at, at + 1))?;
                     reshape(build, row, rest)
