@@ -485,7 +485,7 @@ mod tests {
         let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Operand };
         assert_eq!(op.factors(&[&x, &v, &i], &[&x]).describe(), "ab,cb,c->ab, c is needed whole");
         let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Identity(vec![9, 4]) };
-        assert_eq!(op.infer(&[&v, &i]).unwrap(), [x.clone()]);
+        assert_eq!(op.infer(&[&v, &i]).unwrap(), std::slice::from_ref(&x));
         assert_eq!(op.factors(&[&v, &i], &[&x]).describe(), "cb,c->ab, c is reduced by sum");
     }
 
