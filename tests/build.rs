@@ -12,6 +12,9 @@ fn main() {
     let cases: String = MathFn::ALL.iter().enumerate().map(case).collect();
     let made = env::var("OUT_DIR").expect("Cargo says where build scripts may write");
     fs::write(Path::new(&made).join("unary.h"), cases).expect("a build script may write there");
+    let terms = MathFn::ALL.iter().enumerate().filter_map(|(number, f)| Some((number, f.terms()?)));
+    let terms: String = terms.map(|(number, terms)| format!("case {number}: return {terms};\n")).collect();
+    fs::write(Path::new(&made).join("terms.h"), terms).expect("a build script may write there");
     cc::Build::new()
         .file(source)
         .include(&made)

@@ -18,12 +18,22 @@ static inline T NAME(erf_inv)(T x) {
     return F(copysign)(y, x);
 }
 
+static inline T NAME(digamma)(T x) { return (T)PSI(x); }
+
 static inline T NAME(unary)(int f, T x) {
     // A case for each function of one number, written by the build script.
     switch (f) {
 #include "unary.h"
     }
     return NAN;
+}
+
+// The size of the terms of which the function of one number is the sum, where they cancel.
+static inline T NAME(terms)(int f, T x) {
+    switch (f) {
+#include "terms.h"
+    }
+    return 0;
 }
 
 // ln(exp(x) + exp(y))

@@ -26,45 +26,75 @@ struct tally {
     size_t at, wrong, wrong_at;
 };
 
+#if defined(__HAVE_FLOAT128) && __HAVE_FLOAT128 && !defined(__clang__)
+typedef _Float128 quad;
+#define QUAD(f) f##f128
+#define QUAD_C(x) x##F128
+#define QUAD_EPSILON 1.92592994438723585305597794258492732e-34F128
+const int reference_digits = 113;
+#else
+typedef long double quad;
+#define QUAD(f) f##l
+#define QUAD_C(x) x##L
+#define QUAD_EPSILON LDBL_EPSILON
+const int reference_digits = LDBL_MANT_DIG;
+#endif
+
+// The zeros of digamma need more digits than the format has that asks.
+#define T long double
+#define F(f) f##l
+#define C(x) x##L
+#define PSI psi_64
+#include "psi.h"
+#undef T
+#undef F
+#undef C
+#undef PSI
+
+#define T quad
+#define F QUAD
+#define C QUAD_C
+#define PSI psi_113
+#include "psi.h"
+#undef T
+#undef F
+#undef C
+#undef PSI
+
 #define T double
 #define F(f) f
 #define C(x) x
 #define NAME(f) f##_53
+#define PSI psi_64
 #define EPSILON DBL_EPSILON
 #include "functions.h"
 #undef T
 #undef F
 #undef C
 #undef NAME
+#undef PSI
 #undef EPSILON
 
 #define T long double
 #define F(f) f##l
 #define C(x) x##L
 #define NAME(f) f##_64
+#define PSI psi_113
 #define EPSILON LDBL_EPSILON
 #include "functions.h"
 #undef T
 #undef F
 #undef C
 #undef NAME
+#undef PSI
 #undef EPSILON
 
-#if defined(__HAVE_FLOAT128) && __HAVE_FLOAT128 && !defined(__clang__)
-typedef _Float128 quad;
-#define F(f) f##f128
-#define C(x) x##F128
-#define EPSILON 1.92592994438723585305597794258492732e-34F128
-const int reference_digits = 113;
-#else
-typedef long double quad;
-#define F(f) f##l
-#define C(x) x##L
-#define EPSILON LDBL_EPSILON
-const int reference_digits = LDBL_MANT_DIG;
-#endif
 #define T quad
+#define F QUAD
+#define C QUAD_C
 #define NAME(f) f##_113
+#define PSI psi_113
+#define EPSILON QUAD_EPSILON
 #include "functions.h"
 
 static void add(struct tally *tally, size_t at, double error) {
@@ -127,6 +157,7 @@ struct tally reference_tally_wide(struct format format, int f, size_t n, const d
             least = isinf(larger) ? 0 : ldexpl(larger, -cancelled_digits(format));
             if (cancels(x[i], y[i], truth)) truth = (long double)binary_113(f, x[i], y[i]);
         }
+        if (!y) least = terms_64(f, x[i]);
         add(&tally, i, distance_64(format, got[i], truth, least));
     }
     return tally;
@@ -139,6 +170,7 @@ double reference_exact(struct format format, int f, const double *x, const doubl
         double larger = fabs(fmax(*x, *y));
         least = isinf(larger) ? 0 : (quad)ldexp(larger, -cancelled_digits(format));
     }
+    if (!y && format.digits > 24) least = terms_113(f, *x);
     if (y) {
         long double value = binary_64(f, *x, *y);
         reference = f == LOGADDEXP && cancels(*x, *y, value) ? (long double)truth : value;

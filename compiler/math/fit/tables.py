@@ -48,6 +48,24 @@ ERF = high(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1)
 ERF_EXPONENT = high(lambda a: -mp.log(mp.erfc(a)) / a - 1)
 
 
+# ln gamma(2 + t) = t (1 + t) P(t), and psi(3/2 + t) = (3/2 + t - its zero) P(t)
+LGAMMA = high(lambda t: mp.loggamma(2 + t) / t / (1 + t))
+PSI_ZERO = mp.findroot(mp.digamma, 1.46)
+DIGAMMA = high(lambda t: mp.digamma(mp.mpf(3) / 2 + t) / (mp.mpf(3) / 2 + t - mp.findroot(mp.digamma, PSI_ZERO)))
+
+
+def beyond_stirling(z):
+    """ln gamma(x) = (x - 1/2) ln x - x + ln(2 pi) / 2 + P(z) / x, where z = 1 / x^2."""
+    x = 1 / mp.sqrt(z)
+    return (mp.loggamma(x) - (x - mp.mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
+
+
+def beyond_logarithm(z):
+    """psi(x) = ln x - 1 / (2 x) - z P(z), where z = 1 / x^2."""
+    x = 1 / mp.sqrt(z)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / z
+
+
 def erfcx_fraction(k):
     """exp(a^2) erfc(a) = (1 - q) * P(q), where q = (a - k) / (a + k)."""
 
@@ -137,6 +155,10 @@ TABLES = {
     "ERF_INV_FAR": dict(f=shifted(of_root, 5), low=-1.001, high=1.05, powers=powers(18), pairs=1),
     "ERF_INV_NEAR_SHORT": dict(f=shifted(erf_inv_factor, 3.125), low=-3.125, high=3.125, powers=powers(13)),
     "ERF_INV_FAR_SHORT": dict(f=shifted(of_root, 3.25), low=-0.7501, high=0.8, powers=powers(10)),
+    "LGAMMA_NEAR": dict(f=LGAMMA, low=-0.7501, high=0.5001, powers=powers(23), pairs=1),
+    "STIRLING_TAIL": dict(f=high(beyond_stirling), low=0, high=mp.mpf("7.49") ** -2, powers=powers(7)),
+    "DIGAMMA_NEAR": dict(f=DIGAMMA, low=-0.5001, high=0.5001, powers=powers(23), pairs=1),
+    "DIGAMMA_TAIL": dict(f=high(beyond_logarithm), low=0, high=mp.mpf("4.99") ** -2, powers=powers(9)),
     "CUBE_START": dict(f=CUBE, low=1, high=2, powers=powers(5)),
     "LOG2_TAIL": dict(f=LOG2, low=0, high=ATANH_END, powers=powers(7), weight=weight(lambda z: mp.atanh(mp.sqrt(z)) / mp.sqrt(z), 2)),
     "LOG2_TAIL_SHORT": dict(f=LOG2, low=0, high=ATANH_END, powers=powers(3), weight=weight(lambda z: mp.atanh(mp.sqrt(z)) / mp.sqrt(z), 2)),
@@ -178,5 +200,7 @@ CONSTANTS = {
     "THREE_QUARTERS_PI": parts(3 * mp.pi / 4, 53, 53),
     "C": parts(2 / mp.log(2), 53, 53),
     "C_THIRD": parts(2 / mp.log(2) / 3, 53, 53),
+    "LN_PI": parts(mp.log(mp.pi), 53, 53),
+    "PSI_ZERO": parts(PSI_ZERO, 53, 53),
     "FRAC_2_PI_DIGITS": digit_groups(lambda: 2 / mp.pi, 22),
 }

@@ -22,6 +22,7 @@ mod accuracy;
 mod angle;
 mod erf;
 mod exp;
+mod gamma;
 mod hyperbolic;
 mod inverse_trig;
 mod lanes;
@@ -77,6 +78,10 @@ trait MathFunction {
     /// Its properties.
     const DESCRIPTION: Description;
 
+    /// For a function whose terms cancel around some zeros: their size there and 0 elsewhere, in C as [`Description::reference`]. In
+    /// double precision errors count in places of a number of this size, if the result is smaller.
+    const TERMS: Option<&'static str> = None;
+
     /// `f(x)` in single precision.
     fn single<X: Single>(x: X) -> X;
 
@@ -100,6 +105,11 @@ macro_rules! functions {
             /// The properties of the function.
             pub const fn description(self) -> &'static Description {
                 match self { $(MathFn::$variant => &<$ty as MathFunction>::DESCRIPTION,)* }
+            }
+
+            /// The size of terms that cancel around zeros of the function, as an expression of C; None if its zeros cost no digits.
+            pub const fn terms(self) -> Option<&'static str> {
+                match self { $(MathFn::$variant => <$ty as MathFunction>::TERMS,)* }
             }
 
             /// One sentence on the function.
@@ -205,6 +215,10 @@ functions! {
     Erfc(erf::Erfc),
     /// The inverse of erf.
     ErfInv(erf::ErfInv),
+    /// The logarithm of the magnitude of the gamma function.
+    Lgamma(gamma::Lgamma),
+    /// The derivative of lgamma; NaN at its poles.
+    Digamma(gamma::Digamma),
     /// The largest whole number that is not above x.
     Floor(rounding::RoundDown),
     /// The smallest whole number that is not below x.

@@ -24,6 +24,8 @@ const FRAC_2_PI: f64 = std::f64::consts::FRAC_2_PI;
 const HALF_PI_F32: [f64; 3] = [1.5707963705062866, -4.371138828673793e-8, -1.7151245100058819e-15];
 #[allow(clippy::approx_constant, reason = "the parts belong together")]
 pub(super) const HALF_PI: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+/// `pi` in parts.
+pub(super) const PI: [f64; 2] = [2.0 * HALF_PI[0], 2.0 * HALF_PI[1]];
 /// From here on reductions are rare.
 const LARGE_F32: f64 = 131072.0;
 const LARGE: f64 = 1073741824.0;
@@ -115,18 +117,9 @@ impl<X: Real> Angle<X> {
         (self.quadrant.shift_left(X::WIDTH - 1) | X::ONE).real().less(0.0)
     }
 
-    /// The sine and cosine of `high + low`, each as a large and a small term.
     #[inline(always)]
     fn sin_cos(self, sin_tail: &[f64], cos_tail: &[f64]) -> (Pair<X>, Pair<X>) {
-        let Angle { high, low, .. } = self;
-        let square = high * high;
-        let sin = Pair { high, low: (high * square).fma(square.polynomial(sin_tail), low) };
-        // The rounding error of 1 - high^2 / 2 is known exactly.
-        let half = high * 0.5;
-        let cos = (-half).fma(high, 1.0);
-        let error = (-half).fma(high, -cos + 1.0);
-        let small = (square * square).fma(square.polynomial(cos_tail), (-high).fma(low, error));
-        (sin, Pair { high: cos, low: small })
+        sin_cos(Pair { high: self.high, low: self.low }, sin_tail, cos_tail)
     }
 
     #[inline(always)]
@@ -135,6 +128,34 @@ impl<X: Real> Angle<X> {
         let magnitude = self.odd().select(cos.rounded(), sin.rounded());
         (magnitude.bits() ^ (self.quadrant & 2).shift_left(X::WIDTH - 2)).real()
     }
+}
+
+/// The sine and cosine of an angle within `pi/4`, each as a large and a small term.
+#[inline(always)]
+fn sin_cos<X: Real>(Pair { high, low }: Pair<X>, sin_tail: &[f64], cos_tail: &[f64]) -> (Pair<X>, Pair<X>) {
+    let square = high * high;
+    let sin = Pair { high, low: (high * square).fma(square.polynomial(sin_tail), low) };
+    // The rounding error of 1 - high^2 / 2 is known exactly.
+    let half = high * 0.5;
+    let cos = (-half).fma(high, 1.0);
+    let error = (-half).fma(high, -cos + 1.0);
+    let small = (square * square).fma(square.polynomial(cos_tail), (-high).fma(low, error));
+    (sin, Pair { high: cos, low: small })
+}
+
+/// The sine and cosine of `pi r` for `r` up to a half.
+#[inline(always)]
+pub(super) fn sin_cos_of_half_turns<X: Double>(r: X) -> (Pair<X>, Pair<X>) {
+    // -1, 0 or 1 right angles.
+    let quadrant = (r + r).nearest();
+    let rest = quadrant.fma(-0.5, r);
+    let angle = Pair::product(rest, PI[0]);
+    let angle = Pair { high: angle.high, low: rest.fma(PI[1], angle.low) };
+    let (sin, cos) = sin_cos(angle, SIN_TAIL, COS_TAIL);
+    let (sin, cos) = (sin.normalized(), cos.normalized());
+    let even = quadrant.equals(0.0);
+    let pick = |a: Pair<X>, b: X, c: X| Pair { high: even.select(a.high, b), low: even.select(a.low, c) };
+    (pick(sin, cos.high * quadrant, cos.low * quadrant), pick(cos, -(sin.high * quadrant), -(sin.low * quadrant)))
 }
 
 impl<X: Double> Angle<X> {
