@@ -111,7 +111,9 @@ fn pool_dims(args: &mut Args<'_>, (shape, dtype): (&[usize], DType)) -> Result<V
             .help("the array has its batch first and its channels last"));
     };
     let sizes = counts(args, "window_shape", spatial, 1)?;
-    let strides = counts(args, "strides", spatial, 1)?;
+    // `stride` as in `conv`, `strides` as in flax.
+    let name = if args.peek("stride").is_some() { "stride" } else { "strides" };
+    let strides = counts(args, name, spatial, 1)?;
     let padding = Padding::of(args.take("padding"), spatial, Padding::Valid)?;
     let mut dims = vec![WindowDim::ONE; shape.len()];
     for at in 0..spatial {
@@ -183,11 +185,11 @@ impl Call for WindowReductions {
             padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
             NumbersAndBools, "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
         /// The largest element of each window, per channel: dimensions are batch, space, channels.
-        max_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID"),
+        max_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", [named] stride: Ints = None),
             NumbersAndBools, "(x: f32[1, 4, 6, 2]) { max_pool(x, (2, 2), strides=(2, 2)) }";
         /// The mean of each window, per channel; `count_include_pad=false` leaves padding out of it.
         avg_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID",
-            count_include_pad: Bool = true),
+            count_include_pad: Bool = true, [named] stride: Ints = None),
             NumbersAndBools, "(x: f32[1, 4, 6, 2]) { avg_pool(x, (2, 2), strides=(2, 2)) }";
     };
 

@@ -163,7 +163,7 @@ impl Call for SearchSorted {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The index at which each number keeps a sorted array sorted: before equal elements, or behind them on the right side.
         searchsorted(a: Array, v: Array, side: String = "left"),
-            Numbers, "(a: f32[6], v: f32[4]) { searchsorted(a, v) }";
+            NumbersAndBools, "(a: f32[6], v: f32[4]) { searchsorted(a, v) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
