@@ -180,7 +180,7 @@ fn max_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
 
 impl Call for WindowReductions {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"` or `"or"`, combined with `init` unless that is None; padding changes nothing.
+        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"` or `"or"`; `init` comes first.
         reduce_window(x: Array, init: Of("number or None"), computation: String, window_dimensions: Ints, window_strides: Ints = None,
             padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
             NumbersAndBools, "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
