@@ -5,8 +5,6 @@ inputs and outputs are stored beside its spmd text, as `make.py` does.
     python3 tests/golden/make_compositions.py
 """
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -14,8 +12,9 @@ import numpy as np
 from jax import lax, nn
 from scipy import special
 
+from store import write
+
 jax.config.update("jax_platforms", "cpu")
-HERE = pathlib.Path(__file__).parent
 rng = np.random.default_rng(20261124)
 NAN, INF = np.nan, np.inf
 SPECIAL = [0.0, -0.0, 0.5, -0.5, 1, -1, 2.5, -3, 1e-7, -65504, INF, -INF, NAN]
@@ -248,25 +247,7 @@ def programs():
 
 def main():
     for name, tolerance, text, inputs, function in programs():
-        outputs = (function if function is gamma_functions else jax.jit(function))(*inputs)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        signature = text[text.index("(") + 1 : text.index(")\n" if ")\n  ->" in text else ") ->")]
-        params = [part.split(":")[0].strip() for part in split_params(signature)]
-        arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
-        arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
-        np.savez(HERE / f"{name}.npz", **arrays)
-        (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
-
-
-def split_params(signature):
-    parts, depth = [""], 0
-    for char in signature:
-        depth += (char in "[(") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+        write(name, tolerance, text, inputs, (function if function is gamma_functions else jax.jit(function))(*inputs))
 
 
 if __name__ == "__main__":

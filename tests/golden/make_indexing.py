@@ -4,15 +4,15 @@
     python3 tests/golden/make_indexing.py [NAME..]
 """
 
-import pathlib
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from store import write
+
 jax.config.update("jax_platforms", "cpu")
-HERE = pathlib.Path(__file__).parent
 
 
 def rng(name):
@@ -168,24 +168,7 @@ def main():
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         types = [f"{NAMES[str(value.dtype)]}{list(value.shape) or ''}" for value in map(np.asarray, outputs)]
         text = text.replace("RESULTS", f"({', '.join(types)})" if len(types) > 1 else types[0])
-        signature = text[text.index("(") + 1 : text.index(") ->")]
-        inputs = [np.asarray(value) for value in inputs]
-        params = [part.split(":")[0].strip() for part in split_params(signature)]
-        arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
-        arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
-        np.savez(HERE / f"{name}.npz", **arrays)
-        (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
-
-
-def split_params(signature):
-    parts, depth = [""], 0
-    for char in signature:
-        depth += (char in "[(") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+        write(name, tolerance, text, inputs, outputs)
 
 
 if __name__ == "__main__":

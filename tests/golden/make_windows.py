@@ -7,14 +7,13 @@ The pools are those of `flax.linen`, written with jax.lax. Floats are small whol
 that their sums are exact in any order.
 """
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from store import write
+
 jax.config.update("jax_platforms", "cpu")
-HERE = pathlib.Path(__file__).parent
 rng = np.random.default_rng(20261124)
 lax = jax.lax
 INF = np.inf
@@ -155,22 +154,7 @@ def main():
     for name, tolerance, text, inputs, function in PROGRAMS:
         jax.config.update("jax_enable_x64", any(value.dtype == np.float64 for value in inputs))
         outputs = function(*(jnp.asarray(value) for value in inputs))
-        params = [part.split(":")[0].strip() for part in split_params(text[text.index("(") + 1 : text.index(") {")])]
-        arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
-        arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
-        np.savez_compressed(HERE / f"{name}.npz", **arrays)
-        (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
-
-
-def split_params(signature):
-    parts, depth = [""], 0
-    for char in signature:
-        depth += (char in "[(") - (char in ")]")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+        write(name, tolerance, text, inputs, outputs, save=np.savez_compressed)
 
 
 if __name__ == "__main__":

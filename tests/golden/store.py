@@ -1,4 +1,4 @@
-"""Stores golden programs: the text of each beside its inputs and the outputs of JAX."""
+"""Stores golden programs: the text of each beside its inputs and the outputs of another implementation."""
 
 import pathlib
 
@@ -9,25 +9,30 @@ HERE = pathlib.Path(__file__).parent
 
 
 def store(programs, named={}):
-    """Runs each (name, tolerance, spmd text, inputs, JAX function), and writes NAME.spmd and NAME.npz; `named` has functions by name."""
+    """Runs each (name, tolerance, spmd text, inputs, JAX function) and writes it; `named` has functions by name."""
     for name, tolerance, text, inputs, function in programs:
-        outputs = jax.jit(function or named[name])(*inputs)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        signature = text[text.index("(") + 1 : text.index(") ->")]
-        params = [part.split(":")[0].strip() for part in split_params(signature)]
-        arrays = {f"in.{param}": value for param, value in zip(params, inputs, strict=True)}
-        arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
-        np.savez(HERE / f"{name}.npz", **arrays)
-        (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
+        write(name, tolerance, text, inputs, jax.jit(function or named[name])(*inputs))
     print(f"{len(programs)} programs")
 
 
-def split_params(signature):
+def write(name, tolerance, text, inputs, outputs, save=np.savez):
+    """Writes NAME.spmd and NAME.npz."""
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    arrays = {f"in.{param}": np.asarray(value) for param, value in zip(parameters(text), inputs, strict=True)}
+    arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
+    save(HERE / f"{name}.npz", **arrays)
+    (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\nmesh (X = 2, Y = 4);\n{text}\n")
+
+
+def parameters(text):
+    """The names of the parameters of the first function in a program."""
     parts, depth = [""], 0
-    for char in signature:
+    for char in text[text.index("(") + 1 :]:
+        if char == ")" and depth == 0:
+            break
         depth += (char in "[(") - (char in ")]")
         if char == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += char
-    return parts
+    return [part.split(":")[0].strip() for part in parts]

@@ -147,15 +147,26 @@ impl SortedLines<'_> {
         unsafe {
             let places = self.call.result(count).scratch::<i32>(len);
             for number in 0..count {
-                for (at, &place) in places.iter().enumerate() {
-                    // Of empty parts, which have the offset of the next one, the last is the one that has the element.
-                    let owner = offsets.partition_point(|&offset| offset <= i64::from(place)) - 1;
-                    let own = begins[owner] + i64::from(place) - offsets[owner];
-                    let from = self.call.operand(number, owner);
-                    by_width!(from.dtype, copy_line(from, self.call.result(number), own as usize, at..at + 1));
-                }
+                let dtype = self.call.result(number).dtype;
+                by_width!(dtype, take_places(self.call, number, places, begins, offsets));
             }
         }
+    }
+}
+
+/// Writes the elements of one operand at places of the parts of all owners, one after another.
+///
+/// # Safety
+/// As for `merge`.
+unsafe fn take_places<W: Word>(call: &LibraryCall<'_>, number: usize, places: &[i32], begins: &[i64], offsets: &[i64]) {
+    let to: Line<W> = call.result(number).line();
+    for (at, &place) in places.iter().enumerate() {
+        // Of empty parts, which have the offset of the next one, the last is the one that has the element.
+        let owner = offsets.partition_point(|&offset| offset <= i64::from(place)) - 1;
+        let own = begins[owner] + i64::from(place) - offsets[owner];
+        let from: Line<W> = call.operand(number, owner).line();
+        // SAFETY: as promised by the caller.
+        unsafe { to.set(at, from.get(own as usize)) }
     }
 }
 

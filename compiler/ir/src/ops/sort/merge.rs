@@ -168,14 +168,14 @@ impl Exchange for MergeSorted {
             Some(places) => TakenPlaces::Places(places.iter().map(|&place| place as i64).collect()),
             None => TakenPlaces::From(lowering.kernel().context.block_start(&to, axis[0])),
         };
-        let elements: usize = self.operand(&from, lowering.mesh).iter().product();
-        let sizes: usize = stmt.args.iter().map(|&arg| lowering.ty(arg).dtype().size()).sum();
+        let types = |values: &[_]| values.iter().map(|&value| lowering.ty(value)).collect::<Vec<&Type>>();
+        let Traffic { bytes, .. } = self.traffic(&types(&stmt.args), &types(&stmt.results), lowering.mesh);
         lowering.library(LibraryCalls {
             function: LibraryFunction::Merge(MergeLines { order: self.order.lines(), taken }),
             operands,
             results,
             batch,
-            owners: Some(LibraryOwners { axes, kind: self.kind(), bytes: (elements * sizes) as u64 }),
+            owners: Some(LibraryOwners { axes, kind: self.kind(), bytes }),
             cost: cost::of_sort(len, stmt.args.len()),
         });
         Ok(())

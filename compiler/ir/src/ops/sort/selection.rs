@@ -12,8 +12,8 @@ use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, Compare, Select, Unary};
 use crate::ops::iota::Iota;
-use crate::ops::promote::{cast, inexact};
-use crate::ops::reduce::{axes_of, reduce};
+use crate::ops::promote::{cast, inexact, stacked};
+use crate::ops::reduce::{axes_of, reduce, reduced_shape};
 use crate::ops::reshape::reshape;
 use crate::ops::slice::{SliceRange, slice_dim};
 use crate::ops::transpose::transpose;
@@ -69,20 +69,7 @@ impl Call for Quantiles {
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
         let dtype = inexact(build.ty(value).dtype());
         let value = cast(build, value, dtype)?;
-        let kept: Vec<usize> = build
-            .ty(value)
-            .shape()
-            .iter()
-            .enumerate()
-            .filter_map(|(dim, &size)| (!axes.contains(&dim)).then_some(size))
-            .collect();
-        let whole: Vec<usize> = build
-            .ty(value)
-            .shape()
-            .iter()
-            .enumerate()
-            .map(|(dim, &size)| if axes.contains(&dim) { 1 } else { size })
-            .collect();
+        let shape = reduced_shape(build.ty(value).shape(), &axes, keepdims);
         let (lines, axis) = lines(build, value, &axes)?;
         let len = build.ty(lines).shape()[axis];
         if len == 0 {
@@ -90,22 +77,18 @@ impl Call for Quantiles {
         }
         let sorted = sort_together(build, &[lines], LineOrder { keys: 1, axis, descending: false })?[0];
         let last = slice_dim(build, sorted, axis, SliceRange::between(len - 1, len))?;
-        let shape = if keepdims { whole } else { kept };
+        // NaN is the largest, so it is the last if there is any.
+        let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[last])?;
         let mut results = Vec::new();
         for fraction in &fractions {
             let at = between(build, sorted, axis, *fraction, method)?;
-            // NaN is the largest, so it is the last if there is any.
-            let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[last])?;
             let result = build.emit1(Select, &[is_nan, last, at])?;
-            results.push(reshape(build, result, &shape)?);
+            results.push(Term::Array(reshape(build, result, &shape)?));
         }
-        if q.term.sequence().is_none() {
-            return Ok(Term::Array(results[0]));
+        match q.term.sequence() {
+            None => Ok(results.swap_remove(0)),
+            Some(_) => stacked(build, &results, Some(dtype), args.span).map(Term::Array),
         }
-        let stacked = [&[1], &shape[..]].concat();
-        let rows = results.into_iter().map(|result| reshape(build, result, &stacked));
-        let rows = rows.collect::<Result<Vec<Value>, _>>()?;
-        Ok(Term::Array(concatenate(build, &rows, 0)?))
     }
 }
 
