@@ -10,7 +10,9 @@
 //! ```
 //!
 //! Only the computations that a collective needs move: others may be fused into their users, and would need memory before the loop.
-//! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves.
+//! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves. A statement that
+//! may stop the program, such as a division of integers, leaves a loop only if it is known to run, and if no statement that acts or may stop
+//! the program comes before it and stays.
 
 use crate::contract;
 use spmdc_ir::layout::mesh::Mesh;
@@ -45,15 +47,22 @@ impl Hoister<'_> {
         let mut stmts = Vec::new();
         for mut stmt in std::mem::take(&mut block.stmts) {
             stmt.blocks_mut().for_each(|inner| self.block(inner));
+            // For each block, whether it is known to run; none of a statement whose blocks nothing leaves.
             let runs = match &stmt.kind {
-                StmtKind::Control(Control::For(op)) => op.trips() != Some(0),
-                StmtKind::Control(Control::While(_)) => true,
-                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) | StmtKind::Op(_) => false,
+                StmtKind::Control(Control::For(op)) => match op.trips() {
+                    Some(0) => &[][..],
+                    Some(_) => &[true],
+                    None => &[false],
+                },
+                // The condition, and the body.
+                StmtKind::Control(Control::While(_)) => &[true, false],
+                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) | StmtKind::Op(_) => &[],
             };
-            if runs {
+            if !runs.is_empty() {
+                debug_assert_eq!(stmt.blocks().count(), runs.len(), "it is known of every block whether it runs");
                 stmt.blocks().for_each(|inner| self.mark(inner, true));
-                for inner in stmt.blocks_mut() {
-                    stmts.extend(self.leaving(inner));
+                for (inner, &runs) in stmt.blocks_mut().zip(runs) {
+                    stmts.extend(self.leaving(inner, runs));
                 }
                 stmt.blocks().for_each(|inner| self.mark(inner, false));
             }
@@ -70,15 +79,42 @@ impl Hoister<'_> {
         }
     }
 
-    /// The statements that leave the body of a loop.
-    fn leaving(&mut self, body: &mut Block) -> Vec<Stmt> {
+    /// Whether the statement, or one in its blocks, acts or may stop the program.
+    fn acts(&self, stmt: &Stmt) -> bool {
+        stmt.has_effect()
+            || self.func.may_stop(stmt)
+            || stmt.blocks().flat_map(|block| &block.stmts).any(|s| self.acts(s))
+    }
+
+    /// The statements that leave a block of a loop; `runs` says whether it is known to run.
+    fn leaving(&mut self, body: &mut Block, runs: bool) -> Vec<Stmt> {
+        // Statements from here on that may stop the program stay.
+        let mut limit = if runs { body.stmts.len() } else { 0 };
+        let same = loop {
+            let same = self.same(body, limit);
+            let acts = |at: &usize| self.acts(&body.stmts[*at]);
+            let Some(staying) = (0..limit).find(|at| !same[*at] && acts(at)) else { break same };
+            if !(staying..limit).any(|at| same[at] && acts(&at)) {
+                break same;
+            }
+            limit = staying;
+        };
+        if !same.contains(&true) {
+            return Vec::new();
+        }
+        let mut at = same.into_iter();
+        body.stmts.extract_if(.., |_| at.next() == Some(true)).collect()
+    }
+
+    /// For each statement, whether it is the same in every trip and a collective needs it, or it is one. Of those from `limit` on that
+    /// may stop the program none is.
+    fn same(&mut self, body: &Block, limit: usize) -> Vec<bool> {
         let mut same = vec![false; body.stmts.len()];
         for (at, stmt) in body.stmts.iter().enumerate() {
             let movable = !stmt.is_control() && !stmt.has_effect() && !stmt.results.is_empty();
-            same[at] = movable && !stmt.args.iter().any(|arg| self.varies[arg.0 as usize]);
-            if same[at] {
-                stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = false);
-            }
+            let stays = at >= limit && self.func.may_stop(stmt);
+            same[at] = movable && !stays && !stmt.args.iter().any(|arg| self.varies[arg.0 as usize]);
+            stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = !same[at]);
         }
         let mut needed = Vec::new();
         for (at, stmt) in body.stmts.iter().enumerate().rev() {
@@ -89,11 +125,7 @@ impl Hoister<'_> {
                 false => stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = true),
             }
         }
-        if needed.is_empty() && !same.contains(&true) {
-            return Vec::new();
-        }
-        let mut at = same.into_iter();
-        body.stmts.extract_if(.., |_| at.next() == Some(true)).collect()
+        same
     }
 }
 
@@ -130,6 +162,17 @@ mod tests {
         // It is unknown whether the branch is taken, and known that the loop never runs.
         assert_eq!(trips("for i in 0..10 { if i > 11 { h = h * sum(w); } } h"), [Some(10)]);
         assert_eq!(trips("for i in 0..0 { h = h * sum(w * w); } h"), [Some(0)]);
+        // A division of integers leaves a loop that runs, unless something acts before it.
+        let divided = |loops: &str| {
+            let n = "let n = i32(x[0, 0]); let mut s = 0; let mut i = 0;";
+            trips(&format!("{n} {loops} h + s + i"))
+        };
+        let sum = "s *= sum(reshard(i32(w) // n, P(Y)));";
+        assert_eq!(divided(&format!("for i in 0..10 {{ {sum} }}"))[1..], [Some(1)]);
+        assert_eq!(divided(&format!("for i in 0..10 {{ print(\"{{}}\", i); {sum} }}"))[1..], [Some(10)]);
+        assert_eq!(divided(&format!("for i in 0..10 {{ s += i % n; {sum} }}"))[1..], [Some(10)]);
+        assert_eq!(divided(&format!("while i < n {{ {sum} i += 1; }}"))[1..], [None]);
+        assert_eq!(divided("while i < sum(reshard(i32(w) // n, P(Y))) { i += 1; }")[1..], [Some(1)]);
         // The index is checked in the loop.
         assert_eq!(trips("for i in 0..10 { let k = 9 - 9; h = h * sum(w[k]); } h").len(), 1);
     }

@@ -19,7 +19,6 @@
 use crate::contract;
 use spmdc_ir::cost::HELD_FOR_OVERLAP;
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::ops::Op;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 
 /// Number of statements after a collective's first user that are searched for work.
@@ -170,9 +169,7 @@ impl<'a> StmtOrder<'a> {
         while let Some(&at) = found.get(next) {
             next += 1;
             let stmt = &self.stmts[at];
-            let may_stop = stmt.op().is_some_and(Op::is_pointwise)
-                && stmt.results.iter().any(|&result| self.func.ty(result).dtype().is_integer());
-            if is_fixed(stmt) || may_stop || self.communicates(stmt) {
+            if is_fixed(stmt) || self.func.may_stop(stmt) || self.communicates(stmt) {
                 return None;
             }
             for &need in self.needs[at].iter().filter(|&&need| !self.placed[need]) {

@@ -181,6 +181,7 @@ impl Writer {
         }
         match self.draw.below(14) {
             0 => self.for_loop(),
+            1 if self.draw.chance(20) => self.idle(),
             1 => self.branch(),
             2 if self.draw.chance(40) => self.places(),
             2 => self.assignment(),
@@ -381,6 +382,28 @@ impl Writer {
                 writeln!(self.body, "  for {counter} in {range} {{\n{statements}\n    {name} = {};\n  }}", last.trim())
             }
         };
+    }
+
+    /// A loop that never runs, as its first bound shows only when the program runs, with statements that would stop the program.
+    fn idle(&mut self) {
+        let Some(x) = self.any(|v| matches!(v.array.dtype, DType::I32 | DType::I64) && !v.array.shape.is_empty())
+        else {
+            return;
+        };
+        let (name, none, left) = (self.new_name(), self.new_name(), self.new_name());
+        let stops = match self.draw.below(3) {
+            0 => format!("{} // {none}", x.name),
+            1 => format!("{} % (2 * {none})", x.name),
+            _ => format!("{}[[{none}, {none} + 1000000]]", x.name),
+        };
+        let dtype = x.array.dtype.name();
+        let _ = writeln!(
+            self.body,
+            "  let {none} = {dtype}(0 * sum({x}));\n  let mut {name} = {x};\n  let mut {left} = {none};\n  while {left} > 0 {{\n    \
+             {name} = {name} + {dtype}(sum({stops}));\n    {left} = {left} - 1;\n  }}",
+            x = x.name
+        );
+        self.add(Variable { name, array: x.array.clone(), precision: x.precision });
     }
 
     fn branch(&mut self) {

@@ -84,7 +84,7 @@ impl Rules for CheckIndices {
 
     fn properties(&self) -> Properties<'_> {
         Properties {
-            effect: Effect::None,
+            effect: Effect::Stops,
             manual: Manual::Local,
             placement: Placement::Follows,
             linear: Linear::No,

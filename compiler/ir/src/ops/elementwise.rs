@@ -238,7 +238,7 @@ impl Rules for Binary {
             | BinaryOp::Shr => Linear::No,
         };
         Properties {
-            effect: Effect::None,
+            effect: if matches!(self.0, BinaryOp::FloorDiv | BinaryOp::Rem) { Effect::Stops } else { Effect::None },
             manual: Manual::Local,
             placement: Placement::Follows,
             linear,

@@ -235,7 +235,10 @@ pub struct Properties<'a> {
 pub enum Effect {
     /// Nothing.
     None,
-    /// Stops an invalid program.
+    /// Nothing, but it stops the program for invalid integers, such as a divisor of zero. It is left out if nothing uses its results, and
+    /// computed where they are used.
+    Stops,
+    /// Stops an invalid program, whether its results are used or not.
     Check,
     /// Prints values or asserts, for each device that has values of its own.
     Text,
@@ -376,7 +379,10 @@ impl<'a> Elements<'a> {
 impl Properties<'_> {
     /// Whether a statement has an effect besides its results.
     pub fn has_effect(&self) -> bool {
-        self.effect != Effect::None
+        match self.effect {
+            Effect::None | Effect::Stops => false,
+            Effect::Check | Effect::Text | Effect::Layout => true,
+        }
     }
 
     /// For the collectives of `manual` code: the collective's rule for a group of devices.

@@ -20,6 +20,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::parts::AxisParts;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Op;
+use crate::ops::rules::Effect;
 use control::Control;
 use origin::Origin;
 use spmdc_abi::CollectiveKind;
@@ -246,6 +247,16 @@ impl Func {
             results: Vec::new(),
             body: Block::default(),
             values: Vec::new(),
+        }
+    }
+
+    /// Whether the statement itself can stop the program: for an operand of integers that is invalid, or by its effect.
+    pub fn may_stop(&self, stmt: &Stmt) -> bool {
+        let Some(op) = stmt.op() else { return false };
+        match op.rules().properties().effect {
+            Effect::None | Effect::Text | Effect::Layout => false,
+            Effect::Stops => stmt.results.iter().any(|&result| self.ty(result).dtype().is_integer()),
+            Effect::Check => true,
         }
     }
 

@@ -114,8 +114,10 @@ impl CallBuilder {
         let properties = op.rules().properties();
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
             (Effect::Text | Effect::Layout, _) => self.mesh.all(),
-            (Effect::None | Effect::Check, Some(group)) => group.axes().iter().map(|&axis| usize::from(axis)).collect(),
-            (Effect::None | Effect::Check, None) => return Ok(()),
+            (Effect::None | Effect::Stops | Effect::Check, Some(group)) => {
+                group.axes().iter().map(|&axis| usize::from(axis)).collect()
+            }
+            (Effect::None | Effect::Stops | Effect::Check, None) => return Ok(()),
         };
         let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
         let Some((varies, place)) = blocking else { return Ok(()) };
