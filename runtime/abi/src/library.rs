@@ -1,6 +1,6 @@
 //! Calls of the runtime's functions on whole lines and matrices, such as a sort.
 
-use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site};
+use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};
 
 /// A function of the runtime, called once for each combination of the batch dimensions.
@@ -91,14 +91,33 @@ impl LibraryFunction {
 /// A stable sort of lines of elements by one or several keys: the results are the operands in the order of the first operands.
 /// NaNs are equal and larger than all numbers; -0 and 0 are equal. Every operand and every result is a line of the same length.
 ///
-/// The scratch memory, in contiguous lines: if there is one operand, two lines of its type in one; otherwise two of i32 in one, for
-/// places, and two of the widest key in one.
+/// The scratch memory is one contiguous line: see [`SortLines::scratch`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SortLines {
     /// The number of operands that are keys; the first key decides first.
     pub keys: usize,
     /// Whether the largest comes first. Equal elements stay in their order.
     pub descending: bool,
+}
+
+impl SortLines {
+    /// The scratch memory for sorting lines of `len` elements of these types: its type and number of elements.
+    ///
+    /// A lone line needs another of its size, and one more if the elements of the result are not contiguous. Several lines are sorted
+    /// by two arrays of records, each a key of 32 or 64 bits and a place.
+    pub fn scratch(&self, operands: &[DType], contiguous: bool, len: u64) -> (DType, u64) {
+        debug_assert!((1..=operands.len()).contains(&self.keys), "{} keys of {}", self.keys, operands.len());
+        match operands {
+            [dtype] => (*dtype, if contiguous { len } else { 2 * len }),
+            _ if self.has_wide_keys(operands) => (DType::I64, 4 * len),
+            _ => (DType::I64, 2 * len),
+        }
+    }
+
+    /// Whether records need 64 bits for keys.
+    pub fn has_wide_keys(&self, operands: &[DType]) -> bool {
+        operands.iter().take(self.keys).any(|dtype| dtype.width() == Width::W64)
+    }
 }
 
 /// Combines updates into the elements of the result at the indices that they have, in the order of the updates.
@@ -119,13 +138,19 @@ pub struct ScatterRows {
 }
 
 /// Takes elements of the sorted order of all owners' lines together, each of which is sorted by [`SortLines`]; of equal elements, those of the
-/// first owner come first. The scratch memory is that of a sort of the results, and two i64 for each owner behind it.
+/// first owner come first. The scratch memory is that of a sort of the results, and [`MergeLines::SPLITS`] numbers of i64 for each owner
+/// behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MergeLines {
     /// The order of the lines.
     pub order: SortLines,
     /// The positions in the sorted order.
     pub taken: TakenPlaces,
+}
+
+impl MergeLines {
+    /// Numbers for each owner, in scratch memory.
+    pub const SPLITS: usize = 4;
 }
 
 /// Positions in a sorted order.

@@ -3,7 +3,8 @@
 //! elements that it takes, and a few more in the search.
 
 use super::order::{KeyOrder, Word};
-use super::sort::{copy_line, sort_line, sort_places};
+use super::radix;
+use super::sort::Parts;
 use super::{LibraryCall, Line, View, by_width};
 use spmdc_abi::{MergeLines, SortLines, TakenPlaces};
 
@@ -12,31 +13,33 @@ use spmdc_abi::{MergeLines, SortLines, TakenPlaces};
 pub(super) unsafe fn merge(call: &LibraryCall<'_>, merge: &MergeLines, first: usize) {
     let lines = SortedLines { call, order: &merge.order };
     let (count, len) = (call.operands(), call.result(0).dims[0].len);
-    let splits = call.result(count + if count == 1 { 1 } else { 2 });
+    let splits = call.result(count + 1);
     // SAFETY: as promised by the caller; the scratch memory is the call's own.
     unsafe {
-        let splits = splits.scratch::<i64>(2 * call.owners());
+        let splits = splits.scratch::<i64>(MergeLines::SPLITS * call.owners());
         match &merge.taken {
             TakenPlaces::Places(places) => {
                 for (at, &rank) in places.iter().enumerate() {
                     let (owner, place) = lines.element(rank as usize);
                     for number in 0..count {
                         let from = call.operand(number, owner);
-                        by_width!(from.dtype, copy_line(from, call.result(number), place, at..at + 1));
+                        by_width!(from.dtype, copy_element(from, place, call.result(number), at));
                     }
                 }
             }
             TakenPlaces::From(_) => {
-                let (begins, offsets) = splits.split_at_mut(call.owners());
-                lines.split(first, len, begins, offsets);
-                lines.gather(begins, offsets, len);
-                if count == 1 {
-                    let line = call.result(0);
-                    by_width!(line.dtype, sort_line(line, call.result(1), &merge.order));
-                } else {
-                    sort_places(call, len, &merge.order, &|number| call.result(number));
-                    lines.take(begins, offsets, len);
+                let (now, rest) = splits.split_at_mut(call.owners());
+                let (ends, rest) = rest.split_at_mut(call.owners());
+                let (next, offsets) = rest.split_at_mut(call.owners());
+                lines.split(first, len, now, ends);
+                let mut at = 0;
+                while at < len {
+                    let count = lines.cut(now, ends, next, offsets);
+                    Parts::new(call, now, offsets, count, at).sort(&merge.order);
+                    now.copy_from_slice(next);
+                    at += count;
                 }
+                assert_eq!(at, len, "every element is in one part");
             }
         }
     }
@@ -113,60 +116,44 @@ impl SortedLines<'_> {
         unreachable!("every rank below the number of elements is that of one element")
     }
 
-    /// The part of each line whose ranks are among the `len` from `first` on: the place at which it begins, and its offset in the parts
-    /// of all owners, one after another.
-    unsafe fn split(&self, first: usize, len: usize, begins: &mut [i64], offsets: &mut [i64]) {
-        let mut offset = 0;
+    /// The part of each line whose ranks are among the `len` from `first` on.
+    unsafe fn split(&self, first: usize, len: usize, begins: &mut [i64], ends: &mut [i64]) {
         for owner in 0..self.call.owners() {
             // SAFETY: as promised by the caller.
             let (begin, end) = unsafe { (self.before(first, owner), self.before(first + len, owner)) };
-            (begins[owner], offsets[owner]) = (begin as i64, offset as i64);
+            (begins[owner], ends[owner]) = (begin as i64, end as i64);
             assert!(begin <= end, "the lines are sorted");
-            offset += end - begin;
         }
-        assert_eq!(offset, len, "the lines are sorted");
     }
 
-    /// Copies the parts of all owners into the results.
-    unsafe fn gather(&self, begins: &[i64], offsets: &[i64], len: usize) {
-        for number in 0..self.call.operands() {
-            for (owner, (&begin, &offset)) in begins.iter().zip(offsets).enumerate() {
-                let end = offsets.get(owner + 1).map_or(len, |&end| end as usize);
-                let (from, to) = (self.call.operand(number, owner), self.call.result(number));
-                let (begin, part) = (begin as usize, offset as usize..end);
+    /// Cuts the first elements in order from parts of all lines, about as many as can be sorted within a cache: their number, the place in
+    /// each line at which the others begin, and the offsets of what is cut off, one after another.
+    unsafe fn cut(&self, begins: &[i64], ends: &[i64], cuts: &mut [i64], offsets: &mut [i64]) -> usize {
+        let len = |owner: usize| ends[owner] - begins[owner];
+        let owners = 0..self.call.owners();
+        let (left, most) = (owners.clone().map(len).sum::<i64>(), self.cached());
+        let longest = owners.clone().max_by_key(|&owner| len(owner)).expect("a merge has an owner");
+        // The least that can be cut off are the elements up to one of the longest line.
+        let last = (longest, (begins[longest] + len(longest) * most / left.max(1)) as usize);
+        let mut offset = 0;
+        for owner in owners {
+            let begin = begins[owner] as usize;
+            let count = match left > most {
                 // SAFETY: as promised by the caller.
-                unsafe { by_width!(from.dtype, copy_line(from, to, begin, part)) }
-            }
+                true => partition(len(owner) as usize, |at| unsafe { !self.less(last, (owner, begin + at)) }) as i64,
+                false => len(owner),
+            };
+            (cuts[owner], offsets[owner]) = (begins[owner] + count, offset);
+            offset += count;
         }
+        debug_assert!(offset > 0 || left == 0, "a cut of {left} elements takes some");
+        offset as usize
     }
 
-    /// Writes the elements of the parts in the order of the sorted places.
-    unsafe fn take(&self, begins: &[i64], offsets: &[i64], len: usize) {
-        let count = self.call.operands();
-        // SAFETY: as promised by the caller. The scratch memory has the places of the parts, one after another.
-        unsafe {
-            let places = self.call.result(count).scratch::<i32>(len);
-            for number in 0..count {
-                let dtype = self.call.result(number).dtype;
-                by_width!(dtype, take_places(self.call, number, places, begins, offsets));
-            }
-        }
-    }
-}
-
-/// Writes the elements of one operand at places of the parts of all owners, one after another.
-///
-/// # Safety
-/// As for `merge`.
-unsafe fn take_places<W: Word>(call: &LibraryCall<'_>, number: usize, places: &[i32], begins: &[i64], offsets: &[i64]) {
-    let to: Line<W> = call.result(number).line();
-    for (at, &place) in places.iter().enumerate() {
-        // Of empty parts, which have the offset of the next one, the last is the one that has the element.
-        let owner = offsets.partition_point(|&offset| offset <= i64::from(place)) - 1;
-        let own = begins[owner] + i64::from(place) - offsets[owner];
-        let from: Line<W> = call.operand(number, owner).line();
-        // SAFETY: as promised by the caller.
-        unsafe { to.set(at, from.get(own as usize)) }
+    /// The number of elements that are sorted within a cache.
+    fn cached(&self) -> i64 {
+        let size = if self.call.operands() == 1 { self.call.result(0).dtype.size() } else { 2 * size_of::<u64>() };
+        (radix::CACHED / size) as i64
     }
 }
 
@@ -189,4 +176,12 @@ fn partition(len: usize, holds: impl Fn(usize) -> bool) -> usize {
         if holds(middle) { begin = middle + 1 } else { end = middle }
     }
     begin
+}
+
+/// # Safety
+/// As for `merge`.
+unsafe fn copy_element<W: Word>(from: View<'_>, place: usize, to: View<'_>, at: usize) {
+    let (from, to): (Line<W>, Line<W>) = (from.line(), to.line());
+    // SAFETY: as promised by the caller.
+    unsafe { to.set(at, from.get(place)) }
 }

@@ -5,6 +5,7 @@
 
 mod merge;
 mod order;
+mod radix;
 mod scatter;
 mod sort;
 
@@ -168,12 +169,12 @@ impl<'a, T: Copy> Line<'a, T> {
 
 /// Calls a generic function with the unsigned integer of an element's size.
 macro_rules! by_width {
-    ($dtype:expr, $function:ident($($argument:expr),*)) => {
+    ($dtype:expr, $function:ident $(<$with:ty>)? ($($argument:expr),*)) => {
         match $dtype.width() {
-            spmdc_abi::Width::W8 => $function::<u8>($($argument),*),
-            spmdc_abi::Width::W16 => $function::<u16>($($argument),*),
-            spmdc_abi::Width::W32 => $function::<u32>($($argument),*),
-            spmdc_abi::Width::W64 => $function::<u64>($($argument),*),
+            spmdc_abi::Width::W8 => $function::<u8 $(, $with)?>($($argument),*),
+            spmdc_abi::Width::W16 => $function::<u16 $(, $with)?>($($argument),*),
+            spmdc_abi::Width::W32 => $function::<u32 $(, $with)?>($($argument),*),
+            spmdc_abi::Width::W64 => $function::<u64 $(, $with)?>($($argument),*),
         }
     };
 }
@@ -281,7 +282,7 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
                 }
             };
             expect(inside, "a merge of elements that do not exist")?;
-            lines_of(order, step, len, 2 * owners.len(), |array| lens(array, device))
+            lines_of(order, step, len, MergeLines::SPLITS * owners.len(), |array| lens(array, device))
         }
         LibraryFunction::Scatter(scatter) => {
             let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
@@ -313,31 +314,23 @@ fn lines_of(
     lens: impl Fn(&LibraryArray) -> Vec<usize>,
 ) -> Result<(), String> {
     let count = step.operands.len();
-    let mut wanted: Vec<(DType, usize)> = step.operands.iter().map(|array| (array.dtype, len)).collect();
-    if count == 1 {
-        wanted.push((step.operands[0].dtype, 2 * len));
-    } else {
-        let Some(widest) = step.operands.iter().take(order.keys).map(|array| array.dtype).max_by_key(|ty| ty.size())
-        else {
-            return Err("a sort without keys".into());
-        };
-        wanted.extend([(DType::I32, 2 * len), (widest, 2 * len)]);
-    }
-    if splits > 0 {
-        wanted.push((DType::I64, splits));
-    }
-    let is_line = |(at, (array, &(dtype, least))): (usize, (&LibraryArray, &(DType, usize)))| {
-        let is_scratch = at >= count;
-        let fits = |own: &[usize]| if is_scratch { own[0] >= least } else { own[0] == least };
-        array.dtype == dtype && fits(&lens(array)) && (!is_scratch || array.dims[0].stride == 1)
+    let expect = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_string()) };
+    expect(
+        (1..=count).contains(&order.keys) && i32::try_from(len).is_ok(),
+        "a sort without keys, or of too long lines",
+    )?;
+    expect(step.results.len() == count + 1 + usize::from(splits > 0), "a sort with other arrays than it needs")?;
+    let (results, scratch) = step.results.split_at(count);
+    let like =
+        |(result, operand): (&LibraryArray, &LibraryArray)| result.dtype == operand.dtype && lens(result) == [len];
+    expect(results.iter().zip(&step.operands).all(like), "a sort with other results than its operands")?;
+    let dtypes: Vec<DType> = step.operands.iter().map(|operand| operand.dtype).collect();
+    let mut wanted = vec![order.scratch(&dtypes, results[0].dims[0].stride == 1, len as u64)];
+    wanted.extend((splits > 0).then_some((DType::I64, splits as u64)));
+    let fits = |(array, &(dtype, least)): (&LibraryArray, &(DType, u64))| {
+        array.dtype == dtype && lens(array)[0] as u64 >= least && array.dims[0].stride == 1
     };
-    let fits = step.results.len() == wanted.len() && step.results.iter().zip(&wanted).enumerate().all(is_line);
-    let short = i32::try_from(len).is_ok();
-    if fits && short && (1..=count).contains(&order.keys) {
-        Ok(())
-    } else {
-        Err("a sort with other results or scratch memory than it needs".into())
-    }
+    expect(scratch.iter().zip(&wanted).all(fits), "a sort with other scratch memory than it needs")
 }
 
 impl PreparedLibrary {
@@ -385,7 +378,9 @@ impl PreparedLibrary {
         // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
         unsafe {
             match &self.function {
-                LibraryFunction::Sort(order) => sort::sort(&call, order),
+                LibraryFunction::Sort(order) => {
+                    sort::Parts::new(&call, &[0], &[0], call.result(0).dims[0].len, 0).sort(order)
+                }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
                 LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
             }

@@ -17,20 +17,27 @@ pub(super) trait Word:
     const BYTES: usize = size_of::<Self>();
     const ZERO: Self;
 
+    /// The highest bit in all bits.
+    fn spread_sign(self) -> Self;
+
     /// The low bits of a number.
     fn low(bits: u64) -> Self;
 
     /// The number in 64 bits.
     fn wide(self) -> u64;
 
-    /// Byte `number`, counted from the lowest.
-    fn byte(self, number: usize) -> usize;
+    /// The low bits as an index.
+    fn low_bits(self) -> usize;
 }
 
 macro_rules! words {
-    ($($ty:ty)*) => {
+    ($($ty:ty, $signed:ty;)*) => {
         $(impl Word for $ty {
             const ZERO: Self = 0;
+
+            fn spread_sign(self) -> Self {
+                (self as $signed >> (<$signed>::BITS - 1)) as $ty
+            }
 
             fn low(bits: u64) -> Self {
                 bits as $ty
@@ -40,14 +47,14 @@ macro_rules! words {
                 u64::from(self)
             }
 
-            fn byte(self, number: usize) -> usize {
-                usize::from((self >> (8 * number as u32)) as u8)
+            fn low_bits(self) -> usize {
+                self as usize
             }
         })*
     };
 }
 
-words! { u8 u16 u32 u64 }
+words! { u8, i8; u16, i16; u32, i32; u64, i64; }
 
 /// A mapping from the bits of elements to words whose order is that of the elements. NaNs have the largest word, or the smallest in
 /// descending order; -0 has that of 0.
@@ -80,16 +87,11 @@ impl<W: Word> KeyOrder<W> {
 
     /// The word of a float.
     pub fn float(self, bits: W) -> W {
+        // Selections rather than branches: signs are as good as random.
         let magnitude = bits & !self.sign;
-        let key = if magnitude == W::ZERO {
-            self.sign
-        } else if magnitude > self.largest {
-            !W::ZERO
-        } else if bits & self.sign != W::ZERO {
-            !bits
-        } else {
-            bits | self.sign
-        };
+        let key = bits ^ (bits.spread_sign() | self.sign);
+        let key = if magnitude == W::ZERO { self.sign } else { key };
+        let key = if magnitude > self.largest { !W::ZERO } else { key };
         key ^ self.flip
     }
 

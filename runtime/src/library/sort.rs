@@ -1,240 +1,140 @@
-//! Stable sorts of lines: by the bytes of keys, from the lowest to the highest (Knuth, The Art of Computer Programming 5.2.5), which takes
-//! the same time for all contents; short lines by insertion.
+//! Stable sorts of lines: a lone line as it is, several together by records of a key and a place.
 
 use super::order::{KeyOrder, Word, with_key};
+use super::radix;
 use super::{LibraryCall, Line, View, by_width};
-use spmdc_abi::SortLines;
-use std::ops::Range;
+use spmdc_abi::{SortLines, Width};
 
-/// Lines up to this length are sorted by insertion.
-const SHORT: usize = 32;
+/// Parts of the lines of all owners, one after another.
+pub(super) struct Parts<'a> {
+    call: &'a LibraryCall<'a>,
+    /// The element of each owner's lines at which its part begins.
+    begins: &'a [i64],
+    /// The place of that element in the parts together.
+    offsets: &'a [i64],
+    len: usize,
+    /// The element of the results that is the first of them in order.
+    at: usize,
+}
 
-/// # Safety
-/// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands.
-pub(super) unsafe fn sort(call: &LibraryCall<'_>, order: &SortLines) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        if call.operands() == 1 {
-            let (from, to, scratch) = (call.operand(0, 0), call.result(0), call.result(1));
-            by_width!(from.dtype, copy_line(from, to, 0, 0..from.dims[0].len));
-            by_width!(to.dtype, sort_line(to, scratch, order));
-        } else {
-            let len = call.result(0).dims[0].len;
-            sort_places(call, len, order, &|number| call.operand(number, 0));
-            for number in 0..call.operands() {
-                let (from, to) = (call.operand(number, 0), call.result(number));
-                by_width!(from.dtype, take_places(from, to, call.result(call.operands())));
+impl<'a> Parts<'a> {
+    /// # Safety
+    /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the parts lie within the operands of the call, which has the
+    /// results and the scratch memory for their sort that `check` demands.
+    pub unsafe fn new(
+        call: &'a LibraryCall<'a>,
+        begins: &'a [i64],
+        offsets: &'a [i64],
+        len: usize,
+        at: usize,
+    ) -> Parts<'a> {
+        debug_assert_eq!((begins.len(), offsets.len()), (call.owners(), call.owners()), "a part for each owner");
+        debug_assert!(offsets.is_sorted() && offsets.first() == Some(&0), "parts follow each other from 0 on");
+        Parts { call, begins, offsets, len, at }
+    }
+
+    /// Reads the elements of an operand, each to its own place.
+    fn read<W: Word, T>(&self, number: usize, mut to: impl Iterator<Item = T>, set: impl Fn(T, W)) {
+        for (owner, (&begin, &offset)) in self.begins.iter().zip(self.offsets).enumerate() {
+            let end = self.offsets.get(owner + 1).map_or(self.len as i64, |&end| end);
+            let line: Line<W> = self.call.operand(number, owner).line();
+            for (at, to) in (begin as usize..(begin + end - offset) as usize).zip(&mut to) {
+                // SAFETY: whoever made the parts has promised that they may be read.
+                set(to, unsafe { line.get(at) });
             }
+        }
+    }
+
+    /// The owner of the element at a place, and its index in the owner's lines.
+    fn find(&self, place: i64) -> (usize, usize) {
+        debug_assert!((0..self.len as i64).contains(&place), "place {place} of {}", self.len);
+        // Of empty parts, which have the offset of the next one, the last is the one that has the element.
+        let owner = self.offsets.partition_point(|&offset| offset <= place) - 1;
+        (owner, (self.begins[owner] + place - self.offsets[owner]) as usize)
+    }
+
+    /// Writes the elements to the results, sorted.
+    pub fn sort(&self, order: &SortLines) {
+        if self.call.operands() == 1 {
+            return by_width!(self.call.result(0).dtype, sort_line(self, order));
+        }
+        let scratch = self.call.result(self.call.operands());
+        if (0..order.keys).any(|number| self.call.operand(number, 0).dtype.width() == Width::W64) {
+            sort_places::<u64>(self, scratch, order);
+        } else {
+            sort_places::<u32>(self, scratch, order);
         }
     }
 }
 
-/// Copies elements of a line, from `first` on, to a range of another.
-///
-/// # Safety
-/// As for `sort`.
-pub(super) unsafe fn copy_line<W: Word>(from: View<'_>, to: View<'_>, first: usize, range: Range<usize>) {
-    let (from, to): (Line<W>, Line<W>) = (from.line(), to.line());
-    for (i, at) in range.enumerate() {
-        // SAFETY: as promised by the caller.
-        unsafe { to.set(at, from.get(first + i)) }
-    }
-}
-
-/// Sorts a line in its place, with scratch memory of two lines.
-///
-/// # Safety
-/// As for `sort`.
-pub(super) unsafe fn sort_line<W: Word>(line: View<'_>, scratch: View<'_>, order: &SortLines) {
-    let keys = KeyOrder::<W>::new(line.dtype, order.descending);
-    let line: Line<W> = line.line();
-    // SAFETY: as promised by the caller; the scratch memory is the call's own.
+fn sort_line<W: Word>(parts: &Parts<'_>, order: &SortLines) {
+    let (result, scratch) = (parts.call.result(0), parts.call.result(1));
+    let keys = KeyOrder::<W>::new(result.dtype, order.descending);
+    let line: Line<W> = result.line();
+    // SAFETY: whoever made the parts has promised that the call may write its results and scratch memory.
     unsafe {
-        let (own, other) = scratch.scratch(2 * line.len).split_at_mut(line.len);
-        if let Some(elements) = line.slice() {
-            with_key!(keys, sort_elements(elements, own));
+        if let Some(line) = line.slice() {
+            let elements = &mut line[parts.at..][..parts.len];
+            parts.read(0, elements.iter_mut(), |to, element| *to = element);
+            with_key!(keys, sort_elements(elements, scratch.scratch(parts.len)));
         } else {
-            own.iter_mut().enumerate().for_each(|(at, element)| *element = line.get(at));
-            with_key!(keys, sort_elements(own, other));
-            own.iter().enumerate().for_each(|(at, &element)| line.set(at, element));
+            let (elements, other) = scratch.scratch(2 * parts.len).split_at_mut(parts.len);
+            parts.read(0, elements.iter_mut(), |to, element| *to = element);
+            with_key!(keys, sort_elements(elements, other));
+            elements.iter().enumerate().for_each(|(at, &element)| line.set(parts.at + at, element));
         }
     }
 }
 
 fn sort_elements<W: Word>(elements: &mut [W], scratch: &mut [W], key: impl Fn(W) -> W) {
-    if elements.len() <= SHORT {
-        for end in 1..elements.len() {
-            let (element, mut at) = (elements[end], end);
-            while at > 0 && key(elements[at - 1]) > key(element) {
-                elements[at] = elements[at - 1];
-                at -= 1;
-            }
-            elements[at] = element;
-        }
-        return;
+    radix::sort(elements, scratch, key);
+}
+
+/// An element's key, and its place in the parts.
+#[derive(Clone, Copy)]
+struct KeyAndPlace<R> {
+    key: R,
+    place: i32,
+}
+
+/// Sorts lines together, with keys that fit into `R`.
+fn sort_places<R: Word>(parts: &Parts<'_>, scratch: View<'_>, order: &SortLines) {
+    // SAFETY: whoever made the parts has promised that the call may write its scratch memory.
+    let (records, other) = unsafe { scratch.scratch::<KeyAndPlace<R>>(2 * parts.len) }.split_at_mut(parts.len);
+    records.iter_mut().enumerate().for_each(|(at, record)| record.place = at as i32);
+    // The last key decides least.
+    for number in (0..order.keys).rev() {
+        by_width!(parts.call.operand(number, 0).dtype, set_keys<R>(parts, number, order, records));
+        radix::sort(records, other, |record| record.key);
     }
-    let counts = counts(elements.iter().map(|&element| key(element)));
-    let (mut from, mut to) = (elements, scratch);
-    let mut moved = false;
-    for byte in 0..W::BYTES {
-        let Some(mut next) = starts(&counts[byte], from.len()) else { continue };
-        for &element in from.iter() {
-            let at = &mut next[key(element).byte(byte)];
-            to[*at as usize] = element;
-            *at += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-        moved = !moved;
-    }
-    if moved {
-        to.copy_from_slice(from);
+    for number in 0..parts.call.operands() {
+        by_width!(parts.call.result(number).dtype, take<R>(parts, number, records));
     }
 }
 
-/// For each byte of the keys, the number of keys with each of its values.
-fn counts<W: Word>(keys: impl Iterator<Item = W>) -> [[u32; 256]; 8] {
-    let mut counts = [[0; 256]; 8];
-    for key in keys {
-        for (byte, counts) in counts.iter_mut().enumerate().take(W::BYTES) {
-            counts[key.byte(byte)] += 1;
-        }
+/// Gives records the keys of one operand.
+fn set_keys<W: Word, R: Word>(parts: &Parts<'_>, number: usize, order: &SortLines, records: &mut [KeyAndPlace<R>]) {
+    let keys = KeyOrder::<W>::new(parts.call.operand(number, 0).dtype, order.descending);
+    let key = |element| R::low(keys.key(element).wide());
+    if number + 1 == order.keys {
+        // The records are still in the order of the elements.
+        return parts.read(number, records.iter_mut(), |record, element| record.key = key(element));
     }
-    counts
-}
-
-/// The place of the first key with each value of a byte; None if all keys have the same.
-fn starts(counts: &[u32; 256], len: usize) -> Option<[u32; 256]> {
-    let mut starts = [0; 256];
-    let mut sum = 0;
-    for (start, &count) in starts.iter_mut().zip(counts) {
-        if count as usize == len {
-            return None;
-        }
-        *start = sum;
-        sum += count;
-    }
-    Some(starts)
-}
-
-/// Sorts the places `0..len` of lines by their keys, into the first half of the call's scratch memory for places.
-///
-/// # Safety
-/// As for `sort`.
-pub(super) unsafe fn sort_places<'a>(
-    call: &LibraryCall<'_>,
-    len: usize,
-    order: &SortLines,
-    operand: &dyn Fn(usize) -> View<'a>,
-) {
-    let count = call.operands();
-    // SAFETY: as promised by the caller; the scratch memory is the call's own.
-    unsafe {
-        let places = call.result(count).scratch::<i32>(2 * len);
-        places[..len].iter_mut().enumerate().for_each(|(at, place)| *place = at as i32);
-        // The last key decides least.
-        for number in (0..order.keys).rev() {
-            let key = operand(number);
-            by_width!(key.dtype, sort_places_by(key, places, call.result(count + 1), order));
-        }
+    for record in records {
+        let (owner, at) = parts.find(record.place.into());
+        let line: Line<W> = parts.call.operand(number, owner).line();
+        // SAFETY: whoever made the parts has promised that they may be read.
+        record.key = key(unsafe { line.get(at) });
     }
 }
 
-/// Sorts places by one more key; equal ones stay in their order.
-///
-/// # Safety
-/// As for `sort`.
-unsafe fn sort_places_by<W: Word>(line: View<'_>, places: &mut [i32], scratch: View<'_>, order: &SortLines) {
-    let keys = KeyOrder::<W>::new(line.dtype, order.descending);
-    let line: Line<W> = line.line();
-    let (own, other) = places.split_at_mut(line.len);
-    // SAFETY: as promised by the caller; the scratch memory is the call's own, and has room for the widest key.
-    unsafe {
-        let (key, scratch) = scratch.scratch(2 * line.len).split_at_mut(line.len);
-        for (word, &place) in key.iter_mut().zip(own.iter()) {
-            *word = keys.key(line.get(place as usize));
-        }
-        sort_pairs((key, own), (scratch, other));
-    }
-}
-
-/// Sorts keys and the places with them.
-fn sort_pairs<W: Word>((keys, places): (&mut [W], &mut [i32]), (other_keys, other_places): (&mut [W], &mut [i32])) {
-    if keys.len() <= SHORT {
-        for end in 1..keys.len() {
-            let (key, place, mut at) = (keys[end], places[end], end);
-            while at > 0 && keys[at - 1] > key {
-                (keys[at], places[at]) = (keys[at - 1], places[at - 1]);
-                at -= 1;
-            }
-            (keys[at], places[at]) = (key, place);
-        }
-        return;
-    }
-    let counts = counts(keys.iter().copied());
-    let (mut from, mut to) = ((keys, places), (other_keys, other_places));
-    let mut moved = false;
-    for byte in 0..W::BYTES {
-        let Some(mut next) = starts(&counts[byte], from.0.len()) else { continue };
-        for (&key, &place) in from.0.iter().zip(from.1.iter()) {
-            let at = &mut next[key.byte(byte)];
-            (to.0[*at as usize], to.1[*at as usize]) = (key, place);
-            *at += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-        moved = !moved;
-    }
-    if moved {
-        to.0.copy_from_slice(from.0);
-        to.1.copy_from_slice(from.1);
-    }
-}
-
-/// Takes the elements at places of the line.
-///
-/// # Safety
-/// As for `sort`.
-unsafe fn take_places<W: Word>(from: View<'_>, to: View<'_>, places: View<'_>) {
-    let (from, to): (Line<W>, Line<W>) = (from.line(), to.line());
-    // SAFETY: as promised by the caller; a sort permutes the places of the line.
-    unsafe {
-        for (at, &place) in places.scratch::<i32>(to.len).iter().enumerate() {
-            to.set(at, from.get(place as usize));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn noise(len: usize, modulus: u32) -> Vec<u32> {
-        (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761).rotate_left(7) % modulus).collect()
-    }
-
-    #[test]
-    fn elements_are_sorted_at_every_length() {
-        for len in [0, 1, 2, 31, 32, 33, 100, 1000] {
-            for modulus in [1, 7, 300, u32::MAX] {
-                let mut elements = noise(len, modulus);
-                let mut expected = elements.clone();
-                expected.sort_unstable();
-                sort_elements(&mut elements, &mut vec![0; len], |bits| bits);
-                assert_eq!(elements, expected, "{len} below {modulus}");
-            }
-        }
-    }
-
-    #[test]
-    fn equal_keys_keep_their_places_in_order() {
-        for len in [5, 32, 33, 700] {
-            for modulus in [1, 3, 1000] {
-                let mut keys = noise(len, modulus);
-                let mut places: Vec<i32> = (0..len as i32).collect();
-                let mut expected: Vec<(u32, i32)> = keys.iter().copied().zip(places.iter().copied()).collect();
-                expected.sort();
-                sort_pairs((&mut keys, &mut places), (&mut vec![0; len], &mut vec![0; len]));
-                assert_eq!(keys.into_iter().zip(places).collect::<Vec<_>>(), expected, "{len} below {modulus}");
-            }
-        }
+/// Writes the elements of one operand in the order of the records.
+fn take<W: Word, R: Word>(parts: &Parts<'_>, number: usize, records: &[KeyAndPlace<R>]) {
+    let to: Line<W> = parts.call.result(number).line();
+    for (at, record) in records.iter().enumerate() {
+        let (owner, own) = parts.find(record.place.into());
+        let from: Line<W> = parts.call.operand(number, owner).line();
+        // SAFETY: whoever made the parts has promised that they may be read, and the results written; a sort permutes the places.
+        unsafe { to.set(parts.at + at, from.get(own)) }
     }
 }

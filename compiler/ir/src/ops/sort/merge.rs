@@ -162,8 +162,8 @@ impl Exchange for MergeSorted {
         let (operands, mut results): (_, Vec<CallArray>) = (arrays(&stmt.args), arrays(&stmt.results));
         let batch = lowering.call_batch(stmt.results[0], &axis);
         let len = to.block_shape(lowering.mesh)[axis[0]];
-        results.extend(self.order.scratch(lowering, &stmt.results, len));
-        results.push(lowering.call_scratch(stmt.results[0], &axis, DType::I64, 2 * self.parts));
+        results.push(self.order.scratch(lowering, &stmt.results, len));
+        results.push(lowering.call_scratch(stmt.results[0], &axis, DType::I64, MergeLines::SPLITS * self.parts));
         let taken = match &self.places {
             Some(places) => TakenPlaces::Places(places.iter().map(|&place| place as i64).collect()),
             None => TakenPlaces::From(lowering.kernel().context.block_start(&to, axis[0])),

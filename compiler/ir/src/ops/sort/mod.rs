@@ -121,17 +121,12 @@ impl LineOrder {
         SortLines { keys: self.keys, descending: self.descending }
     }
 
-    /// The scratch memory for sorting lines of up to `len` elements: see [`SortLines`].
-    fn scratch(&self, lowering: &mut Lowering<'_>, results: &[Value], len: usize) -> Vec<CallArray> {
-        let like = results[0];
-        if results.len() == 1 {
-            let dtype = lowering.ty(like).dtype();
-            return vec![lowering.call_scratch(like, &[self.axis], dtype, 2 * len)];
-        }
-        let keys = results[..self.keys].iter().map(|&key| lowering.ty(key).dtype());
-        let widest = keys.max_by_key(|dtype| dtype.size()).expect("a sort has a key");
-        let places = lowering.call_scratch(like, &[self.axis], DType::I32, 2 * len);
-        vec![places, lowering.call_scratch(like, &[self.axis], widest, 2 * len)]
+    /// The scratch memory for sorting lines of up to `len` elements.
+    fn scratch(&self, lowering: &mut Lowering<'_>, results: &[Value], len: usize) -> CallArray {
+        let dtypes: Vec<DType> = results.iter().map(|&result| lowering.ty(result).dtype()).collect();
+        let contiguous = lowering.call_array(results[0], &[self.axis]).dims[0].stride == 1;
+        let (dtype, elements) = self.lines().scratch(&dtypes, contiguous, len as u64);
+        lowering.call_scratch(results[0], &[self.axis], dtype, elements as usize)
     }
 
     /// Sorts the lines of each device's block.
@@ -141,7 +136,7 @@ impl LineOrder {
         let arrays = |values: &[Value]| values.iter().map(|&value| lowering.call_array(value, &axis)).collect();
         let (operands, mut results): (_, Vec<CallArray>) = (arrays(&stmt.args), arrays(&stmt.results));
         let batch = lowering.call_batch(stmt.results[0], &axis);
-        results.extend(self.scratch(lowering, &stmt.results, len));
+        results.push(self.scratch(lowering, &stmt.results, len));
         lowering.library(LibraryCalls {
             function: LibraryFunction::Sort(self.lines()),
             operands,
