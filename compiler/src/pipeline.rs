@@ -21,6 +21,7 @@ use spmdc_passes::combine_collectives::combine_collectives;
 use spmdc_passes::commute_reshapes::commute_reshapes;
 use spmdc_passes::cse::cse;
 use spmdc_passes::dce::dce;
+use spmdc_passes::distribute_factorizations::distribute_factorizations;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::distribute_sorts::distribute_sorts;
 use spmdc_passes::exchange_ghosts::exchange_ghosts;
@@ -267,6 +268,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     after("choose_alignments");
     m = watch.pass("insert_reshards", insert_reshards(m, plans));
     after("insert_reshards");
+    m = watch.pass_between("distribute_factorizations", distribute_factorizations(m));
     m = watch.pass_between("distribute_sorts", distribute_sorts(m));
     m = watch.pass_between("exchange_ghosts", dce(exchange_ghosts(m)));
     m = watch.pass_between("exchange_halos", exchange_halos(m));

@@ -265,6 +265,9 @@ impl ProgramChecker<'_> {
         if let LibraryFunction::Scatter(scatter) = &step.function {
             scatter.first.iter().try_for_each(|first| self.scalar(first))?;
         }
+        if let LibraryFunction::Matrix(function) = &step.function {
+            function.first().map_or(Ok(()), |first| self.scalar(first))?;
+        }
         for array in step.operands.iter().chain(&step.results) {
             self.place(array.place, 0, array.dtype.size().min(8) as u64)?;
             array.dims.iter().try_for_each(|dim| self.scalar(&dim.extent))?;
@@ -290,9 +293,17 @@ impl ProgramChecker<'_> {
             for owner in library::owners(&self.mesh, step, device) {
                 step.operands.iter().try_for_each(|array| self.library_array(array, &batch, owner, calls == 0))?;
             }
-            for array in &step.results {
+            let slots = library::slots(step);
+            for (at, array) in step.results.iter().enumerate() {
                 let mut written = array.batch.iter().zip(&batch);
-                ensure(written.all(|(&stride, &len)| stride != 0 || len <= 1), || "a call overwrites another".into())?;
+                let is_shared = slots == Some(at);
+                let own = self.arena_axes(array.place);
+                ensure(!is_shared || self.mesh.axes().is_subset_of(own), || "devices share scratch memory".into())?;
+                let is_empty = array.dims.iter().any(|dim| self.mesh.resolve(&dim.extent, device) == 0);
+                let free = is_shared || is_empty || calls == 0;
+                ensure(free || written.all(|(&stride, &len)| stride != 0 || len <= 1), || {
+                    "a call overwrites another".into()
+                })?;
                 self.library_array(array, &batch, device, calls == 0)?;
             }
             let sharers = self.mesh.group(device, step.split);

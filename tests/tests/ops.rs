@@ -11,9 +11,9 @@ use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
-use spmdc_tests::random::manual;
 use spmdc_tests::random::{Array, Draw, Mesh};
 use spmdc_tests::random::{call::Call, calls};
+use spmdc_tests::random::{manual, matrices};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.
@@ -67,7 +67,11 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "conv_transpose",
         "convolve",
     ];
-    if SUMS.contains(&name) { |expected| Tolerance::sum_of_ones(expected.dtype) } else { |_| Tolerance::Exact }
+    if SUMS.contains(&name) || matrices::NAMES.contains(&name) {
+        |expected| Tolerance::sum_of_ones(expected.dtype)
+    } else {
+        |_| Tolerance::Exact
+    }
 }
 
 /// The sample of this number, or why its call is refused before anything is laid out.

@@ -63,6 +63,9 @@ const NANOSECONDS_PER_POSITION: f64 = 0.4;
 /// Nanoseconds of sorting one element of a line with one operand. Estimated: four passes over its bytes.
 const NANOSECONDS_PER_SORTED: f64 = 10.0;
 
+/// Nanoseconds of a call of a factorization, and of each of its operations.
+const NANOSECONDS_PER_FACTORIZATION: (f64, f64) = (500.0, 0.3);
+
 /// Nanoseconds of one multiplication and addition of a product. Measured: products of 64 x 64 x 64 and more reach 66 to 96 GFLOP/s
 /// on one thread, counting each as two operations.
 const NANOSECONDS_PER_MULTIPLY_ADD: f64 = 0.02;
@@ -197,6 +200,12 @@ pub fn of_scatter(updates: usize, row: usize) -> f64 {
 /// Nanoseconds of a sort of a line by the bytes of one of several operands.
 pub fn of_sort(len: usize, operands: usize) -> f64 {
     NANOSECONDS_PER_SORTED * (len * operands) as f64
+}
+
+/// Nanoseconds of a factorization of a matrix by this number of operations, most of which are in products of blocks.
+pub fn of_factorization(operations: u64) -> f64 {
+    let (each, step) = NANOSECONDS_PER_FACTORIZATION;
+    each + step * operations as f64
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
+//! - `distribute_factorizations`: every QR of split rows is made of those of blocks.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
 //! - `exchange_ghosts`: every window of `patches` reads elements of its own device only.
 //! - `exchange_halos`: every window reads elements of its own device only.
@@ -25,6 +26,7 @@ pub mod commute_reshapes;
 mod contract;
 pub mod cse;
 pub mod dce;
+pub mod distribute_factorizations;
 pub mod distribute_scans;
 pub mod distribute_sorts;
 pub mod exchange_ghosts;

@@ -19,6 +19,7 @@ mod dtype;
 mod float_format;
 mod format;
 mod library;
+mod matrix;
 pub mod mesh;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,7 @@ pub use library::{
     LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterRows, SortLines,
     TakenPlaces,
 };
+pub use matrix::{MatrixFunction, TriangularSystem};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
 pub const ABI_VERSION: u32 = 13;

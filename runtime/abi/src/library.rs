@@ -1,5 +1,6 @@
 //! Calls of the runtime's functions on whole lines and matrices, such as a sort.
 
+use crate::matrix::MatrixFunction;
 use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,8 @@ pub enum LibraryFunction {
     Merge(MergeLines),
     /// Writes or combines elements at indices: see [`ScatterRows`].
     Scatter(ScatterRows),
+    /// Factorizes matrices, or solves with them: see [`MatrixFunction`].
+    Matrix(MatrixFunction),
 }
 
 impl LibraryFunction {
@@ -82,7 +85,7 @@ impl LibraryFunction {
     /// whole.
     pub fn divided(&self) -> Option<usize> {
         match self {
-            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => None,
+            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Matrix(_) => None,
             LibraryFunction::Scatter(scatter) => Some(scatter.divided),
         }
     }

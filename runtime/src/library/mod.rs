@@ -2,7 +2,9 @@
 //!
 //! A call gets views of its operands and results: an address, extents and strides. It allocates nothing; its scratch memory is among
 //! the results. The calls of a step, one for each index of the batch, are independent, so threads take them in any order.
+//! The scratch memory belongs to a call, or is divided into slots, one for each thread at a time.
 
+mod matrix;
 mod merge;
 mod order;
 mod radix;
@@ -11,6 +13,7 @@ mod sort;
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::memory::Memory;
 use crate::team::{Team, WORTH_SHARING};
@@ -34,7 +37,7 @@ pub(crate) struct PreparedLibrary {
     arrays: Box<[StridedArray]>,
     operands: usize,
     batch: Box<[usize]>,
-    /// For each indexed dimension of a scatter, the index of the first element of the device's block.
+    /// For each indexed dimension of a scatter, or for the rows of a matrix, the index of the first element of the device's block.
     block: Box<[i64]>,
     /// The parts of a call.
     parts: usize,
@@ -42,6 +45,38 @@ pub(crate) struct PreparedLibrary {
     calls: Range<i64>,
     /// Parts that a thread takes at a time; 0 if there is too little work for a team.
     chunk: i64,
+    /// For each slot of the scratch memory whether a thread uses it; none if every call has scratch memory of its own.
+    slots: Box<[AtomicBool]>,
+}
+
+/// A slot of the scratch memory, while a thread uses it.
+struct ScratchSlot<'a> {
+    slots: &'a [AtomicBool],
+    at: usize,
+}
+
+impl<'a> ScratchSlot<'a> {
+    /// Waits for a slot that no thread uses, for the time of another thread's calls at most.
+    fn take(slots: &'a [AtomicBool]) -> ScratchSlot<'a> {
+        if slots.is_empty() {
+            return ScratchSlot { slots, at: 0 };
+        }
+        loop {
+            let is_free = |slot: &AtomicBool| !slot.swap(true, Ordering::Acquire);
+            if let Some(at) = slots.iter().position(is_free) {
+                return ScratchSlot { slots, at };
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for ScratchSlot<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slots.get(self.at) {
+            slot.store(false, Ordering::Release);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -82,6 +117,8 @@ pub(crate) struct Line<'a, T> {
 pub(crate) struct LibraryCall<'a> {
     step: &'a PreparedLibrary,
     index: usize,
+    /// The slot of the scratch memory that the call uses.
+    slot: usize,
 }
 
 impl<'a> LibraryCall<'a> {
@@ -102,6 +139,18 @@ impl<'a> LibraryCall<'a> {
 
     pub fn result(&self, number: usize) -> View<'a> {
         self.view(self.step.operands + number, 0)
+    }
+
+    /// The call's slot of the scratch memory, which is the last result.
+    ///
+    /// # Safety
+    /// As for [`View::scratch`].
+    pub unsafe fn slot(&self) -> &'a mut [f64] {
+        let all = self.view(self.step.arrays.len() - 1, 0);
+        let len = all.dims[1].len;
+        assert!(all.dtype == DType::F64 && self.slot < all.dims[0].len && all.dims[1].stride == 1, "a slot of f64s");
+        // SAFETY: the loader has checked that all slots lie within the device's own memory; no other thread uses this one now.
+        unsafe { std::slice::from_raw_parts_mut(all.base.cast::<f64>().add(self.slot * all.dims[0].stride), len) }
     }
 
     fn view(&self, number: usize, owner: usize) -> View<'a> {
@@ -129,6 +178,19 @@ impl<'a> View<'a> {
         // SAFETY: the loader has checked that the elements lie within the program's memory, where buffers begin at multiples of 64;
         // their number is a multiple of their size in every call of the batch.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), len) }
+    }
+
+    /// The address of an element of a matrix, or of a vector, whose second index is 0.
+    pub fn at<T>(&self, row: usize, column: usize) -> *mut T {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size(), "elements have the size of their type");
+        let places = self.dims.iter().zip([row, column]);
+        let offset: usize = places
+            .map(|(dim, at)| {
+                debug_assert!(at < dim.len, "element {at} of {}", dim.len);
+                at * dim.stride
+            })
+            .sum();
+        self.base.cast::<T>().wrapping_add(offset)
     }
 
     /// The elements of a view of one dimension, as a type of the same size.
@@ -217,6 +279,18 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
         parts,
         calls,
         chunk,
+        slots: slots(step).map_or_else(Default::default, |at| {
+            let count = step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
+            (0..count).map(|_| AtomicBool::new(false)).collect()
+        }),
+    }
+}
+
+/// The result that is scratch memory divided into slots, which calls use one after another; None if each call has its own.
+pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
+    match step.function {
+        LibraryFunction::Matrix(_) => step.results.len().checked_sub(1),
+        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Scatter(_) => None,
     }
 }
 
@@ -235,13 +309,16 @@ fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewD
 fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i64]> {
     match function {
         LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => Box::new([]),
+        LibraryFunction::Matrix(function) => {
+            function.first().map(|first| mesh.resolve(first, device)).into_iter().collect()
+        }
         LibraryFunction::Scatter(scatter) => scatter.first.iter().map(|first| mesh.resolve(first, device)).collect(),
     }
 }
 
 fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
     match function {
-        LibraryFunction::Sort(_) | LibraryFunction::Scatter(_) => 0,
+        LibraryFunction::Sort(_) | LibraryFunction::Scatter(_) | LibraryFunction::Matrix(_) => 0,
         LibraryFunction::Merge(merge) => match &merge.taken {
             TakenPlaces::From(first) => mesh.resolve(first, device),
             TakenPlaces::Places(_) => 0,
@@ -302,6 +379,11 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             expect(updates.dtype == result.dtype, "a scatter of another type")?;
             expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
         }
+        LibraryFunction::Matrix(function) => {
+            expect(owners.len() == 1, "a function of matrices of other devices")?;
+            let first = function.first().map(|first| mesh.resolve(first, device));
+            matrix::check(function, step, first, |array| lens(array, device))
+        }
     }
 }
 
@@ -361,20 +443,21 @@ impl PreparedLibrary {
     /// # Safety
     /// As for `run`.
     unsafe fn range(&self, range: Range<usize>) {
+        let slot = ScratchSlot::take(&self.slots);
         let mut at = range.start;
         while at < range.end {
             let (index, part) = (at / self.parts, at % self.parts);
             let end = self.parts.min(part + (range.end - at));
             // SAFETY: as promised by the caller.
-            unsafe { self.call(index, part..end) };
+            unsafe { self.call(index, part..end, slot.at) };
             at += end - part;
         }
     }
 
     /// # Safety
     /// As for `run`.
-    unsafe fn call(&self, index: usize, parts: Range<usize>) {
-        let call = LibraryCall { step: self, index };
+    unsafe fn call(&self, index: usize, parts: Range<usize>, slot: usize) {
+        let call = LibraryCall { step: self, index, slot };
         // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
         unsafe {
             match &self.function {
@@ -383,6 +466,9 @@ impl PreparedLibrary {
                 }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
                 LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
+                LibraryFunction::Matrix(function) => {
+                    matrix::run(&call, function, self.block.first().map_or(0, |&first| first as usize))
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod failures;
 pub mod gathers;
 pub mod lies;
 pub mod manual;
+pub mod matrices;
 pub mod neighbours;
 pub mod nesting;
 pub mod orders;

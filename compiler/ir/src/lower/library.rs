@@ -1,6 +1,7 @@
 //! Calls of the runtime's functions, in terms of values.
 
 use super::work::Lowering;
+use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::Work;
 use crate::program::Value;
@@ -34,6 +35,12 @@ pub struct CallArray {
     pub dims: Vec<LibraryDim>,
 }
 
+/// The most slots of scratch memory, one for each thread of a device.
+const SLOTS: usize = 8;
+
+/// The most bytes of several slots of scratch memory.
+const SLOT_BYTES: usize = 64 << 20;
+
 impl Lowering<'_> {
     /// Calls of a function of the runtime.
     pub fn library(&mut self, calls: LibraryCalls) {
@@ -58,6 +65,18 @@ impl Lowering<'_> {
         let ty = self.ty(value);
         let others = (0..ty.rank()).filter(|dim| !dims.contains(dim));
         others.map(|dim| self.kernel().context.block_len(ty, dim)).collect()
+    }
+
+    /// Scratch memory of f64 for calls of a batch of this rank, in slots of `len` elements: as many as there are calls at most, as threads
+    /// of a device use at a time, and as [`SLOT_BYTES`] suffice for, but at least one. The device's own.
+    pub fn call_slots(&mut self, calls: usize, rank: usize, len: usize) -> CallArray {
+        let few = SLOT_BYTES / len.saturating_mul(DType::F64.size()).max(1);
+        let count = calls.min(SLOTS).min(few).max(1);
+        let array = ArrayType::new(DType::F64, &[count, len]);
+        let scratch = self.temporary(Type { array, sharding: Sharding::replicated(2), varying: self.mesh.all() });
+        let dim =
+            |extent: usize, stride: usize| LibraryDim { extent: Scalar::Const(extent as i64), stride: stride as i64 };
+        CallArray { value: scratch, batch: vec![0; rank], dims: vec![dim(count, len), dim(len, 1)] }
     }
 
     /// Scratch memory for each call of a batch that is that of `like` without its dimensions `dims`: a line of `len` elements.

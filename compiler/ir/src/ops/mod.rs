@@ -26,9 +26,10 @@ pub mod index;
 pub mod iota;
 pub mod kron;
 pub mod later;
+pub mod linalg;
 pub mod makers;
 pub mod margins;
-pub mod matrix_power;
+mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod pad;
@@ -239,6 +240,10 @@ ops! {
     SortBlocks(sort::blocks::SortBlocks) = "sort_blocks",
     /// Elements of the order of several sorted blocks.
     MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
+    /// Factorizations of matrices, and triangular systems.
+    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu" | "qr" | "qr_signs" | "eigh" | "svd",
+    /// Factorizations and products of the blocks of split rows.
+    MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
     /// Elements with equal indices in several dimensions.
@@ -331,7 +336,6 @@ composites! {
     repeat::Repeat = "tile" | "repeat",
     diff::Diff = "diff",
     kron::Kron = "kron",
-    matrix_power::MatrixPower = "matrix_power",
     meshgrid::Meshgrid = "meshgrid",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",

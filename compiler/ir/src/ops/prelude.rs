@@ -3,14 +3,16 @@
 //! The checker expands a call like that of a function of the program, but every source position in it is that of the call. A
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, do what the language cannot express.
 
+use super::broadcast::broadcast;
 use super::constant::Constant;
+use super::matrix_power;
 use super::promote::{self, Operand, inexact};
 use super::reduce;
 use super::reshape::reshape;
 use super::shape;
 use super::transpose::transpose;
 use crate::layout::types::DType;
-use crate::ops::call::args::{Arg, as_ints};
+use crate::ops::call::args::{Arg, as_int, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use crate::ops::call::term::Term;
@@ -22,16 +24,17 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     include_str!("../../prelude/elementwise.spmd"),
     include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
     include_str!("../../prelude/shapes.spmd"),
     include_str!("../../prelude/neural.spmd"),
+    include_str!("../../prelude/linalg.spmd"),
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 41] = [
+pub const NAMES: [&str; 49] = [
     "clip",
     "sinc",
     "logit",
@@ -73,6 +76,14 @@ pub const NAMES: [&str; 41] = [
     "digitize",
     "histogram",
     "interp",
+    "solve",
+    "inv",
+    "det",
+    "slogdet",
+    "lstsq",
+    "pinv",
+    "expm",
+    "matrix_power",
 ];
 
 /// The file of the functions of the prelude while they are expanded: a file without a name.
@@ -155,7 +166,15 @@ fn kind_of(words: &'static str) -> ParamKind {
 }
 
 fn dtypes_of(words: &str) -> Dtypes {
-    let all = [Dtypes::Any, Dtypes::NumbersAndBools, Dtypes::Numbers, Dtypes::Integers, Dtypes::Floats, Dtypes::Bools];
+    let all = [
+        Dtypes::Any,
+        Dtypes::NumbersAndBools,
+        Dtypes::Wide,
+        Dtypes::Numbers,
+        Dtypes::Integers,
+        Dtypes::Floats,
+        Dtypes::Bools,
+    ];
     let found = all.into_iter().find(|dtypes| dtypes.describe() == Some(words));
     found.unwrap_or_else(|| panic!("there are no element types `{words}`"))
 }
@@ -183,6 +202,12 @@ pub enum Helper {
     Along,
     /// `same_shape(a, b)`: whether both have the same shape.
     SameShape,
+    /// `matched(a, b)`: a tuple of both, whose dimensions before the last two are broadcast to each other.
+    Matched,
+    /// `epsilon(x)`: the distance from 1 to the next number of the float type of x.
+    Epsilon,
+    /// `power(a, n)`: the n-th power of square matrices, for n from 0 on.
+    Power,
     /// `require(condition, message)`: an error of the call unless the condition holds.
     Require,
 }
@@ -201,6 +226,9 @@ impl Helper {
             "limit" => Some(Helper::Limit),
             "along" => Some(Helper::Along),
             "same_shape" => Some(Helper::SameShape),
+            "matched" => Some(Helper::Matched),
+            "epsilon" => Some(Helper::Epsilon),
+            "power" => Some(Helper::Power),
             "require" => Some(Helper::Require),
             _ => None,
         }
@@ -256,6 +284,25 @@ impl Helper {
                 along(build, array(0), &sizes, &args[2], args[0].span).map(Term::Array)
             }
             Helper::SameShape => Ok(Term::Bool(build.ty(array(0)).shape() == build.ty(array(1)).shape())),
+            Helper::Matched => {
+                let shapes = [0, 1].map(|at| build.ty(array(at)).shape().to_vec());
+                let [Some((m, a)), Some((n, b))] = [0, 1].map(|at| shapes[at].split_last_chunk::<2>()) else {
+                    panic!("the prelude matches matrices");
+                };
+                let batch = shape::broadcast(&[m, n])
+                    .map_err(|mismatch| Diagnostic::error(mismatch.code, span, mismatch.message))?;
+                let mut wide = |at: usize, own: &[usize; 2]| {
+                    let to: Vec<usize> = batch.iter().chain(own).copied().collect();
+                    broadcast(build, array(at), &to).map(Term::Array)
+                };
+                Ok(Term::Tuple(vec![wide(0, a)?, wide(1, b)?]))
+            }
+            Helper::Epsilon => {
+                let format = build.ty(array(0)).dtype().format();
+                let format = format.expect("the prelude asks for the precision of floats only");
+                Ok(Term::Float((-f64::from(format.mantissa)).exp2()))
+            }
+            Helper::Power => matrix_power::power(build, array(0), as_int(&args[1], "n")?).map(Term::Array),
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");

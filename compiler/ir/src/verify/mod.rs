@@ -440,6 +440,13 @@ impl<'a> Verifier<'a> {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         self.sort(op, stmt);
+        if let Op::Factorization(_) = op {
+            let ty = self.func.ty(stmt.args[0]);
+            let is_whole = ty.sharding.dims[ty.rank() - 2..]
+                .iter()
+                .all(|dim| dim.alignment.is_none() && self.mesh.size_of(&dim.axes) == 1);
+            self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole matrices".to_string());
+        }
         if let Typing::OfBlocks(_) = op.rules().typing() {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);

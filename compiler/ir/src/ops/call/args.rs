@@ -126,6 +126,12 @@ impl<'a> Args<'a> {
         as_string(&self.required(name)?, name)
     }
 
+    /// As [`Args::string`]; None if the argument is not given, or None.
+    pub fn optional_string(&mut self, name: &str) -> Result<Option<String>, Diagnostic> {
+        let given = self.take(name).filter(|arg| !matches!(arg.term, Term::Nothing));
+        given.map(|arg| as_string(&arg, name)).transpose()
+    }
+
     /// A type such as `f32[4, 8]`; E0210 for anything else.
     pub fn ty(&mut self, name: &str) -> Result<TypeTerm, Diagnostic> {
         as_type(&self.required(name)?, name, self.function)

@@ -102,6 +102,8 @@ pub enum Dtypes {
     Any,
     /// All but keys.
     NumbersAndBools,
+    /// All but keys, and floats below 32 bits.
+    Wide,
     /// Integers and floats.
     Numbers,
     /// Signed and unsigned integers.
@@ -120,6 +122,7 @@ impl Dtypes {
         match self {
             Dtypes::Any => true,
             Dtypes::NumbersAndBools => dtype != DType::Key,
+            Dtypes::Wide => dtype != DType::Key && !dtype.is_narrow(),
             Dtypes::Numbers => dtype.is_integer() || dtype.is_float(),
             Dtypes::Integers => dtype.is_integer(),
             Dtypes::Floats => dtype.is_float(),
@@ -133,6 +136,7 @@ impl Dtypes {
         match self {
             Dtypes::Any => Some("all"),
             Dtypes::NumbersAndBools => Some("numbers and bools"),
+            Dtypes::Wide => Some("numbers and bools, except floats below 32 bits"),
             Dtypes::Numbers => Some("numbers"),
             Dtypes::Integers => Some("integers"),
             Dtypes::Floats => Some("floats"),

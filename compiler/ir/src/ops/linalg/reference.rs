@@ -1,0 +1,492 @@
+//! Factorizations of one matrix, by the plainest algorithms of the textbooks.
+
+use crate::array::Array;
+use spmdc_abi::TriangularSystem;
+
+/// A matrix; a vector is one column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Matrix {
+    rows: usize,
+    columns: usize,
+    /// Row-major.
+    elements: Vec<f64>,
+}
+
+impl Matrix {
+    fn from_fn(rows: usize, columns: usize, element: impl Fn(usize, usize) -> f64) -> Matrix {
+        let elements = (0..rows * columns).map(|at| element(at / columns, at % columns)).collect();
+        Matrix { rows, columns, elements }
+    }
+
+    fn vector(elements: Vec<f64>) -> Matrix {
+        Matrix { rows: elements.len(), columns: 1, elements }
+    }
+
+    fn identity(n: usize) -> Matrix {
+        Matrix::from_fn(n, n, |i, j| f64::from(u8::from(i == j)))
+    }
+
+    /// One of the matrices in the last two dimensions.
+    pub fn of(array: &Array, number: usize) -> Matrix {
+        let [.., rows, columns] = *array.shape() else { panic!("{} is no array of matrices", array.ty) };
+        let all = array.floats();
+        Matrix { rows, columns, elements: all[number * rows * columns..][..rows * columns].to_vec() }
+    }
+
+    /// The rows in a range.
+    pub fn rows(&self, range: std::ops::Range<usize>) -> Matrix {
+        Matrix::from_fn(range.len(), self.columns, |i, j| self.get(range.start + i, j))
+    }
+
+    /// Row-major.
+    pub fn elements(self) -> Vec<f64> {
+        self.elements
+    }
+
+    fn get(&self, i: usize, j: usize) -> f64 {
+        self.elements[i * self.columns + j]
+    }
+
+    fn at(&mut self, i: usize, j: usize) -> &mut f64 {
+        &mut self.elements[i * self.columns + j]
+    }
+
+    fn transposed(&self) -> Matrix {
+        Matrix::from_fn(self.columns, self.rows, |i, j| self.get(j, i))
+    }
+
+    fn column(&self, j: usize) -> Vec<f64> {
+        (0..self.rows).map(|i| self.get(i, j)).collect()
+    }
+
+    fn is_finite(&self) -> bool {
+        self.elements.iter().all(|element| element.is_finite())
+    }
+
+    fn of_columns(rows: usize, columns: &[Vec<f64>]) -> Matrix {
+        Matrix::from_fn(rows, columns.len(), |i, j| columns[j][i])
+    }
+
+    fn nan(rows: usize, columns: usize) -> Matrix {
+        Matrix::from_fn(rows, columns, |_, _| f64::NAN)
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The lower factor, row by row (Cholesky and Banachiewicz). NaN on and below the diagonal if a pivot is not positive.
+pub(super) fn cholesky(a: &Matrix) -> Matrix {
+    let n = a.rows;
+    let mut l = Matrix::from_fn(n, n, |_, _| 0.0);
+    for i in 0..n {
+        for j in 0..=i {
+            let rest = a.get(i, j) - (0..j).map(|k| l.get(i, k) * l.get(j, k)).sum::<f64>();
+            if i != j {
+                *l.at(i, j) = rest / l.get(j, j);
+            } else if rest > 0.0 {
+                *l.at(i, i) = rest.sqrt();
+            } else {
+                return Matrix::from_fn(n, n, |i, j| if i < j { 0.0 } else { f64::NAN });
+            }
+        }
+    }
+    l
+}
+
+/// The step of a factorization of split rows that [`MatrixFunction::CholeskyRows`](spmdc_abi::MatrixFunction::CholeskyRows) describes.
+pub(super) fn cholesky_rows(a: &Matrix, first: usize, known: Option<&Matrix>) -> Matrix {
+    let (width, end) = known.map_or((0, 0), |known| (known.rows, known.columns));
+    let mut l = a.clone();
+    if first < end {
+        return l;
+    }
+    for i in 0..l.rows {
+        for (j, column) in (end - width..end).enumerate() {
+            let known = known.expect("there are columns");
+            let rest = l.get(i, column) - (0..column).map(|k| l.get(i, k) * known.get(j, k)).sum::<f64>();
+            *l.at(i, column) = rest / known.get(j, column);
+        }
+    }
+    if first > end || l.rows == 0 {
+        return l;
+    }
+    let rest = Matrix::from_fn(l.rows, l.rows, |i, j| {
+        l.get(i, end + j) - (0..end).map(|k| l.get(i, k) * l.get(j, k)).sum::<f64>()
+    });
+    let diagonal = cholesky(&rest);
+    Matrix::from_fn(l.rows, l.columns, |i, j| match j.checked_sub(end) {
+        None => l.get(i, j),
+        Some(column) if column < l.rows => diagonal.get(i, column),
+        Some(_) => 0.0,
+    })
+}
+
+/// A block of rows of L, or NaN on and below the diagonal if the last element of L is NaN.
+pub(super) fn cholesky_checked(a: &Matrix, first: usize, last: &Matrix) -> Matrix {
+    let failed = last.get(0, 0).is_nan();
+    Matrix::from_fn(a.rows, a.columns, |i, j| if failed && j <= first + i { f64::NAN } else { a.get(i, j) })
+}
+
+/// Substitution, from the first unknown on or from the last.
+pub(super) fn triangular_solve(system: &TriangularSystem, a: &Matrix, b: &Matrix) -> Matrix {
+    let TriangularSystem { left, lower, transposed, unit } = *system;
+    if !left {
+        // The transposed system.
+        let turned = TriangularSystem { left: true, transposed: !transposed, ..*system };
+        return triangular_solve(&turned, a, &b.transposed()).transposed();
+    }
+    let n = a.rows;
+    let matrix = if transposed { a.transposed() } else { a.clone() };
+    let is_lower = lower != transposed;
+    let mut x = b.clone();
+    for step in 0..n {
+        let i = if is_lower { step } else { n - 1 - step };
+        let known = if is_lower { 0..i } else { i + 1..n };
+        for side in 0..b.columns {
+            let rest = b.get(i, side) - known.clone().map(|k| matrix.get(i, k) * x.get(k, side)).sum::<f64>();
+            *x.at(i, side) = if unit { rest } else { rest / matrix.get(i, i) };
+        }
+    }
+    x
+}
+
+/// L and U in one matrix, the row exchanged in each step, and the source of each row: elimination with partial pivoting (Doolittle).
+pub(super) fn lu(a: &Matrix) -> [Matrix; 3] {
+    let (m, n) = (a.rows, a.columns);
+    let mut lu = a.clone();
+    let mut sources: Vec<usize> = (0..m).collect();
+    let mut pivots = Vec::new();
+    for k in 0..m.min(n) {
+        // The first of the rows with the largest magnitude.
+        let pivot = (k + 1..m).fold(k, |best, i| if lu.get(i, k).abs() > lu.get(best, k).abs() { i } else { best });
+        pivots.push(pivot as f64);
+        sources.swap(k, pivot);
+        for j in 0..n {
+            lu.elements.swap(k * n + j, pivot * n + j);
+        }
+        for i in k + 1..m {
+            if lu.get(k, k) != 0.0 {
+                *lu.at(i, k) /= lu.get(k, k);
+            }
+            for j in k + 1..n {
+                *lu.at(i, j) -= lu.get(i, k) * lu.get(k, j);
+            }
+        }
+    }
+    [lu, Matrix::vector(pivots), Matrix::vector(sources.into_iter().map(|row| row as f64).collect())]
+}
+
+/// Q and R by Householder reflections with the signs of LAPACK: an element of the diagonal of R has the sign opposite to that of the element that
+/// the reflection maps to it, and no reflection is made of a column that is zero below the diagonal.
+pub(super) fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {
+    let (m, n) = (a.rows, a.columns);
+    let made = if full { m } else { m.min(n) };
+    if !a.is_finite() {
+        return [Matrix::nan(m, made), Matrix::from_fn(made, n, |i, j| if i > j { 0.0 } else { f64::NAN })];
+    }
+    let (mut r, mut q) = (a.clone(), Matrix::identity(m));
+    for k in 0..m.min(n) {
+        let below = (k + 1..m).fold(0.0, |norm: f64, i| norm.hypot(r.get(i, k)));
+        if below == 0.0 {
+            continue;
+        }
+        let alpha = r.get(k, k);
+        let beta = -alpha.hypot(below).copysign(alpha);
+        let v: Vec<f64> = (0..m)
+            .map(|i| match i.cmp(&k) {
+                std::cmp::Ordering::Less => 0.0,
+                std::cmp::Ordering::Equal => 1.0,
+                std::cmp::Ordering::Greater => r.get(i, k) / (alpha - beta),
+            })
+            .collect();
+        let tau = (beta - alpha) / beta;
+        for j in k..n {
+            let factor = tau * dot(&v, &r.column(j));
+            (k..m).for_each(|i| *r.at(i, j) -= factor * v[i]);
+        }
+        *r.at(k, k) = beta;
+        for row in 0..m {
+            let factor = tau * (k..m).map(|i| q.get(row, i) * v[i]).sum::<f64>();
+            (k..m).for_each(|i| *q.at(row, i) -= factor * v[i]);
+        }
+    }
+    let upper = Matrix::from_fn(made, n, |i, j| if i > j { 0.0 } else { r.get(i, j) });
+    [Matrix::from_fn(m, made, |i, j| q.get(i, j)), upper]
+}
+
+/// As [`qr`], with so many columns in Q and rows in R: beyond those of the factors are zeros.
+pub(super) fn qr_block(a: &Matrix, width: usize) -> [Matrix; 2] {
+    let [q, r] = qr(a, false);
+    let least = a.rows.min(a.columns);
+    let wide = Matrix::from_fn(a.rows, width, |i, j| if j < least { q.get(i, j) } else { 0.0 });
+    [wide, Matrix::from_fn(width, a.columns, |i, j| if i < least { r.get(i, j) } else { 0.0 })]
+}
+
+/// The signs that `qr` gives the columns of a matrix with orthonormal columns, of which these are the first rows, as a row and as a column
+/// (Ballard et al., "Reconstructing Householder vectors from tall-skinny QR", 2014). Their elements have been rounded to numbers of this
+/// distance around one.
+pub(super) fn qr_signs(top: &Matrix, epsilon: f64) -> [Matrix; 2] {
+    let n = top.rows;
+    let (mut rest, mut signs) = (top.clone(), Vec::new());
+    for k in 0..n {
+        let element = rest.get(k, k);
+        if element.abs() >= 1.0 - 4.0 * epsilon {
+            signs.push(1.0_f64.copysign(element));
+            continue;
+        }
+        let sign = if element < -64.0 * epsilon { 1.0 } else { -1.0 };
+        signs.push(sign);
+        for i in k + 1..n {
+            let factor = rest.get(i, k) / (element - sign);
+            for j in k + 1..n {
+                *rest.at(i, j) -= factor * rest.get(k, j);
+            }
+        }
+    }
+    [Matrix::from_fn(1, n, |_, j| signs[j]), Matrix::from_fn(n, 1, |i, _| signs[i])]
+}
+
+/// The product of two matrices.
+pub(super) fn product(a: &Matrix, b: &Matrix) -> Matrix {
+    Matrix::from_fn(a.rows, b.columns, |i, j| dot(&a.elements[i * a.columns..][..a.columns], &b.column(j)))
+}
+
+/// The most sweeps of Jacobi's methods: they converge quadratically, after a few.
+const SWEEPS: usize = 60;
+
+/// The eigenvalues in ascending order, and the eigenvectors: by rotations in each pair of dimensions in turn (cyclic Jacobi; Golub and Van Loan,
+/// "Matrix Computations", 8.5).
+pub(super) fn eigh(a: &Matrix, lower: bool) -> [Matrix; 2] {
+    let n = a.rows;
+    let mut a = Matrix::from_fn(n, n, |i, j| if (i >= j) == lower { a.get(i, j) } else { a.get(j, i) });
+    if !a.is_finite() {
+        return [Matrix::nan(n, 1), Matrix::nan(n, n)];
+    }
+    let mut v = Matrix::identity(n);
+    for _ in 0..SWEEPS {
+        let mut is_done = true;
+        for p in 0..n {
+            for q in p + 1..n {
+                let (off, scale) = (a.get(p, q), a.get(p, p).abs() + a.get(q, q).abs());
+                if off == 0.0 || off.abs() < f64::EPSILON * 1e-3 * scale {
+                    continue;
+                }
+                is_done = false;
+                let tau = (a.get(q, q) - a.get(p, p)) / (2.0 * off);
+                let t = tau.signum() / (tau.abs() + tau.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                for k in 0..n {
+                    let (x, y) = (a.get(k, p), a.get(k, q));
+                    (*a.at(k, p), *a.at(k, q)) = (c * x - s * y, s * x + c * y);
+                }
+                for k in 0..n {
+                    let (x, y) = (a.get(p, k), a.get(q, k));
+                    (*a.at(p, k), *a.at(q, k)) = (c * x - s * y, s * x + c * y);
+                    let (x, y) = (v.get(k, p), v.get(k, q));
+                    (*v.at(k, p), *v.at(k, q)) = (c * x - s * y, s * x + c * y);
+                }
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&i, &j| a.get(i, i).total_cmp(&a.get(j, j)));
+    let columns: Vec<Vec<f64>> = order.iter().map(|&j| signed(&v.column(j), sign(&v.column(j)))).collect();
+    [Matrix::vector(order.iter().map(|&j| a.get(j, j)).collect()), Matrix::of_columns(n, &columns)]
+}
+
+/// The left vectors, the singular values in descending order, and the right vectors as rows: by rotations that make each pair of columns
+/// orthogonal (one-sided Jacobi; Hestenes, "Inversion of matrices by biorthogonalization", 1958).
+pub(super) fn svd(a: &Matrix, full: bool) -> [Matrix; 3] {
+    let (m, n) = (a.rows, a.columns);
+    let least = m.min(n);
+    let of = |size: usize| if full { size } else { least };
+    if !a.is_finite() {
+        return [Matrix::nan(m, of(m)), Matrix::nan(least, 1), Matrix::nan(of(n), n)];
+    }
+    // The columns are those of the shorter side.
+    let tall = if m < n { a.transposed() } else { a.clone() };
+    let mut columns: Vec<Vec<f64>> = (0..least).map(|j| tall.column(j)).collect();
+    let mut right: Vec<Vec<f64>> = (0..least).map(|j| Matrix::identity(least).column(j)).collect();
+    for _ in 0..SWEEPS {
+        let mut is_done = true;
+        for p in 0..least {
+            for q in p + 1..least {
+                let (pp, qq) = (dot(&columns[p], &columns[p]), dot(&columns[q], &columns[q]));
+                let pq = dot(&columns[p], &columns[q]);
+                if pq.abs() <= f64::EPSILON * (pp * qq).sqrt() || pq == 0.0 {
+                    continue;
+                }
+                is_done = false;
+                let tau = (qq - pp) / (2.0 * pq);
+                let t = tau.signum() / (tau.abs() + tau.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                for all in [&mut columns, &mut right] {
+                    for k in 0..all[p].len() {
+                        let (x, y) = (all[p][k], all[q][k]);
+                        (all[p][k], all[q][k]) = (c * (x - t * y), c * (t * x + y));
+                    }
+                }
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    let norms: Vec<f64> = columns.iter().map(|column| column.iter().fold(0.0, |norm: f64, x| norm.hypot(*x))).collect();
+    let mut order: Vec<usize> = (0..least).collect();
+    order.sort_by(|&i, &j| norms[j].total_cmp(&norms[i]));
+    let known = order.iter().filter(|&&j| norms[j] > 0.0).map(|&j| columns[j].iter().map(|x| x / norms[j]).collect());
+    let mut long = completed(known.collect(), tall.rows, if full { tall.rows } else { least });
+    let mut short: Vec<Vec<f64>> = order.iter().map(|&j| right[j].clone()).collect();
+    // The signs are those of the left vectors.
+    let (left, others) = if m < n { (&mut short, &mut long) } else { (&mut long, &mut short) };
+    for (j, vector) in left.iter_mut().enumerate() {
+        let sign = sign(vector);
+        *vector = signed(vector, sign);
+        if let Some(other) = others.get_mut(j).filter(|_| j < least) {
+            *other = signed(other, sign);
+        }
+    }
+    for vector in others.iter_mut().skip(least) {
+        *vector = signed(vector, sign(vector));
+    }
+    let values = Matrix::vector(order.iter().map(|&j| norms[j]).collect());
+    [Matrix::of_columns(m, left), values, Matrix::of_columns(n, others).transposed()]
+}
+
+/// Orthonormal vectors, `count` in all: the given ones, and unit vectors made orthogonal to them (Gram and Schmidt), each time the one of
+/// which most is left.
+fn completed(mut vectors: Vec<Vec<f64>>, rows: usize, count: usize) -> Vec<Vec<f64>> {
+    while vectors.len() < count {
+        let rest = |unit: usize| {
+            let mut vector: Vec<f64> = (0..rows).map(|i| f64::from(u8::from(i == unit))).collect();
+            // Twice, as rounding leaves a little the first time.
+            for other in vectors.iter().chain(&vectors) {
+                let factor = dot(&vector, other);
+                vector.iter_mut().zip(other).for_each(|(x, y)| *x -= factor * y);
+            }
+            let norm = dot(&vector, &vector).sqrt();
+            (norm, vector)
+        };
+        let best = (0..rows).map(rest).max_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (norm, vector) = best.expect("there are at least as many unit vectors");
+        vectors.push(vector.iter().map(|x| x / norm).collect());
+    }
+    vectors
+}
+
+/// Of the elements whose magnitude is at least nine tenths of the largest, the first is positive.
+fn sign(vector: &[f64]) -> f64 {
+    let largest = vector.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    vector.iter().find(|x| x.abs() >= 0.9 * largest).map_or(1.0, |x| 1.0_f64.copysign(*x))
+}
+
+fn signed(vector: &[f64], sign: f64) -> Vec<f64> {
+    vector.iter().map(|x| sign * x).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(rows: usize, columns: usize) -> Matrix {
+        Matrix::from_fn(rows, columns, |i, j| {
+            let bits = ((i * 7919 + j * 104_729 + 17) as u32).wrapping_mul(2_654_435_761);
+            f64::from(bits ^ (bits >> 15)) / f64::from(u32::MAX) - 0.5
+        })
+    }
+
+    fn distance(a: &Matrix, b: &Matrix) -> f64 {
+        assert_eq!((a.rows, a.columns), (b.rows, b.columns));
+        a.elements.iter().zip(&b.elements).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()))
+    }
+
+    fn diagonal(values: &Matrix, rows: usize, columns: usize) -> Matrix {
+        Matrix::from_fn(rows, columns, |i, j| if i == j { values.elements[i] } else { 0.0 })
+    }
+
+    const SIZES: [(usize, usize); 8] = [(0, 0), (1, 1), (3, 3), (8, 8), (1, 4), (5, 2), (2, 5), (9, 6)];
+
+    #[test]
+    fn factors_multiply_to_the_matrix() {
+        for (m, n) in SIZES {
+            let a = noise(m, n);
+            for full in [false, true] {
+                let [q, r] = qr(&a, full);
+                assert!(distance(&product(&q, &r), &a) < 1e-14, "{m} {n}");
+                assert!(distance(&product(&q.transposed(), &q), &Matrix::identity(q.columns)) < 1e-14);
+                let [u, values, v] = svd(&a, full);
+                let made = product(&product(&u, &diagonal(&values, u.columns, v.rows)), &v);
+                assert!(distance(&made, &a) < 1e-14, "{m} {n} {full}");
+                assert!(distance(&product(&u.transposed(), &u), &Matrix::identity(u.columns)) < 1e-13);
+                assert!(distance(&product(&v, &v.transposed()), &Matrix::identity(v.rows)) < 1e-13);
+            }
+            let [factors, _, sources] = lu(&a);
+            let least = m.min(n);
+            let l = Matrix::from_fn(m, least, |i, j| {
+                if i == j {
+                    1.0
+                } else if i > j {
+                    factors.get(i, j)
+                } else {
+                    0.0
+                }
+            });
+            let u = Matrix::from_fn(least, n, |i, j| if i <= j { factors.get(i, j) } else { 0.0 });
+            let rows = Matrix::from_fn(m, n, |i, j| a.get(sources.elements[i] as usize, j));
+            assert!(distance(&product(&l, &u), &rows) < 1e-14, "{m} {n}");
+        }
+    }
+
+    #[test]
+    fn symmetric_matrices_have_eigenvectors_and_positive_ones_a_root() {
+        for n in [0, 1, 2, 5, 12] {
+            let b = noise(n, n);
+            let square = product(&b, &b.transposed());
+            let a = Matrix::from_fn(n, n, |i, j| square.get(i, j) + f64::from(u8::from(i == j)));
+            let [values, vectors] = eigh(&a, true);
+            let made = product(&product(&vectors, &diagonal(&values, n, n)), &vectors.transposed());
+            assert!(distance(&made, &a) < 1e-13, "{n}");
+            assert!(values.elements.is_sorted());
+            let l = cholesky(&a);
+            assert!(distance(&product(&l, &l.transposed()), &a) < 1e-13, "{n}");
+        }
+    }
+
+    #[test]
+    fn all_forms_of_triangular_systems_are_solved() {
+        for bits in 0..16 {
+            let [left, lower, transposed, unit] = [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1);
+            let a = Matrix::from_fn(5, 5, |i, j| noise(5, 5).get(i, j) + f64::from(u8::from(i == j)));
+            let b = if left { noise(5, 3) } else { noise(3, 5) };
+            let x = triangular_solve(&TriangularSystem { left, lower, transposed, unit }, &a, &b);
+            let own = Matrix::from_fn(5, 5, |i, j| {
+                if i == j && unit {
+                    1.0
+                } else if i == j || (i > j) == lower {
+                    a.get(i, j)
+                } else {
+                    0.0
+                }
+            });
+            let own = if transposed { own.transposed() } else { own };
+            let made = if left { product(&own, &x) } else { product(&x, &own) };
+            assert!(distance(&made, &b) < 1e-12, "{left} {lower} {transposed} {unit}");
+        }
+    }
+
+    #[test]
+    fn nothing_iterates_over_nan() {
+        let a = Matrix::from_fn(3, 3, |_, _| f64::NAN);
+        assert!(eigh(&a, true)[0].elements.iter().all(|x| x.is_nan()));
+        assert!(svd(&a, false)[1].elements.iter().all(|x| x.is_nan()));
+        assert!(cholesky(&a).get(0, 0).is_nan());
+        assert_eq!(svd(&Matrix::from_fn(3, 2, |_, _| 0.0), true)[1].elements, [0.0, 0.0]);
+    }
+}

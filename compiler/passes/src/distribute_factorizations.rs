@@ -1,0 +1,181 @@
+//! Distributes the QR and Cholesky factors of matrices whose rows are split. Of the QR, each device factorizes its own rows, and the small factors of all devices are
+//! factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR and LU factorizations", 2012).
+//!
+//! ```text
+//! let (q, r): (f32[1000@Y, 8], f32[8, 8]) = qr(x);               // x: f32[1000@Y, 8], Y = 4
+//! =>
+//! let (b, s): (f32[1000@Y, 8], f32[32@Y, 8]) = qr_blocks(x, parts=4);
+//! let stack: f32[32, 8] = reshard(s, P(_, _));
+//! let (p, u): (f32[32, 8], f32[8, 8]) = qr(stack);
+//! let own: f32[32@Y, 8] = reshard(p, P(Y, _));                   // moves nothing
+//! let v: f32[1000@Y, 8] = multiply_blocks(b, own, parts=4);
+//! let top: f32[8, 8] = v[0:8];
+//! let (along, down): (f32[1, 8], f32[8, 1]) = qr_signs(top);
+//! let q: f32[1000@Y, 8] = v * broadcast_to(along, (1000, 8));
+//! let r: f32[8, 8] = u * broadcast_to(down, (8, 8));
+//! ```
+//!
+//! The Cholesky factor of a matrix whose rows are split is computed row by row of blocks: once a device has its rows of L, all
+//! following devices get them, and make their elements in the same columns.
+//!
+//! ```text
+//! let l: f32[512@Y, 512] = cholesky(a);                          // Y = 4
+//! =>
+//! let s: f32[512@Y, 512] = cholesky_rows(a, parts=4);            // device 0 is done
+//! let t: f32[512@Y, 512] = cholesky_rows(s, s[0:128, 0:128], parts=4);
+//! let u: f32[512@Y, 512] = cholesky_rows(t, t[128:256, 0:256], parts=4);
+//! let v: f32[512@Y, 512] = cholesky_rows(u, u[256:384, 0:384], parts=4);
+//! let l: f32[512@Y, 512] = cholesky_checked(v, v[511:512, 511:512], parts=4);
+//! ```
+//!
+//! The last element is NaN if the matrix is not positive definite; then all of L is. A device receives less than half of the matrix, and
+//! has no more than three quarters of it at a time.
+//!
+//! Of the QR, a device receives the small factors of the others and the first rows of Q: no more than the matrix, and much less where it has many rows.
+//!
+//! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `exchange_halos`, which fetches the
+//! first rows.
+
+use crate::contract;
+use spmdc_abi::MatrixFunction;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::sharding::{DimSharding, Sharding};
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::broadcast::Broadcast;
+use spmdc_ir::ops::elementwise::Binary;
+use spmdc_ir::ops::linalg::Factorization;
+use spmdc_ir::ops::linalg::blocks::{BlockFunction, MatrixBlocks};
+use spmdc_ir::ops::slice::{Slice, SliceRange};
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::reshard::step::Reshard;
+use spmdc_kernel::scalar::BinaryOp;
+use std::ops::Range;
+
+/// Gives every factorization of split rows its steps.
+pub fn distribute_factorizations(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh);
+    module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
+}
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
+    let mut stmts = Vec::with_capacity(block.stmts.len());
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
+        match split_rows(&stmt, func, mesh) {
+            Some((true, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
+            Some((false, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
+            None => stmts.push(stmt),
+        }
+    }
+    block.stmts = stmts;
+}
+
+/// Whether a Cholesky factor or the QR is taken of a matrix whose rows are split, and the number of their blocks.
+fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(bool, usize)> {
+    let StmtKind::Op(Op::Factorization(Factorization(function))) = &stmt.kind else { return None };
+    let is_cholesky = *function == MatrixFunction::Cholesky;
+    let ty = func.ty(stmt.args[0]);
+    let parts = mesh.size_of(&ty.sharding.dims[ty.rank() - 2].axes);
+    debug_assert!(
+        parts == 1 || is_cholesky || matches!(function, MatrixFunction::Qr { .. }),
+        "the rules of other factorizations do not split rows"
+    );
+    (parts > 1).then_some((is_cholesky, parts))
+}
+
+/// The type of one value as that of another shape and layout of the rows.
+fn with_rows(ty: &Type, shape: [usize; 2], rows: &DimSharding) -> Type {
+    let rank = ty.rank() - 2;
+    let mut own = ty.clone();
+    own.array.shape.truncate(rank);
+    own.array.shape.extend(shape);
+    own.sharding.dims[rank] = rows.clone();
+    own
+}
+
+/// The rows and columns of a matrix in these ranges, on all devices.
+fn part(build: &mut Builder<'_>, from: Value, x: &Type, ranges: [Range<usize>; 2], origin: &Origin) -> Value {
+    let rank = x.rank() - 2;
+    let mut slice = Slice::identity(&x.array);
+    for (dim, range) in ranges.iter().enumerate() {
+        slice.ranges[rank + dim].0 = SliceRange::between(range.start, range.end);
+    }
+    let ty = with_rows(x, ranges.map(|range| range.len()), &DimSharding::default());
+    build.emit(slice, &[from], ty, origin)
+}
+
+fn cholesky(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
+    let x = func.ty(stmt.args[0]).clone();
+    let n = x.shape()[x.rank() - 1];
+    let height = n.div_ceil(parts).max(1);
+    let origin = stmt.origin.because(
+        "the rows of the matrix are split: each device computes its rows of the factor from those of the preceding ones".to_string(),
+    );
+    let mut build = Builder::new(func, mesh);
+    let mut factor = stmt.args[0];
+    for first in (0..n).step_by(height) {
+        let mut args = vec![factor];
+        if first > 0 {
+            args.push(part(&mut build, factor, &x, [first - height..first, 0..first], &origin));
+        }
+        factor = build.emit(MatrixBlocks { function: BlockFunction::CholeskyRows, parts }, &args, x.clone(), &origin);
+    }
+    let last = part(&mut build, factor, &x, [n - 1..n, n - 1..n], &origin);
+    let checked = MatrixBlocks { function: BlockFunction::CholeskyChecked, parts };
+    build.define(checked, &[factor, last], &stmt.results, &origin);
+    build.finish()
+}
+
+fn qr(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
+    let x = func.ty(stmt.args[0]).clone();
+    let rank = x.rank() - 2;
+    let (rows, columns) = (x.shape()[rank], x.shape()[rank + 1]);
+    debug_assert!(rows > columns && x.sharding.dims[rank].alignment.is_none(), "the rule of `qr` splits tall matrices");
+    let (split, whole) = (x.sharding.dims[rank].clone(), DimSharding::default());
+    let width = rows.div_ceil(parts).min(columns);
+    let height = parts * width;
+    debug_assert!(height >= columns, "the stack has as many rows as R");
+    let origin = stmt.origin.because(
+        "the rows of the matrix are split: each device factorizes its own, and the small factors are gathered"
+            .to_string(),
+    );
+    let layout = |ty: &Type| -> Sharding { ty.sharding.clone() };
+    let [of_blocks, small] = [[rows, width], [height, columns]].map(|shape| with_rows(&x, shape, &split));
+    let [stack, of_stack, upper] =
+        [[height, columns], [height, columns], [columns, columns]].map(|shape| with_rows(&x, shape, &whole));
+    let (row, column) = (with_rows(&x, [1, columns], &whole), with_rows(&x, [columns, 1], &whole));
+    let [b, s, p, u, along, down] =
+        [of_blocks, small.clone(), of_stack, upper.clone(), row, column].map(|ty| func.new_value(ty, origin.clone()));
+    let mut build = Builder::new(func, mesh);
+    build.define(MatrixBlocks { function: BlockFunction::Qr, parts }, &stmt.args, &[b, s], &origin);
+    let gathered = build.emit(Reshard::request(layout(&stack)), &[s], stack, &origin);
+    build.define(Factorization(MatrixFunction::Qr { full: false, q: true }), &[gathered], &[p, u], &origin);
+    let own = build.emit(Reshard::request(layout(&small)), &[p], small, &origin);
+    let product = MatrixBlocks { function: BlockFunction::Multiply, parts };
+    let v = build.emit(product, &[b, own], x.clone(), &origin);
+    let top = part(&mut build, v, &x, [0..columns, 0..columns], &origin);
+    build.define(Factorization(MatrixFunction::QrSigns), &[top], &[along, down], &origin);
+    let mut signed = |value: Value, signs: Value, ty: Type, result: Value| {
+        // A matrix of one element has one sign.
+        let is_one = ty.shape().ends_with(&[1, 1]);
+        let wide = Broadcast { shape: ty.shape().to_vec() };
+        let wide = if is_one { signs } else { build.emit(wide, &[signs], ty, &origin) };
+        build.define(Binary(BinaryOp::Mul), &[value, wide], &[result], &origin);
+    };
+    match stmt.results[..] {
+        [q, r] => {
+            signed(v, along, x, q);
+            signed(u, down, upper, r);
+        }
+        [r] => signed(u, down, upper, r),
+        _ => unreachable!("a QR has Q and R, or R"),
+    }
+    build.finish()
+}

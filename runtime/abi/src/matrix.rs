@@ -1,0 +1,122 @@
+//! Functions of matrices.
+
+use crate::Scalar;
+use serde::{Deserialize, Serialize};
+
+/// A function of matrices of f32 or f64, computed in f64.
+///
+/// Every array has the dimensions of a matrix, rows first, or of a vector. The last array is the scratch memory, of f64, with the
+/// dimensions slots and elements: each thread uses one of the slots, all of which have [`MatrixFunction::scratch`] elements at least.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum MatrixFunction {
+    /// `a: [n, n]` gives L, with zeros above the diagonal: `a = L Lᵀ`. The elements of `a` above the diagonal are not read. If the matrix is
+    /// not positive definite or has NaN, all on and below the diagonal are NaN.
+    Cholesky,
+    /// `a: [n, n]` and `b: [n, k]` give x of the shape of `b`, with `op(a) x = b`; or `b: [k, n]` with `x op(a) = b`.
+    TriangularSolve(TriangularSystem),
+    /// `a: [m, n]` gives L and U in one matrix, the row exchanged with each row (i32), and the source of each row (i32, `[m]`).
+    Lu,
+    /// `a: [m, n]` gives Q and R, or R alone.
+    Qr {
+        /// Whether Q has as many columns as rows, and R as many rows as `a`; otherwise as the smaller side of `a`.
+        full: bool,
+        /// Whether Q is a result.
+        q: bool,
+    },
+    /// `a: [m, n]` gives Q with `width` columns and R with `width` rows, at least as many as the smaller side of `a`: beyond them are zeros.
+    QrBlock {
+        /// The columns of Q.
+        width: usize,
+    },
+    /// The first `n` rows of `q`, a matrix `[n, n]` with orthonormal columns below and above, give for each column the sign that
+    /// [`MatrixFunction::Qr`] gives it: as one row, and as one column.
+    QrSigns,
+    /// A step of [`MatrixFunction::Cholesky`] of a matrix whose rows are split: `a: [m, n]` is a block of rows, `first` the index of its first
+    /// one, and `b: [w, e]` the rows of L that end before row `e`. Rows from `e` on get their elements of L in the columns of these `w`
+    /// rows; then the block that begins at row `e` is completed. Without `b` it is 0. A pivot that is not positive makes NaN.
+    CholeskyRows {
+        /// The index of the block's first row.
+        first: Scalar,
+    },
+    /// The last step: if the last element of L, `b: [1, 1]`, is NaN, so are all elements of the block `a: [m, n]` on and below the diagonal.
+    CholeskyChecked {
+        /// The index of the block's first row.
+        first: Scalar,
+    },
+    /// `a: [m, k]` and `b: [k, n]` give their product.
+    Product,
+    /// `a: [n, n]` gives the eigenvalues in ascending order, and the eigenvectors as columns.
+    Eigh {
+        /// Whether the lower triangle is read, or the upper one.
+        lower: bool,
+    },
+    /// `a: [m, n]` gives U, the singular values in descending order, and V transposed, or the values alone.
+    Svd {
+        /// None without vectors; otherwise whether there are as many as rows and columns, or as values.
+        vectors: Option<bool>,
+    },
+}
+
+/// The form of a triangular system. The other triangle is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriangularSystem {
+    /// Whether the matrix stands to the left of the solution.
+    pub left: bool,
+    /// Whether the elements are on and below the diagonal.
+    pub lower: bool,
+    /// Whether the matrix is transposed.
+    pub transposed: bool,
+    /// Whether the diagonal is not read and all its elements are 1.
+    pub unit: bool,
+}
+
+impl MatrixFunction {
+    /// The index of the first row of a device's block, for functions of blocks.
+    pub fn first(&self) -> Option<&Scalar> {
+        match self {
+            MatrixFunction::CholeskyRows { first } | MatrixFunction::CholeskyChecked { first } => Some(first),
+            MatrixFunction::Cholesky
+            | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Lu
+            | MatrixFunction::Qr { .. }
+            | MatrixFunction::QrBlock { .. }
+            | MatrixFunction::QrSigns
+            | MatrixFunction::Product
+            | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Svd { .. } => None,
+        }
+    }
+
+    /// Elements of the scratch memory for a first operand of these numbers of rows and columns, and a second one of these: copies of
+    /// all arrays, and what the factorizations need, bounded from above.
+    pub fn scratch(&self, rows: usize, columns: usize, other: [usize; 2]) -> usize {
+        let [rows, columns, height, width] = [rows, columns, other[0], other[1]].map(|size| size as u128);
+        let sides = height.max(width);
+        let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
+        let elements = match self {
+            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::QrSigns => matrix,
+            MatrixFunction::TriangularSolve(_) => matrix + rows * sides,
+            MatrixFunction::CholeskyRows { .. } => matrix + height * width,
+            MatrixFunction::CholeskyChecked { .. } => 0,
+            MatrixFunction::Product => matrix + columns * sides + rows * sides,
+            MatrixFunction::Qr { full, q } => {
+                let made = if *q { rows * if *full { rows } else { least } } else { 0 };
+                matrix + made + least + least.min(32) * (rows + 32 + 2 * most)
+            }
+            MatrixFunction::QrBlock { .. } => matrix + rows * least + least + least.min(32) * (rows + 32 + 2 * most),
+            MatrixFunction::Eigh { .. } => 5 * matrix + (BLOCKS + 1) * rows + 128,
+            MatrixFunction::Svd { vectors } => {
+                let own = 2 * matrix + (BLOCKS + 1) * least + 128;
+                match vectors {
+                    None => own + 4 * least * least,
+                    Some(false) => own + 8 * least * least + (rows + columns) * least,
+                    Some(true) => own + 8 * least * least + rows * rows + columns * columns + BLOCKS * most,
+                }
+            }
+        };
+        usize::try_from(elements).unwrap_or(usize::MAX)
+    }
+}
+
+/// Elements for each column that the iterations need besides whole matrices: they work on blocks of at most 256 columns.
+const BLOCKS: u128 = 600;

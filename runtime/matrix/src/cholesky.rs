@@ -1,0 +1,137 @@
+//! Cholesky factors.
+
+use crate::{BLOCK, solve_lower, solve_right_transposed, subtract_product};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{MatMut, MatRef};
+
+/// The lower triangle becomes L with `a = L Lᵀ`; the elements above the diagonal are neither read nor kept. False if the matrix is
+/// not positive definite, or has NaN: then the contents are of no use.
+pub fn cholesky(mut a: MatMut<'_, f64>) -> bool {
+    let n = a.nrows();
+    assert_eq!(n, a.ncols(), "the matrix is square");
+    for first in (0..n).step_by(BLOCK) {
+        let width = BLOCK.min(n - first);
+        let own = a.rb_mut().submatrix_mut(first, first, n - first, n - first);
+        let (mut diagonal, _, mut below, mut rest) = own.split_at_mut(width, width);
+        if !factorize(diagonal.rb_mut()) {
+            return false;
+        }
+        solve_right_transposed(diagonal.rb(), below.rb_mut());
+        let below = below.rb();
+        for column in (0..rest.ncols()).step_by(BLOCK) {
+            let columns = BLOCK.min(rest.ncols() - column);
+            let rows = rest.nrows() - column;
+            let part = rest.rb_mut().submatrix_mut(column, column, rows, columns);
+            let left = below.submatrix(column, 0, rows, width);
+            subtract_product(part, left, left.submatrix(0, 0, columns, width).transpose());
+        }
+    }
+    true
+}
+
+/// A step of the factorization of a matrix whose rows are split: `a` is a block of rows from `first` on, and `rows` are the rows of L that
+/// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows; then the block that begins
+/// there is completed, with zeros above the diagonal, or with NaN if a pivot is not positive.
+pub fn cholesky_rows(mut a: MatMut<'_, f64>, first: usize, rows: MatRef<'_, f64>) {
+    let (m, n, width, end) = (a.nrows(), a.ncols(), rows.nrows(), rows.ncols());
+    if first < end || m == 0 {
+        return;
+    }
+    assert!(width <= end && first + m <= n, "rows of one matrix");
+    let start = end - width;
+    let (known, rest) = a.rb_mut().split_at_col_mut(start);
+    let mut own = rest.subcols_mut(0, width);
+    subtract_product(own.rb_mut(), known.rb(), rows.subcols(0, start).transpose());
+    solve_lower(rows.subcols(start, width), false, own.transpose_mut());
+    if first > end {
+        return;
+    }
+    let (known, mut rest) = a.rb_mut().split_at_col_mut(end);
+    let mut diagonal = rest.rb_mut().subcols_mut(0, m);
+    subtract_product(diagonal.rb_mut(), known.rb(), known.rb().transpose());
+    let found = cholesky(diagonal);
+    for j in 0..rest.ncols() {
+        for i in 0..m {
+            if i < j {
+                rest[(i, j)] = 0.0;
+            } else if !found {
+                rest[(i, j)] = f64::NAN;
+            }
+        }
+    }
+}
+
+/// One block, by columns (the order of Cholesky and Crout).
+fn factorize(mut a: MatMut<'_, f64>) -> bool {
+    let n = a.nrows();
+    for j in 0..n {
+        let pivot = a[(j, j)];
+        // NaN is not positive, either.
+        if pivot.is_nan() || pivot <= 0.0 {
+            return false;
+        }
+        let root = pivot.sqrt();
+        a[(j, j)] = root;
+        for i in j + 1..n {
+            a[(i, j)] /= root;
+        }
+        for k in j + 1..n {
+            let factor = a[(k, j)];
+            for i in k..n {
+                a[(i, k)] -= a[(i, j)] * factor;
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{largest, noise};
+    use faer::Mat;
+
+    #[test]
+    fn the_factor_times_its_transpose_is_the_matrix() {
+        for n in [0, 1, 2, 31, 32, 33, 100] {
+            let b = noise(n, n);
+            let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
+            let mut l = a.clone();
+            assert!(cholesky(l.as_mut()));
+            let l = Mat::from_fn(n, n, |i, j| if i < j { 0.0 } else { l[(i, j)] });
+            assert!(largest(&(&l * l.transpose() - &a)) < 1e-12, "{n}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_rows_give_the_factor() {
+        for (n, height) in [(1, 1), (5, 2), (7, 3), (90, 40)] {
+            let b = noise(n, n);
+            let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
+            let mut whole = a.clone();
+            assert!(cholesky(whole.as_mut()));
+            let (mut l, mut rows) = (a.clone(), Mat::zeros(0, 0));
+            for end in (0..n).step_by(height) {
+                for first in (0..n).step_by(height) {
+                    let block = l.as_mut().subrows_mut(first, height.min(n - first));
+                    cholesky_rows(block, first, rows.as_ref());
+                }
+                let next = (end + height).min(n);
+                rows = l.as_ref().submatrix(end, 0, next - end, next).to_owned();
+            }
+            let whole = Mat::from_fn(n, n, |i, j| if i < j { 0.0 } else { whole[(i, j)] });
+            assert!(largest(&(&l - &whole)) < 1e-12, "{n} {height}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_positive_definite_is_refused() {
+        for at in [0, 40, 69] {
+            let mut a = Mat::<f64>::identity(70, 70);
+            for bad in [0.0, -1.0, f64::NAN] {
+                a[(at, at)] = bad;
+                assert!(!cholesky(a.clone().as_mut()), "{bad} at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Factorizations of one matrix of f64, single-threaded, in memory that the caller plans.
+//!
+//! Matrices are column-major views. The factorizations by elimination and by reflections are written here, on blocks of
+//! [`BLOCK`] columns with products by `faer`: what they do with ties, zero pivots and NaN is that of LAPACK (`potrf`, `trsm`,
+//! `getrf`, `geqrf`), which `jax.numpy.linalg` calls. Those that iterate, `eigh` and `svd`, are `faer`'s.
+
+mod cholesky;
+mod lu;
+mod qr;
+mod spectral;
+mod triangular;
+
+pub use cholesky::{cholesky, cholesky_rows};
+pub use faer::{MatMut, MatRef};
+pub use lu::lu;
+pub use qr::{form_q, qr, qr_scratch, qr_signs};
+pub use spectral::{eigh, eigh_scratch, svd, svd_scratch};
+pub use triangular::solve_lower;
+pub(crate) use triangular::solve_right_transposed;
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Par};
+
+/// Columns that are factorized at a time; all further ones are updated by a product.
+pub(crate) const BLOCK: usize = 32;
+
+/// `c -= a b`
+pub(crate) fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    debug_assert_eq!((a.ncols(), a.nrows(), b.ncols()), (b.nrows(), c.nrows(), c.ncols()), "shapes of a product");
+    matmul(c, Accum::Add, a, b, -1.0, Par::Seq);
+}
+
+/// `c = a b`
+pub fn multiply(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    debug_assert_eq!((a.ncols(), a.nrows(), b.ncols()), (b.nrows(), c.nrows(), c.ncols()), "shapes of a product");
+    matmul(c, Accum::Replace, a, b, 1.0, Par::Seq);
+}
+
+/// Whether no element is NaN or infinite.
+pub fn is_finite(a: MatRef<'_, f64>) -> bool {
+    a.col_iter().all(|column| column.iter().all(|element| element.is_finite()))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Matrices for tests.
+
+    use faer::Mat;
+
+    /// Numbers from -0.5 to 0.5 that look random.
+    pub fn noise(rows: usize, columns: usize) -> Mat<f64> {
+        Mat::from_fn(rows, columns, |i, j| {
+            let bits = ((i * 7919 + j * 104_729 + 17) as u32).wrapping_mul(2_654_435_761);
+            f64::from(bits ^ (bits >> 15)) / f64::from(u32::MAX) - 0.5
+        })
+    }
+
+    /// The largest magnitude.
+    pub fn largest(a: &Mat<f64>) -> f64 {
+        a.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<f64>>()).fold(0.0, |m, x| x.abs().max(m))
+    }
+}

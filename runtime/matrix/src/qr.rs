@@ -1,0 +1,192 @@
+//! QR by Householder reflections.
+
+use crate::{BLOCK, multiply, subtract_product};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{MatMut, MatRef};
+
+/// Elements of the scratch memory of [`qr`] and [`form_q`] for so many reflections of up to this many rows and columns.
+pub fn qr_scratch(steps: usize, rows: usize, columns: usize) -> usize {
+    // The reflectors of a block with zeros and ones, their triangular factor, and two products of it with all columns.
+    BLOCK.min(steps) * (rows + BLOCK + 2 * columns)
+}
+
+/// The matrix becomes R on and above the diagonal, and below it the reflectors without their leading 1; `tau` gets a factor for each.
+///
+/// As by LAPACK's `geqrf`, an element of R's diagonal has the sign opposite to that of the element that the reflection maps to it,
+/// and no reflection is made of a column that is zero below the diagonal.
+pub fn qr(mut a: MatMut<'_, f64>, tau: &mut [f64], scratch: &mut [f64]) {
+    let (m, n) = (a.nrows(), a.ncols());
+    let steps = m.min(n);
+    assert!(tau.len() >= steps && scratch.len() >= qr_scratch(steps, m, n), "memory for {m} x {n}");
+    for first in (0..steps).step_by(BLOCK) {
+        let width = BLOCK.min(steps - first);
+        for k in first..first + width {
+            tau[k] = reflector(a.rb_mut(), k);
+            for j in k + 1..first + width {
+                let dot = a[(k, j)] + (k + 1..m).map(|i| a[(i, k)] * a[(i, j)]).sum::<f64>();
+                let factor = tau[k] * dot;
+                a[(k, j)] -= factor;
+                for i in k + 1..m {
+                    a[(i, j)] -= a[(i, k)] * factor;
+                }
+            }
+        }
+        let own = a.rb_mut().submatrix_mut(first, first, m - first, n - first);
+        let (panel, rest) = own.split_at_col_mut(width);
+        apply(panel.rb(), &tau[first..first + width], rest, true, scratch);
+    }
+}
+
+/// The product of the first reflections with the first columns of the identity, as many as `q` has.
+pub fn form_q(a: MatRef<'_, f64>, tau: &[f64], mut q: MatMut<'_, f64>, scratch: &mut [f64]) {
+    let (m, columns) = (q.nrows(), q.ncols());
+    let steps = m.min(a.ncols());
+    assert!(a.nrows() == m && scratch.len() >= qr_scratch(steps, m, columns), "memory for {m} x {columns}");
+    q.fill(0.0);
+    for k in 0..m.min(columns) {
+        q[(k, k)] = 1.0;
+    }
+    for first in (0..steps).step_by(BLOCK).rev() {
+        let width = BLOCK.min(steps - first);
+        let panel = a.submatrix(first, first, m - first, width);
+        // Preceding columns are those of the identity, which have zeros here.
+        let own = q.rb_mut().submatrix_mut(first, first, m - first, columns - first);
+        apply(panel, &tau[first..first + width], own, false, scratch);
+    }
+}
+
+/// For each column of a matrix Q of which these are the first rows, as many as columns: the sign of the column if [`qr`] makes it. Q is that of
+/// a matrix with more rows than columns, and `top` is overwritten. (Ballard et al., "Reconstructing Householder vectors from tall-skinny QR",
+/// 2014: of Q itself, `qr` makes a diagonal of these signs.) Q has been rounded to numbers of this distance around one, so that elements
+/// that would be zero or one are only close to them.
+pub fn qr_signs(mut top: MatMut<'_, f64>, epsilon: f64, mut sign: impl FnMut(usize, f64)) {
+    let n = top.ncols();
+    for k in 0..n {
+        let element = top[(k, k)];
+        // A column that is zero below the diagonal, so that no reflection is made.
+        if element.abs() >= 1.0 - 4.0 * epsilon {
+            sign(k, 1.0_f64.copysign(element));
+            continue;
+        }
+        let own = if element < -64.0 * epsilon { 1.0 } else { -1.0 };
+        sign(k, own);
+        let pivot = element - own;
+        for i in k + 1..n {
+            top[(i, k)] /= pivot;
+            for j in k + 1..n {
+                top[(i, j)] -= top[(i, k)] * top[(k, j)];
+            }
+        }
+    }
+}
+
+/// Makes the reflection of column `k` that leaves nothing below the diagonal: returns its factor (`larfg`).
+fn reflector(mut a: MatMut<'_, f64>, k: usize) -> f64 {
+    let m = a.nrows();
+    let largest = (k + 1..m).fold(0.0, |largest: f64, i| largest.max(a[(i, k)].abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    // Scaled, so that squares neither overflow nor vanish.
+    let below = largest * (k + 1..m).map(|i| (a[(i, k)] / largest).powi(2)).sum::<f64>().sqrt();
+    let alpha = a[(k, k)];
+    let beta = -alpha.hypot(below).copysign(alpha);
+    for i in k + 1..m {
+        a[(i, k)] /= alpha - beta;
+    }
+    a[(k, k)] = beta;
+    (beta - alpha) / beta
+}
+
+/// Applies a block of reflections, or with `transposed` its inverse, to `c`: `c -= V op(T) (Vᵀ c)` (Schreiber and Van Loan, "A
+/// storage-efficient WY representation for products of Householder transformations", 1989).
+fn apply(panel: MatRef<'_, f64>, tau: &[f64], mut c: MatMut<'_, f64>, transposed: bool, scratch: &mut [f64]) {
+    let (m, width, columns) = (panel.nrows(), panel.ncols(), c.ncols());
+    if columns == 0 {
+        return;
+    }
+    let (v, scratch) = scratch.split_at_mut(m * width);
+    let (t, scratch) = scratch.split_at_mut(width * width);
+    let (products, more) = scratch.split_at_mut(width * columns);
+    let mut v = MatMut::from_column_major_slice_mut(v, m, width);
+    for j in 0..width {
+        for i in 0..m {
+            v[(i, j)] = match i.cmp(&j) {
+                std::cmp::Ordering::Less => 0.0,
+                std::cmp::Ordering::Equal => 1.0,
+                std::cmp::Ordering::Greater => panel[(i, j)],
+            };
+        }
+    }
+    let v = v.rb();
+    let mut t = MatMut::from_column_major_slice_mut(t, width, width);
+    t.fill(0.0);
+    for k in 0..width {
+        for j in 0..k {
+            // The products of reflector k with those before it, times their triangular factor.
+            t[(j, k)] = -tau[k] * (k..m).map(|i| v[(i, j)] * v[(i, k)]).sum::<f64>();
+        }
+        for i in 0..k {
+            t[(i, k)] = (i..k).map(|j| t[(i, j)] * t[(j, k)]).sum();
+        }
+        t[(k, k)] = tau[k];
+    }
+    let t = if transposed { t.rb().transpose() } else { t.rb() };
+    let mut products = MatMut::from_column_major_slice_mut(products, width, columns);
+    let mut more = MatMut::from_column_major_slice_mut(&mut more[..width * columns], width, columns);
+    multiply(products.rb_mut(), v.transpose(), c.rb());
+    multiply(more.rb_mut(), t, products.rb());
+    subtract_product(c.rb_mut(), v, more.rb());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{largest, noise};
+    use faer::Mat;
+
+    #[test]
+    fn the_factors_multiply_to_the_matrix() {
+        for (m, n) in [(0, 0), (0, 3), (3, 0), (1, 1), (5, 3), (3, 5), (32, 32), (33, 70), (70, 33), (100, 64)] {
+            let a = noise(m, n);
+            let steps = m.min(n);
+            let (mut tau, mut scratch) = (vec![0.0; steps], vec![0.0; qr_scratch(steps, m, m.max(n))]);
+            let mut r = a.clone();
+            qr(r.as_mut(), &mut tau, &mut scratch);
+            for columns in [steps, m] {
+                let mut q = Mat::zeros(m, columns);
+                form_q(r.as_ref(), &tau, q.as_mut(), &mut scratch);
+                let upper = Mat::from_fn(columns, n, |i, j| if i <= j { r[(i, j)] } else { 0.0 });
+                assert!(largest(&(&q * upper - &a)) < 1e-13, "{m} {n}");
+                assert!(largest(&(q.transpose() * &q - Mat::<f64>::identity(columns, columns))) < 1e-13, "{m} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn signs_follow_from_the_first_rows_of_q() {
+        for (m, n) in [(1, 1), (3, 1), (5, 3), (40, 33), (9, 8)] {
+            let mut r = noise(m, n);
+            let (mut tau, mut scratch) = (vec![0.0; n], vec![0.0; qr_scratch(n, m, n)]);
+            qr(r.as_mut(), &mut tau, &mut scratch);
+            let mut q = Mat::zeros(m, n);
+            form_q(r.as_ref(), &tau, q.as_mut(), &mut scratch);
+            for flip in [1.0, -1.0] {
+                let mut top = Mat::from_fn(n, n, |i, j| q[(i, j)] * if j.is_multiple_of(2) { flip } else { 1.0 });
+                let expected = |j: usize| if j.is_multiple_of(2) { flip } else { 1.0 };
+                let is_reflected = |j: usize| tau[j] != 0.0;
+                qr_signs(top.as_mut(), f64::EPSILON, |j, sign| {
+                    assert!(!is_reflected(j) || sign == expected(j), "{m} {n} {j}")
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_zero_below_the_diagonal_keeps_its_sign() {
+        let mut a = Mat::from_fn(2, 2, |i, j| [[3.0, 1.0], [0.0, 2.0]][i][j]);
+        let mut tau = [1.0; 2];
+        qr(a.as_mut(), &mut tau, &mut vec![0.0; qr_scratch(2, 2, 2)]);
+        assert_eq!((tau, a[(0, 0)], a[(1, 1)]), ([0.0; 2], 3.0, 2.0));
+    }
+}

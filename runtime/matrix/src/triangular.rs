@@ -1,0 +1,79 @@
+//! Solutions of triangular systems, by forward substitution.
+
+use crate::{BLOCK, subtract_product};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{MatMut, MatRef};
+
+/// `b` becomes x with `l x = b`; the elements of `l` above the diagonal are not read, nor those on it if `unit`, for which all are 1.
+pub fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>) {
+    let n = l.nrows();
+    assert_eq!((n, n), (l.ncols(), b.nrows()), "the matrix is square, and has the rows of the right side");
+    for first in (0..n).step_by(BLOCK) {
+        let width = BLOCK.min(n - first);
+        let (_, own) = b.rb_mut().split_at_row_mut(first);
+        let (mut own, rest) = own.split_at_row_mut(width);
+        let diagonal = l.submatrix(first, first, width, width);
+        for j in 0..own.ncols() {
+            for k in 0..width {
+                let solved = if unit { own[(k, j)] } else { own[(k, j)] / diagonal[(k, k)] };
+                own[(k, j)] = solved;
+                for i in k + 1..width {
+                    own[(i, j)] -= diagonal[(i, k)] * solved;
+                }
+            }
+        }
+        subtract_product(rest, l.submatrix(first + width, first, n - first - width, width), own.rb());
+    }
+}
+
+/// `b` becomes x with `x lᵀ = b`, for a block of few columns.
+pub(crate) fn solve_right_transposed(l: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
+    for k in 0..l.nrows() {
+        let pivot = l[(k, k)];
+        for i in 0..b.nrows() {
+            b[(i, k)] /= pivot;
+        }
+        for j in k + 1..l.nrows() {
+            let factor = l[(j, k)];
+            for i in 0..b.nrows() {
+                b[(i, j)] -= b[(i, k)] * factor;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{largest, noise};
+    use faer::Mat;
+
+    #[test]
+    fn the_matrix_times_the_solution_is_the_right_side() {
+        for n in [0, 1, 5, 32, 33, 70] {
+            for columns in [0, 1, 3, 40] {
+                let full = noise(n, n) + Mat::<f64>::identity(n, n);
+                let b = noise(n, columns);
+                for unit in [false, true] {
+                    let l = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
+                        std::cmp::Ordering::Less => 0.0,
+                        std::cmp::Ordering::Equal if unit => 1.0,
+                        std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => full[(i, j)],
+                    });
+                    let mut x = b.clone();
+                    solve_lower(full.as_ref(), unit, x.as_mut());
+                    let scale = 1.0 + largest(&x);
+                    assert!(largest(&(&l * &x - &b)) < 1e-12 * scale, "{n} {columns} {unit}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_zero_on_the_diagonal_divides() {
+        let l = Mat::<f64>::zeros(2, 2);
+        let mut b = Mat::from_fn(2, 1, |_, _| 1.0);
+        solve_lower(l.as_ref(), false, b.as_mut());
+        assert!(b[(0, 0)].is_infinite() && b[(1, 0)].is_nan());
+    }
+}
