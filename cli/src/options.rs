@@ -171,7 +171,7 @@ pub struct RunSettings {
     /// full:V, uniform:SEED or normal:SEED
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub arguments: Vec<String>,
-    /// Write a result to FILE.npy, or all of them to FILE.npz, instead of printing
+    /// Write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
     /// First show the program with what devices exchange at each line, and draw how its values lie on them

@@ -159,6 +159,38 @@ fn arguments_come_from_safetensors_files() {
     x("@cut.safetensors:x").expect(2, "", "cannot read `cut.safetensors`: it is cut off");
 }
 
+/// Structs of structs, by the names of their leaves; the files are read back by the program itself and by one that wants other names.
+#[test]
+fn nested_structs_go_into_archives_and_come_back() {
+    let ty = "{ w: bf16[3, 2], layer: { w: f8e4m3[2], b: (i64, bool[2]) }, seed: key }";
+    let text = format!("mesh (X = 2);\nfn main(p: {ty}, n: i32) {{ {{ p: p, n: n }} }}\n");
+    let other = "fn main(p: { w: bf16[3, 2], layer: { wt: f8e4m3[2], b: (i64, bool[2]) } }) { p.w }\n";
+    let folder = Folder::with(&[("p.spmd", &text), ("other.spmd", other)]);
+    let leaves =
+        ["p.w=[[1,2],[3,4],[5,6]]", "p.layer.w=[448,nan]", "p.layer.b.0=-7", "p.layer.b.1=[true,false]", "n=3"];
+    let given: Vec<&str> = leaves.iter().chain(&["p.seed=42"]).flat_map(|leaf| ["--arg", leaf]).collect();
+    let shown = folder.spmdc(&[&["run", "p.spmd"], &given[..]].concat());
+    shown.expect(0, "p.layer.w: f8e4m3[2]\n[448 nan]\n", "");
+    for ending in ["npz", "safetensors"] {
+        let (part, all) = (format!("p=part.{ending}"), format!("all.{ending}"));
+        let out = ["run", "p.spmd", "--out", &part, "--out", &all];
+        folder.spmdc(&[&out, &given[..]].concat()).expect(0, "", "");
+        for file in [format!("part.{ending}"), all] {
+            let p = format!("p=@{file}");
+            let again = folder.spmdc(&["run", "p.spmd", "--arg", &p, "--arg", "n=3"]);
+            assert_eq!((again.status, &again.out), (0, &shown.out), "{file}: {}", again.err);
+            let said = folder.spmdc(&["run", "other.spmd", "--arg", &p]);
+            said.expect(2, "", "`p.layer.wt: f8e4m3[2]` is missing: ");
+            said.expect(2, "", "layer.w`? it holds");
+        }
+        let few = "fn main(p: { w: bf16[3, 2] }) { p.w }\n";
+        fs::write(folder.path().join("few.spmd"), few).unwrap();
+        let said = folder.spmdc(&["run", "few.spmd", "--arg", &format!("p=@part.{ending}")]);
+        said.expect(2, "", &format!("`part.{ending}` has arrays that `p` does not have: "));
+        folder.spmdc(&["run", "few.spmd", "--arg", &format!("p.w=@part.{ending}:w")]).expect(0, " [5 6]]\n", "");
+    }
+}
+
 #[test]
 fn a_dump_runs_like_its_program() {
     let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) -> f32 { sum(x * x) }\n";

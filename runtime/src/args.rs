@@ -63,7 +63,8 @@ const OPTIONS: [RunOption; 8] = [
     RunOption {
         name: "--out",
         value: "[NAME=]FILE",
-        help: "write a result to FILE.npy, or all of them to FILE.npz, instead of printing",
+        help: "write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead\n\
+               of printing",
     },
     RunOption { name: "--bench", value: "N", help: "run once to warm up, then N times, and report the times" },
     RunOption { name: "--stats", value: "json", help: "write times, memory and collectives to standard error" },

@@ -201,19 +201,12 @@ fn bind_struct(
     match &argument.value {
         ArgumentValue::File { path: file, member: None } if Archive::is_one(file) => {
             let archive = Archive::open(file)?;
-            for &leaf in leaves {
-                let param = &params[leaf];
-                debug_assert!(is_below(&param.name, path), "`{}` is no part of `{path}`", param.name);
-                let name = &param.name[path.len() + 1..];
-                let source = archive.array(name)?.ok_or_else(|| {
-                    let shown = file.display();
-                    RunError::new(
-                        "E0702",
-                        format!("`{}: {}` is missing: `{shown}` has no `{name}`", param.name, param.ty),
-                    )
-                    .with_help(holds(&archive))
-                })?;
-                sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), param)?);
+            let names = archive.members_of(params, leaves, path, file)?;
+            debug_assert_eq!(names.len(), leaves.len(), "every leaf has an array");
+            for (&leaf, name) in leaves.iter().zip(&names) {
+                let absent = || RunError::internal(format!("`{}` lost its array `{name}`", file.display()));
+                let source = archive.array(name)?.ok_or_else(absent)?;
+                sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), &params[leaf])?);
             }
         }
         ArgumentValue::Zeros | ArgumentValue::Ones | ArgumentValue::Full(_) => {
@@ -271,6 +264,53 @@ impl Archive {
             Archive::Npz(archive) => archive.names().map(str::to_string).collect(),
             Archive::Safetensors(file) => file.names(),
         }
+    }
+
+    /// The names of the arrays for these leaves of the struct or tuple `path`: those of their paths in it, as `--out p=p.npz` writes
+    /// them, or in the program, as `--out all.npz` does. An error if one is missing, or if an array is for no parameter.
+    fn members_of(
+        &self,
+        params: &[Binding],
+        leaves: &[usize],
+        path: &str,
+        file: &Path,
+    ) -> Result<Vec<String>, RunError> {
+        debug_assert!(leaves.iter().all(|&leaf| is_below(&params[leaf].name, path)), "leaves of `{path}`");
+        let names = self.names();
+        let shown = file.display();
+        let is_full = names.iter().any(|name| is_below(name, path));
+        let wanted = |leaf: usize| if is_full { &params[leaf].name } else { &params[leaf].name[path.len() + 1..] };
+        let missing: Vec<usize> =
+            leaves.iter().copied().filter(|&leaf| !names.iter().any(|name| name == wanted(leaf))).collect();
+        // Arrays of an archive with the names of the program belong to other values, unless they are below the struct.
+        let extra: Vec<&String> = names
+            .iter()
+            .filter(|name| !leaves.iter().any(|&leaf| wanted(leaf) == *name))
+            .filter(|name| if is_full { is_below(name, path) } else { !params.iter().any(|p| p.name == **name) })
+            .collect();
+        if let Some(&first) = missing.first() {
+            let texts = missing.iter().map(|&leaf| format!("`{}: {}`", params[leaf].name, params[leaf].ty));
+            let verb = if missing.len() == 1 { "is" } else { "are" };
+            let texts: Vec<String> = texts.collect();
+            let absent: Vec<String> = missing.iter().map(|&leaf| format!("`{}`", wanted(leaf))).collect();
+            let why = format!("{} {verb} missing: `{shown}` has no {}", texts.join(", "), absent.join(", "));
+            let near = suggest::nearest(wanted(first), extra.iter().map(|name| name.as_str()));
+            let help = near.map_or_else(|| holds(self), |near| format!("did you mean `{near}`? {}", holds(self)));
+            return Err(RunError::new("E0702", why).with_help(help));
+        }
+        if let Some(first) = extra.first() {
+            let parts: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", wanted(leaf))).collect();
+            let listed: Vec<String> = extra.iter().map(|name| format!("`{name}`")).collect();
+            let why = format!("`{shown}` has arrays that `{path}` does not have: {}", listed.join(", "));
+            let near = suggest::nearest(first, leaves.iter().map(|&leaf| wanted(leaf)));
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let leaf = &params[leaves[0]].name;
+            return Err(RunError::new("E0702", why).with_help(format!(
+                "{near}the parts of `{path}` are {}; to read only some arrays of a file, write --arg {leaf}=@{shown}:KEY for each",
+                parts.join(", ")
+            )));
+        }
+        Ok(leaves.iter().map(|&leaf| wanted(leaf).to_string()).collect())
     }
 
     /// The array of this name, or `None` if there is none.
@@ -428,6 +468,15 @@ mod tests {
         let error = refusal(&params, &[&archive]);
         assert!(error.message.contains("`p.v: u8[2]` is missing"), "{}", error.message);
         assert_eq!(error.help.unwrap(), "it holds `w`, `layer.b`");
+        for (leaf, code, message, help) in [
+            ("p.layer.a", "E0702", "`p.layer.a: u8` is missing", "did you mean `layer.b`? it holds"),
+            ("p.w", "E0702", "arrays that `p` does not have: `layer.b`", "the parts of `p` are `w`; to read only some"),
+        ] {
+            let params = [param(leaf, DType::U8, if leaf == "p.w" { &[2] } else { &[] })];
+            let error = refusal(&params, &[&archive]);
+            assert!(error.code == code && error.message.contains(message), "{}", error.message);
+            assert!(error.help.as_ref().unwrap().contains(help), "{:?}", error.help);
+        }
         assert!(bind_texts(&[param("w", DType::U8, &[2])], &[&archive.replacen('p', "w", 1)]).is_ok());
         let error = refusal(&[param("x", DType::U8, &[2])], &[&archive.replacen('p', "x", 1)]);
         assert!(error.message.contains("is an archive; which of its arrays is `x`?"), "{}", error.message);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::array::HostArray;
 use crate::io::npy::write_npy;
 use crate::io::npz::write_npz;
+use crate::io::safetensors::{METADATA, write_safetensors};
 use crate::io::{check_writable, resolve};
 use crate::show;
 use crate::suggest;
@@ -25,7 +26,14 @@ struct OutputFile {
 enum OutputContent {
     Array(usize),
     /// Results with their names in the archive.
-    Archive(Vec<(String, usize)>),
+    Archive(ArchiveFormat, Vec<(String, usize)>),
+}
+
+/// A format of files that contain several arrays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ArchiveFormat {
+    Npz,
+    Safetensors,
 }
 
 /// The destinations of the results; without any file, they are printed.
@@ -35,7 +43,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// `requests` are the texts after `--out`: `y.npy`, `loss=loss.npy`, `all.npz`, `p=p.npz`.
+    /// `requests` are the texts after `--out`: `y.npy`, `loss=loss.npy`, `all.npz`, `p=p.safetensors`.
     pub fn plan(results: &[Binding], requests: &[String]) -> Result<Outputs, RunError> {
         let mut files: Vec<OutputFile> = Vec::new();
         for request in requests {
@@ -62,7 +70,7 @@ impl Outputs {
         self.is_printed()
             || self.files.iter().any(|file| match &file.content {
                 OutputContent::Array(index) => *index == result,
-                OutputContent::Archive(members) => members.iter().any(|(_, index)| *index == result),
+                OutputContent::Archive(_, members) => members.iter().any(|(_, index)| *index == result),
             })
     }
 
@@ -74,10 +82,13 @@ impl Outputs {
         for file in &self.files {
             match &file.content {
                 OutputContent::Array(index) => write_npy(&file.path, array(*index)?)?,
-                OutputContent::Archive(members) => {
+                OutputContent::Archive(format, members) => {
                     let members: Result<Vec<_>, RunError> =
                         members.iter().map(|(name, index)| Ok((name.as_str(), array(*index)?))).collect();
-                    write_npz(&file.path, &members?)?;
+                    match format {
+                        ArchiveFormat::Npz => write_npz(&file.path, &members?)?,
+                        ArchiveFormat::Safetensors => write_safetensors(&file.path, &members?)?,
+                    }
                 }
             }
         }
@@ -105,23 +116,21 @@ impl OutputFile {
             None => (None, request.trim()),
         };
         let path = PathBuf::from(path);
-        let is_archive = match extension(&path).as_deref() {
-            Some("npy") => false,
-            Some("npz") => true,
-            Some("safetensors") => {
-                return Err(RunError::new("E0901", format!("`{request}`: .safetensors files are not supported yet"))
-                    .with_help("write .npz instead"));
-            }
+        let archive = match extension(&path).as_deref() {
+            Some("npy") => None,
+            Some("npz") => Some(ArchiveFormat::Npz),
+            Some("safetensors") => Some(ArchiveFormat::Safetensors),
             _ => {
-                return Err(RunError::new("E0702", format!("`--out {request}` names no .npy or .npz file"))
-                    .with_help("write --out FILE.npy, --out NAME=FILE.npy or --out FILE.npz"));
+                let why = format!("`--out {request}` names no .npy, .npz or .safetensors file");
+                return Err(RunError::new("E0702", why)
+                    .with_help("write --out FILE.npy, --out NAME=FILE.npy, --out FILE.npz or --out FILE.safetensors"));
             }
         };
         let all = || results.iter().enumerate().map(|(i, result)| (result.name.clone(), i)).collect();
-        let content = match name {
-            None if is_archive => OutputContent::Archive(all()),
-            None if results.len() == 1 => OutputContent::Array(0),
-            None => {
+        let content = match (name, archive) {
+            (None, Some(format)) => OutputContent::Archive(format, all()),
+            (None, None) if results.len() == 1 => OutputContent::Array(0),
+            (None, None) => {
                 let known = list(results.iter().map(|result| result.name.as_str()));
                 return Err(RunError::new(
                     "E0702",
@@ -129,7 +138,7 @@ impl OutputFile {
                 )
                 .with_help("write --out NAME=FILE.npy, or all of them with --out FILE.npz"));
             }
-            Some(name) => {
+            (Some(name), _) => {
                 let exact = results.iter().position(|result| result.name == name);
                 let prefix = format!("{name}.");
                 let parts: Vec<(String, usize)> = results
@@ -137,11 +146,11 @@ impl OutputFile {
                     .enumerate()
                     .filter_map(|(i, result)| Some((result.name.strip_prefix(&prefix)?.to_string(), i)))
                     .collect();
-                match (exact, is_archive) {
-                    (Some(index), false) => OutputContent::Array(index),
-                    (Some(index), true) => OutputContent::Archive(vec![(name.to_string(), index)]),
-                    (None, true) if !parts.is_empty() => OutputContent::Archive(parts),
-                    (None, false) if !parts.is_empty() => {
+                match (exact, archive) {
+                    (Some(index), None) => OutputContent::Array(index),
+                    (Some(index), Some(format)) => OutputContent::Archive(format, vec![(name.to_string(), index)]),
+                    (None, Some(format)) if !parts.is_empty() => OutputContent::Archive(format, parts),
+                    (None, None) if !parts.is_empty() => {
                         let known = list(parts.iter().map(|(part, _)| part.as_str()));
                         return Err(RunError::new("E0702", format!("`{name}` has several parts: {known}"))
                             .with_help(format!("write them together with --out {name}=FILE.npz")));
@@ -150,6 +159,12 @@ impl OutputFile {
                 }
             }
         };
+        if let OutputContent::Archive(ArchiveFormat::Safetensors, members) = &content
+            && members.iter().any(|(name, _)| name == METADATA)
+        {
+            let why = format!("`--out {request}`: no array in a .safetensors file can be called `{METADATA}`");
+            return Err(RunError::new("E0702", why).with_help("write .npz instead"));
+        }
         Ok(OutputFile { path, content })
     }
 }
@@ -177,6 +192,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::io::npz::NpzArchive;
+    use crate::io::safetensors::SafetensorsFile;
     use spmdc_abi::{DType, Layout, Place};
 
     fn results(names: &[&str]) -> Vec<Binding> {
@@ -196,7 +212,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let results = results(&["loss", "p.w", "p.b"]);
-        let requests = [format!("loss={}", at("loss.npy").display()), format!("p={}", at("p.npz").display())];
+        let requests = ["loss=loss.npy", "p=p.npz", "p=p.safetensors", "all.safetensors"].map(|request| {
+            let (name, file) = request.rsplit_once('=').map_or((String::new(), request), |(n, f)| (format!("{n}="), f));
+            format!("{name}{}", at(file).display())
+        });
         let outputs = Outputs::plan(&results, &requests).unwrap();
         assert!(!outputs.is_printed() && (0..3).all(|i| outputs.needs(i)));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "planning leaves nothing behind");
@@ -204,21 +223,28 @@ mod tests {
         let archive = NpzArchive::open(&at("p.npz")).unwrap();
         assert_eq!(archive.names().collect::<Vec<_>>(), ["w", "b"]);
         assert_eq!(archive.array("b").unwrap().unwrap().read().unwrap(), scalar(3).unwrap());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+        for (file, names) in [("p.safetensors", &["b", "w"][..]), ("all.safetensors", &["loss", "p.b", "p.w"])] {
+            let archive = SafetensorsFile::open(&at(file)).unwrap();
+            assert_eq!(archive.names(), names);
+            assert!(archive.array(names[0]).unwrap().unwrap().read().unwrap().shape.is_empty());
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
     }
 
     #[test]
     fn requests_that_cannot_be_met_are_refused_beforehand() {
         let two = results(&["loss", "p.w"]);
+        let reserved = results(&["__metadata__"]);
         for (request, code, part) in [
             ("y.npy", "E0702", "there are `loss`, `p.w`"),
             ("lss=y.npy", "E0702", "no result `lss`"),
             ("p=p.npy", "E0702", "several parts: `w`"),
-            ("loss=y.txt", "E0702", "names no .npy or .npz file"),
-            ("all.safetensors", "E0901", "not supported yet"),
+            ("loss=y.txt", "E0702", "names no .npy, .npz or .safetensors file"),
+            ("p.safetensors", "E0702", "can be called `__metadata__`"),
             ("loss=/no/such/folder/y.npy", "E0704", "cannot write `/no/such/folder/y.npy`: No such file or directory"),
         ] {
-            let error = Outputs::plan(&two, &[request.to_string()]).unwrap_err();
+            let results = if request == "p.safetensors" { &reserved } else { &two };
+            let error = Outputs::plan(results, &[request.to_string()]).unwrap_err();
             assert_eq!(error.code, code, "{request}");
             assert!(error.message.contains(part), "{}", error.message);
         }

@@ -245,6 +245,11 @@ impl DType {
         self.npy().is_some_and(|code| code.starts_with('V'))
     }
 
+    /// The name in a `.safetensors` file; None for keys, which are pairs of `U32` there.
+    pub fn safetensors(self) -> Option<&'static str> {
+        self.row().safetensors
+    }
+
     /// The type of this name in a `.safetensors` file.
     pub fn named_in_safetensors(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.row().safetensors == Some(name))

@@ -5,13 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::TensorInfo;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use safetensors::tensor::{Dtype, TensorInfo};
+use serde::de::value::{Error as NameError, StrDeserializer};
+use serde::de::{Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serializer};
 
+use crate::array::HostArray;
 use crate::io::npy::NpySource;
-use crate::io::{Bytes, unreadable};
+use crate::io::{Bytes, unreadable, write_file};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
@@ -58,6 +62,58 @@ impl SafetensorsFile {
         let elements = elements.ok_or_else(|| unreadable(&shown, "it is cut off"))?;
         Ok(Some(NpySource::in_place(shown, known, shape.clone(), elements)))
     }
+}
+
+/// The key of the header's entry about the file itself, which no array can have as its name.
+pub const METADATA: &str = "__metadata__";
+
+/// Writes named arrays as one file, which appears only when it is complete. A key is two `U32`, the last dimension.
+///
+/// Arrays with wide elements come first, so that every element is aligned to its size, and arrays of one type in the order of their
+/// names, as the format's own library writes them.
+pub fn write_safetensors(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
+    debug_assert!(arrays.iter().all(|(name, _)| *name != METADATA), "no array has the reserved name");
+    write_file(path, |out| {
+        let entries: io::Result<Vec<_>> =
+            arrays.iter().map(|&(name, array)| Ok((named(array.dtype)?, name, array))).collect();
+        let mut entries = entries?;
+        entries.sort_by(|(wide, a, _), (narrow, b, _)| narrow.cmp(wide).then(a.cmp(b)));
+        let mut end = 0;
+        let infos = entries.iter().map(|(dtype, name, array)| {
+            let words = (array.dtype == DType::Key).then_some(2);
+            let shape: Vec<usize> = array.shape.iter().copied().chain(words).collect();
+            let begin = end;
+            end += array.bytes.len();
+            debug_assert_eq!(end - begin, shape.iter().product::<usize>() * dtype.size(), "`{name}` fills its place");
+            (name.to_string(), TensorInfo { dtype: *dtype, shape, data_offsets: (begin, end) })
+        });
+        let mut header = Vec::new();
+        serde_json::Serializer::new(&mut header).collect_map(infos)?;
+        // The elements begin at a multiple of 8 bytes.
+        header.resize(header.len().next_multiple_of(8), b' ');
+        if header.len() as u64 > MOST_HEADER_BYTES {
+            return Err(io::Error::other("the names of its arrays are too long"));
+        }
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(&header)?;
+        for (dtype, _, array) in entries {
+            if cfg!(target_endian = "big") && dtype.size() > 1 {
+                array.bytes.chunks_exact(dtype.size()).try_for_each(|element| {
+                    let swapped: Vec<u8> = element.iter().rev().copied().collect();
+                    out.write_all(&swapped)
+                })?;
+            } else {
+                out.write_all(&array.bytes)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The format's own type of these elements.
+fn named(dtype: DType) -> io::Result<Dtype> {
+    let name: StrDeserializer<NameError> = dtype.safetensors().unwrap_or("U32").into_deserializer();
+    Dtype::deserialize(name).map_err(io::Error::other)
 }
 
 /// The header's entry for each array, and the bytes after it, which the arrays fill without gaps.
@@ -117,7 +173,7 @@ impl<'de> Visitor<'de> for Arrays {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut arrays = BTreeMap::new();
         while let Some(name) = map.next_key::<String>()? {
-            if name == "__metadata__" {
+            if name == METADATA {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
@@ -182,6 +238,37 @@ mod tests {
             assert_eq!(source.read().unwrap(), HostArray { dtype, shape: vec![3], bytes: vec![1; 3 * size] });
         }
         assert_eq!(DType::ALL.into_iter().filter(|dtype| *dtype != DType::Key).count(), names.len());
+    }
+
+    /// Of every type, and the bytes of one file as `safetensors.numpy.save` writes them.
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.safetensors");
+        let arrays: Vec<(&str, HostArray)> = DType::ALL
+            .into_iter()
+            .map(|dtype| (dtype.name(), HostArray { dtype, shape: vec![3, 1], bytes: vec![1; 3 * dtype.size()] }))
+            .chain([("empty", HostArray::zeros(DType::F32, &[0, 3])), ("layer.b", HostArray::zeros(DType::I64, &[]))])
+            .collect();
+        let named: Vec<(&str, &HostArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
+        write_safetensors(&path, &named).unwrap();
+        let archive = SafetensorsFile::open(&path).unwrap();
+        assert_eq!(archive.names().len(), arrays.len());
+        for (name, array) in &arrays {
+            let read = archive.array(name).unwrap().unwrap().read().unwrap();
+            if array.dtype == DType::Key {
+                assert_eq!(read, HostArray { dtype: DType::U32, shape: vec![3, 1, 2], bytes: array.bytes.clone() });
+            } else {
+                assert_eq!(read, *array);
+            }
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+
+        let (b, w) = (HostArray::zeros(DType::U8, &[1]), HostArray::zeros(DType::Bf16, &[2]));
+        write_safetensors(&path, &[("b", &b), ("w", &w)]).unwrap();
+        let header = r#"{"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}}"#;
+        let padded = format!("{header:<width$}", width = header.len().next_multiple_of(8));
+        assert_eq!(std::fs::read(&path).unwrap(), file(&padded, &[0; 5]));
     }
 
     #[test]
