@@ -14,6 +14,7 @@ use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::errors::too_large;
 use spmdc_ir::ops::call::term::whole_number;
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
+use spmdc_ir::ops::masked::MaskedIndex;
 use spmdc_ir::ops::promote::holds_array;
 use spmdc_ir::ops::{index, put, shape, update};
 use spmdc_ir::program::Value;
@@ -101,8 +102,13 @@ impl Checker<'_> {
         if matches!(new.0, Term::Poison) {
             return Term::Poison;
         }
+        self.build.span = span;
+        match MaskedIndex::of(&mut self.build, old, &items, place) {
+            Ok(None) => {}
+            Ok(Some(masked)) => return self.masked_assign(old, &masked, op, new, (place, span)),
+            Err(diagnostic) => return self.report(diagnostic),
+        }
         if let Some(op) = op {
-            self.build.span = span;
             match put::combine(&mut self.build, old, &items, op, (&new.0, new.1), span) {
                 Ok(None) => {}
                 combined => {
@@ -127,6 +133,41 @@ impl Checker<'_> {
             }
             self.with_choices(diagnostic, span, &WrittenOperator::Assignment(old), &given)
         });
+        self.or_report(result)
+    }
+
+    /// `old[mask] = new`, or `old[mask] op= new`.
+    fn masked_assign(
+        &mut self,
+        old: Value,
+        masked: &MaskedIndex,
+        op: Option<InfixOp>,
+        new: (Term, Span),
+        (place, span): (Span, Span),
+    ) -> Term {
+        let spread = masked.spread(&mut self.build, (&new.0, new.1));
+        let mut new = (self.or_report(spread), new.1);
+        self.build.span = place;
+        let current = index::get(&mut self.build, old, &masked.items, place).map(Term::Array);
+        let current = self.or_report(current);
+        let Term::Array(elements) = current else { return Term::Poison };
+        let dtype = self.build.ty(old).dtype();
+        let divides = matches!(op, Some(InfixOp::FloorDiv | InfixOp::Rem)) && dtype.is_integer();
+        if divides && !matches!(new.0, Term::Poison) {
+            // A divisor of zero must not stop the program where nothing is divided.
+            let guarded = masked.guarded(&mut self.build, (&new.0, new.1), 1, dtype);
+            new.0 = self.or_report(guarded);
+        }
+        if let Some(op) = op {
+            new = (self.binary_terms(op, span, (current, place), new), span);
+        }
+        if matches!(new.0, Term::Poison) {
+            return Term::Poison;
+        }
+        self.build.span = span;
+        let result = masked.set(&mut self.build, old, elements, (&new.0, new.1), span).map(Term::Array);
+        let given = [(Term::Array(old), place), new];
+        let result = result.map_err(|found| self.with_choices(found, span, &WrittenOperator::Assignment(old), &given));
         self.or_report(result)
     }
 

@@ -40,6 +40,8 @@ pub const SYNTAX: &[&str] = &[
     "x[..] += v",
     "x[array] = v",
     "x[array] += v",
+    "x[mask] = v",
+    "x[mask] += v",
     "T",
     "constant",
 ];

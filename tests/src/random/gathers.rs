@@ -1,7 +1,7 @@
 //! Random calls of functions that take elements at indices from arrays.
 
 use super::call::Call;
-use super::{Draw, all, ints};
+use super::{Draw, all, ints, numbers};
 use spmdc_abi::DType;
 
 /// The generated integers go up to six, so that an index is valid in a dimension of this size.
@@ -18,6 +18,13 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             let dtype = draw.pick(&[ints(), vec![DType::Bool]].concat());
             let operator = draw.pick(&["+=", "-=", "*=", "//=", "|="]);
             assigned(draw, dtype, if dtype == DType::Bool { "+=" } else { operator })
+        }
+        "x[mask] = v" => masked(draw, dtype, "="),
+        "x[mask] += v" => {
+            let dtype = draw.pick(&numbers());
+            let operators = if dtype.is_float() { &["+=", "*=", "-="][..] } else { &["+=", "*=", "//=", "%=", "|="] };
+            let operator = draw.pick(operators);
+            masked(draw, dtype, operator)
         }
         "take" => take(draw, dtype),
         "segment_sum" | "segment_max" | "segment_min" | "bincount" => segments(name, draw),
@@ -85,6 +92,36 @@ fn assigned(draw: &mut Draw, dtype: DType, operator: &str) -> Call {
     // No divisor is zero.
     let value = if operator == "//=" { format!("({value} | 1)") } else { value };
     call.before = format!("let mut u = a; u[{entries}] {operator} {value};");
+    call
+}
+
+/// An assignment to the elements that a mask of some neighbouring dimensions chooses, of a number or a row.
+fn masked(draw: &mut Draw, dtype: DType, operator: &str) -> Call {
+    let rank = draw.rank(1, 3);
+    let shape = draw.shape(rank);
+    let first = draw.below(rank);
+    let count = 1 + draw.below(rank - first);
+    let mask = shape[first..first + count].to_vec();
+    let (mut entries, mut rest) = (Vec::new(), Vec::new());
+    for (dim, &size) in shape.iter().enumerate() {
+        if dim == first {
+            entries.push(draw.pick(&["b", "!b"]));
+            rest.push(1);
+        } else if !(first..first + count).contains(&dim) {
+            let kind = if size > 0 { draw.below(4) } else { 3 };
+            entries.push(["0", "-1", "::-1", ":"][kind]);
+            if kind > 1 {
+                rest.push(size);
+            }
+        }
+    }
+    // A number that slices separate from the mask moves the chosen elements to the front, so rows are for slices alone.
+    let is_row = entries.iter().all(|entry| entry.contains(':') || entry.contains('b')) && draw.chance(60);
+    let value: &[usize] = if is_row { &rest } else { &[] };
+    let mut call = Call::new(&[(dtype, &shape), (DType::Bool, &mask), (dtype, value)], "u");
+    // No divisor is zero.
+    let value = if matches!(operator, "//=" | "%=") { "(c | 1)" } else { "c" };
+    call.before = format!("let mut u = a; u[{}] {operator} {value};", entries.join(", "));
     call
 }
 

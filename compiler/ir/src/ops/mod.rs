@@ -29,6 +29,7 @@ pub mod later;
 pub mod linalg;
 pub mod makers;
 pub mod margins;
+pub mod masked;
 mod matrix_power;
 pub mod meshgrid;
 pub mod norm;

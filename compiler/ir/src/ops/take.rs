@@ -12,7 +12,7 @@ use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::reshard::{complete, explicit_out};
 use super::slice::SliceRange;
-use super::{Call, shape};
+use super::{Call, masked, shape};
 use crate::array::Array;
 use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::Args;
@@ -88,10 +88,10 @@ pub(super) fn indices(
     let value = build.materialize(term, None, span)?;
     let ty = build.ty(value).array.clone();
     if !ty.dtype.is_integer() {
-        let error = Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}"));
-        let is_mask = ty.dtype == DType::Bool;
-        let help = "the shape would depend on the values: `where(mask, x, 0)` keeps the shape of x";
-        return Err(if is_mask { error.help(help) } else { error });
+        if ty.dtype == DType::Bool && ty.rank() > 0 {
+            return Err(masked::no_static_size(span));
+        }
+        return Err(Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}")));
     }
     let outer = std::mem::replace(&mut build.span, span);
     let found = in_bounds(build, value, (&ty, span), extent, mode);
