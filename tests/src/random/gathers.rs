@@ -39,8 +39,15 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             let rank = draw.rank(1, 2);
             let shape: Vec<usize> = (0..rank).map(|_| 1 + draw.below(9)).collect();
             let range = draw.pick(&["", ", range=(0, 8)"]);
+            let dtype = draw.pick(&[DType::F32, DType::I32, DType::F64]);
+            if draw.chance(40) {
+                // Whole weights, whose sums do not depend on the order.
+                let expr =
+                    draw.pick(&["histogram(a, sort(b), weights=round(a * 0 + 3))[0]", "histogram(a, bins=sort(b))[0]"]);
+                return Some(Call::new(&[(dtype, &shape), (dtype, &[1 + draw.below(6)])], expr));
+            }
             let expr = format!("histogram(a, bins={}{range})[0]", draw.pick(&[1, 4, 8]));
-            Call::new(&[(draw.pick(&[DType::F32, DType::I32, DType::F64]), &shape)], expr)
+            Call::new(&[(dtype, &shape)], expr)
         }
         "take_along_axis" => take_along_axis(draw, dtype),
         _ => return None,
@@ -68,7 +75,9 @@ fn sorted(name: &str, draw: &mut Draw) -> Call {
     let expr = match name {
         "searchsorted" => format!("searchsorted(sort(a), b, side=\"{}\")", draw.pick(&["left", "right"])),
         "digitize" => format!("digitize(b, {}(sort(a)){})", draw.pick(&["", "-"]), draw.pick(&["", ", right=true"])),
-        _ => "interp(b, cumsum(a * a + 1), a)".to_string(),
+        _ => {
+            draw.pick(&["interp(b, cumsum(a * a + 1), a)", "interp(b, cumsum(ones_like(a)), a, period=32)"]).to_string()
+        }
     };
     let dtype = if name == "interp" { draw.pick(&[DType::F32, DType::F64]) } else { dtype };
     Call::new(&[(dtype, &[points]), (dtype, &shape)], expr)

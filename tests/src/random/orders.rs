@@ -2,6 +2,7 @@
 
 use super::call::Call;
 use super::{Draw, all, numbers};
+use spmdc_abi::DType;
 
 /// A random call of a function that sorts or selects.
 pub(super) fn orders(name: &str, draw: &mut Draw) -> Option<Call> {
@@ -36,7 +37,15 @@ pub(super) fn orders(name: &str, draw: &mut Draw) -> Option<Call> {
             let q = if draw.chance(50) { first.to_string() } else { format!("[{first}, {second}]") };
             let method = draw.pick(&["linear", "lower", "higher", "nearest", "midpoint"]);
             let axis = if draw.chance(70) { format!(", axis={axis}") } else { String::new() };
-            Call::new(&[(draw.pick(&numbers()), &some)], format!("{name}(a, {q}{axis}, method=\"{method}\")"))
+            let dtype = draw.pick(&numbers());
+            if draw.chance(30) {
+                // Fractions that are known when the program runs.
+                let count = draw.below(4);
+                let q = if draw.chance(30) { "f32(b[0]) / 8" } else { "f32(b[1:]) / 8" };
+                let params: &[(DType, &[usize])] = &[(dtype, &some), (DType::U8, &[count + 1])];
+                return Some(Call::new(params, format!("{name}(a, {q}{axis}, method=\"{method}\")")));
+            }
+            Call::new(&[(dtype, &some)], format!("{name}(a, {q}{axis}, method=\"{method}\")"))
         }
         "median" => {
             let axis = draw.pick(&["", ", axis=0", ", axis=-1, keepdims=true"]);

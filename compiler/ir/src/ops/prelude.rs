@@ -184,6 +184,8 @@ fn dtypes_of(words: &str) -> Dtypes {
 pub enum Helper {
     /// `is_none(v)`: whether an argument is None.
     IsNone,
+    /// `is_number(v)`: whether an argument is a number known at compile time.
+    IsNumber,
     /// `as_float(x)`: in the float type in which functions of x are computed.
     AsFloat,
     /// `widened(x)`: floats below 32 bits in f32.
@@ -217,6 +219,7 @@ impl Helper {
     pub fn named(name: &str) -> Option<Helper> {
         match name {
             "is_none" => Some(Helper::IsNone),
+            "is_number" => Some(Helper::IsNumber),
             "as_float" => Some(Helper::AsFloat),
             "widened" => Some(Helper::Widened),
             "count" => Some(Helper::Count),
@@ -245,6 +248,7 @@ impl Helper {
         };
         match self {
             Helper::IsNone => Ok(Term::Bool(matches!(args[0].term, Term::Nothing))),
+            Helper::IsNumber => Ok(Term::Bool(args[0].term.number().is_some())),
             Helper::AsFloat => {
                 let dtype = inexact(build.ty(array(0)).dtype());
                 promote::cast(build, array(0), dtype).map(Term::Array)

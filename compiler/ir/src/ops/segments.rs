@@ -34,7 +34,7 @@ impl Call for Segments {
         segment_min(data: Array, segment_ids: Array, num_segments: Int),
             NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_min(x, i, num_segments=4) }";
         /// How often each number from 0 to length - 1 occurs, or the sums of its weights; negative numbers count as 0.
-        bincount(x: Array, weights: Array = None, [named] length: Int),
+        bincount(x: Array, weights: Array = None, minlength: Int = 0, [named] length: Int = None),
             Integers, "(x: i32[12]) { bincount(x, length=8) }";
     };
 
@@ -86,28 +86,44 @@ fn combined(
         let message = format!("{of} does not have one segment number for each row of {ty}");
         return Err(Diagnostic::error(Code::E0205, given.span, message));
     }
-    let op = match (op, ty.dtype) {
-        (ReduceOp::Sum, DType::Bool) => ReduceOp::Or,
-        _ => op,
-    };
-    // Numbers beyond i64 become negative ones, which are no segments either.
-    let ids = promote::cast(build, ids, DType::I64)?;
-    let wide = if op == ReduceOp::Sum { ty.dtype.computed() } else { ty.dtype };
-    let data = promote::cast(build, data, wide)?;
     let mut target = ty.shape.clone();
     target[0] = count;
+    scattered(build, data, ids, target, op)
+}
+
+/// The elements of `data` combined in an array of shape `target`, at the indices `ids` of its first dimension.
+fn scattered(
+    build: &mut CallBuilder,
+    data: Value,
+    ids: Value,
+    target: Vec<usize>,
+    op: ReduceOp,
+) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(data).dtype();
+    let op = if op == ReduceOp::Sum && dtype == DType::Bool { ReduceOp::Or } else { op };
+    // Numbers beyond i64 become negative ones, which are no segments either.
+    let ids = promote::cast(build, ids, DType::I64)?;
+    let wide = if op == ReduceOp::Sum { dtype.computed() } else { dtype };
+    let data = promote::cast(build, data, wide)?;
     let places = Gather::new(vec![0], Vec::new(), 0);
     let op = Scatter { places, combine: Some(op), onto: Onto::Identity(target) };
     let result = build.emit1(op, &[data, ids])?;
-    promote::cast(build, result, ty.dtype)
+    promote::cast(build, result, dtype)
 }
 
+/// Numbers of any shape are counted as they lie: if they were flattened first, uneven blocks would have to move.
 fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let given = args.required("x")?;
     let x = integers(build, &given)?;
+    // The least length of a result whose length follows from the numbers, so it is always too little to know.
+    args.optional_int("minlength")?;
+    if args.peek("length").is_none() {
+        let message = "without `length` the shape of `bincount` would depend on the largest number";
+        return Err(Diagnostic::error(Code::E0207, args.span, message)
+            .help("write bincount(x, length=N) for the numbers from 0 to N - 1; larger ones are left out"));
+    }
     let length = size(args, "length")?;
-    let len = build.ty(x).array.len();
-    let x = reshape(build, x, &[len])?;
+    let shape = build.ty(x).shape().to_vec();
     let is_signed = build.ty(x).dtype().is_signed_integer();
     let x = match is_signed {
         true => binary(build, BinaryOp::Maximum, (&Term::Array(x), given.span), (&Term::Int(0), given.span))?,
@@ -116,11 +132,12 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
     let weights = match args.take("weights") {
         Some(arg) => {
             let weights = build.materialize(&arg.term, None, arg.span)?;
-            if build.ty(weights).array.len() != len {
-                let message = format!("{} weights for {len} numbers", build.ty(weights).array.len());
+            let (found, len) = (build.ty(weights).array.len(), shape.iter().product::<usize>());
+            if found != len {
+                let message = format!("{found} weights for {len} numbers");
                 return Err(Diagnostic::error(Code::E0204, arg.span, message));
             }
-            reshape(build, weights, &[len])?
+            reshape(build, weights, &shape)?
         }
         None => {
             let one = build.emit1(Constant::scalar(DType::I32, 1), &[])?;
@@ -133,7 +150,7 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
             return Ok(Term::Array(build.emit1(op, &[one, ids])?));
         }
     };
-    Ok(Term::Array(combined(build, weights, (x, &given), length, ReduceOp::Sum)?))
+    Ok(Term::Array(scattered(build, weights, x, vec![length], ReduceOp::Sum)?))
 }
 
 /// `select([c, d], [x, y], 0)`: a chain of `where`.

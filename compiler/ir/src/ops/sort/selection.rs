@@ -11,8 +11,9 @@ use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::{Binary, Compare, Select, Unary};
+use crate::ops::gather::Gather;
 use crate::ops::iota::Iota;
-use crate::ops::promote::{cast, inexact, stacked};
+use crate::ops::promote::{cast, holds_array, inexact, stacked};
 use crate::ops::reduce::{axes_of, reduce, reduced_shape};
 use crate::ops::reshape::reshape;
 use crate::ops::slice::{SliceRange, slice_dim};
@@ -21,7 +22,7 @@ use crate::program::Value;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 
 /// The calls of `quantile` and `percentile`.
 pub struct Quantiles;
@@ -50,10 +51,10 @@ const METHODS: [(&str, Method); 5] = [
 impl Call for Quantiles {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The value below which a fraction q of the elements lies, between two elements by the method: linear, lower, higher, nearest, midpoint.
-        quantile(a: Array, q: Of("number, or list of numbers"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
+        quantile(a: Array, q: Of("number, list of numbers or array"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
             NumbersAndBools, "(x: f32[4, 6]) { quantile(x, 0.25, axis=1) }";
         /// As `quantile`, with q in percent.
-        percentile(a: Array, q: Of("number, or list of numbers"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
+        percentile(a: Array, q: Of("number, list of numbers or array"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
             NumbersAndBools, "(x: f32[4, 6]) { percentile(x, [25, 75], axis=1) }";
     };
 
@@ -61,7 +62,8 @@ impl Call for Quantiles {
         let value = args.array(build, "a")?;
         let q = args.required("q")?;
         let scale = if name == "percentile" { 100.0 } else { 1.0 };
-        let fractions = fractions(&q, scale)?;
+        let is_known = !q.term.one_or_more().iter().any(holds_array);
+        let fractions = if is_known { fractions(&q, scale)? } else { Vec::new() };
         let method = match args.take("method") {
             None => Method::Linear,
             Some(arg) => method(&arg)?,
@@ -79,6 +81,15 @@ impl Call for Quantiles {
         let last = slice_dim(build, sorted, axis, SliceRange::between(len - 1, len))?;
         // NaN is the largest, so it is the last if there is any.
         let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[last])?;
+        if !is_known {
+            let places = unknown_places(build, &q, scale, (dtype, len))?;
+            let at = between_unknown(build, sorted, axis, &places, method)?;
+            let is_nan = first_dim(build, is_nan, axis)?;
+            let last = first_dim(build, last, axis)?;
+            let at = build.emit1(Select, &[is_nan, last, at])?;
+            let result = [&places.shape[..], &shape].concat();
+            return reshape(build, at, &result).map(Term::Array);
+        }
         let mut results = Vec::new();
         for fraction in &fractions {
             let at = between(build, sorted, axis, *fraction, method)?;
@@ -90,6 +101,109 @@ impl Call for Quantiles {
             Some(_) => stacked(build, &results, Some(dtype), args.span).map(Term::Array),
         }
     }
+}
+
+/// Places in the order that are known when the program runs.
+struct UnknownPlaces {
+    /// The shape of the argument: one number, or a line of them.
+    shape: Vec<usize>,
+    /// Indices of the elements before and after each place, i64.
+    low: Value,
+    high: Value,
+    /// The distance of each place from the element before it, from 0 to 1. As a place beyond the ends takes the same element twice, its
+    /// distance does not matter. NaN for a fraction that is NaN.
+    weight: Value,
+}
+
+/// The places of fractions in lines of `len` elements. They are computed in f32, or in f64 for elements of f64, as JAX does.
+fn unknown_places(
+    build: &mut CallBuilder,
+    q: &Arg,
+    scale: f64,
+    (dtype, len): (DType, usize),
+) -> Result<UnknownPlaces, Diagnostic> {
+    let given = build.materialize(&q.term, None, q.span)?;
+    let shape = build.ty(given).shape().to_vec();
+    if shape.len() > 1 {
+        let message = format!("`q` has at most one dimension, not {}", shape.len());
+        return Err(Diagnostic::error(Code::E0205, q.span, message));
+    }
+    let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let fraction = cast(build, given, computed)?;
+    let fraction = reshape(build, fraction, &[shape.iter().product()])?;
+    let constant = |build: &mut CallBuilder, number: f64| build.emit1(Constant::float(computed, number), &[]);
+    let binary = |build: &mut CallBuilder, op: BinaryOp, a: Value, b: Value| build.emit1(Binary(op), &[a, b]);
+    let scale = constant(build, scale)?;
+    let fraction = binary(build, BinaryOp::Div, fraction, scale)?;
+    let last = constant(build, (len - 1) as f64)?;
+    let place = binary(build, BinaryOp::Mul, fraction, last)?;
+    let before = build.emit1(Unary(UnaryOp::Math(MathFn::Floor)), &[place])?;
+    let after = build.emit1(Unary(UnaryOp::Math(MathFn::Ceil)), &[place])?;
+    let weight = binary(build, BinaryOp::Sub, place, before)?;
+    let zero = constant(build, 0.0)?;
+    let index = |build: &mut CallBuilder, place: Value| {
+        // NaN is no place: any element serves.
+        let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[place])?;
+        let place = build.emit1(Select, &[is_nan, zero, place])?;
+        let place = binary(build, BinaryOp::Maximum, place, zero)?;
+        let place = binary(build, BinaryOp::Minimum, place, last)?;
+        cast(build, place, DType::I64)
+    };
+    let (low, high) = (index(build, before)?, index(build, after)?);
+    Ok(UnknownPlaces { shape, low, high, weight })
+}
+
+/// The value with a dimension of size 1 in front instead of at `axis`.
+fn first_dim(build: &mut CallBuilder, value: Value, axis: usize) -> Result<Value, Diagnostic> {
+    let mut shape = build.ty(value).shape().to_vec();
+    debug_assert_eq!(shape[axis], 1, "the dimension has one element");
+    shape.remove(axis);
+    shape.insert(0, 1);
+    reshape(build, value, &shape)
+}
+
+/// The values at places of sorted lines, in front of the other dimensions.
+fn between_unknown(
+    build: &mut CallBuilder,
+    sorted: Value,
+    axis: usize,
+    places: &UnknownPlaces,
+    method: Method,
+) -> Result<Value, Diagnostic> {
+    let (dtype, rank) = (build.ty(sorted).dtype(), build.ty(sorted).rank());
+    let count: usize = places.shape.iter().product();
+    let computed = build.ty(places.weight).dtype();
+    let take =
+        |build: &mut CallBuilder, places: Value| build.emit1(Gather::new(vec![axis], Vec::new(), 0), &[sorted, places]);
+    let mut column = vec![1; rank];
+    column[0] = count;
+    match method {
+        Method::Lower => return take(build, places.low),
+        Method::Higher => return take(build, places.high),
+        Method::Nearest => {
+            let half = build.emit1(Constant::float(computed, 0.5), &[])?;
+            let is_low = build.emit1(Compare(CompareOp::Le), &[places.weight, half])?;
+            let nearest = build.emit1(Select, &[is_low, places.low, places.high])?;
+            return take(build, nearest);
+        }
+        Method::Linear | Method::Midpoint => {}
+    }
+    let (low, high) = (take(build, places.low)?, take(build, places.high)?);
+    let (before, after) = if method == Method::Midpoint {
+        let half = build.emit1(Constant::float(computed, 0.5), &[])?;
+        (half, half)
+    } else {
+        let after = reshape(build, places.weight, &column)?;
+        let one = build.emit1(Constant::float(computed, 1.0), &[])?;
+        (build.emit1(Binary(BinaryOp::Sub), &[one, after])?, after)
+    };
+    let side = |build: &mut CallBuilder, value: Value, weight: Value| {
+        let value = cast(build, value, computed)?;
+        build.emit1(Binary(BinaryOp::Mul), &[value, weight])
+    };
+    let (low, high) = (side(build, low, before)?, side(build, high, after)?);
+    let result = build.emit1(Binary(BinaryOp::Add), &[low, high])?;
+    cast(build, result, dtype)
 }
 
 /// The fractions of a call: E0210 unless they are numbers known at compile time, from 0 to `scale`.
@@ -158,8 +272,8 @@ fn between(
     let one = match method {
         Method::Lower => Some(low),
         Method::Higher => Some(high),
-        // Halves are rounded to even places.
-        Method::Nearest => Some(place.round_ties_even()),
+        // As in JAX the lower one in the middle; NumPy takes the one at an even place.
+        Method::Nearest => Some(if weight <= 0.5 { low } else { high }),
         Method::Linear | Method::Midpoint => (low == high).then_some(low),
     };
     if let Some(at) = one {
@@ -167,12 +281,15 @@ fn between(
     }
     let side = |build: &mut CallBuilder, at: f64, weight: f64| {
         let value = element(build, at)?;
-        let weight = build.emit1(Constant::float(dtype, weight), &[])?;
+        // Narrow floats are rounded once.
+        let value = cast(build, value, dtype.computed())?;
+        let weight = build.emit1(Constant::float(dtype.computed(), weight), &[])?;
         build.emit1(Binary(BinaryOp::Mul), &[value, weight])
     };
     let weights = if method == Method::Midpoint { [0.5, 0.5] } else { [1.0 - weight, weight] };
     let (low, high) = (side(build, low, weights[0])?, side(build, high, weights[1])?);
-    build.emit1(Binary(BinaryOp::Add), &[low, high])
+    let result = build.emit1(Binary(BinaryOp::Add), &[low, high])?;
+    cast(build, result, dtype)
 }
 
 impl Call for Chosen {
