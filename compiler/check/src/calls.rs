@@ -130,6 +130,9 @@ impl Checker<'_> {
         if name == "associative_scan" {
             return self.associative_scan(args, span);
         }
+        if name == "reduce_window" && self.reduces_by_function(&args) {
+            return self.reduce_window_by_function(args, span);
+        }
         if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }

@@ -26,6 +26,7 @@ mod names;
 mod operators;
 mod patterns;
 mod prelude;
+mod reduce_window;
 mod scopes;
 pub mod sizes;
 pub mod sources;

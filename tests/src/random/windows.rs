@@ -1,6 +1,6 @@
 //! Random windows: window reductions, pools and convolutions.
 
-use super::{Array, Draw, floats, numbers};
+use super::{Array, Draw, floats, ints, numbers};
 use spmdc_abi::DType;
 
 /// Parameters `a`, `b`, ... and a call of a function of windows; None if the name is of another one.
@@ -55,8 +55,13 @@ fn padding(draw: &mut Draw, rank: usize) -> String {
 fn reduce_window(draw: &mut Draw) -> (Vec<Array>, String) {
     let rank = draw.rank(1, 3);
     let shape: Vec<usize> = (0..rank).map(|_| 2 + draw.below(11)).collect();
-    let computation = draw.pick(&["add", "mul", "max", "min", "and", "or"]);
-    let dtype = if matches!(computation, "and" | "or") { DType::Bool } else { draw.pick(&numbers()) };
+    let computation = draw.pick(&["add", "mul", "max", "min", "and", "or", "sum of", "larger of"]);
+    let dtype = match computation {
+        "and" | "or" => DType::Bool,
+        // Sums of floats depend on the order.
+        "sum of" => draw.pick(&ints()),
+        _ => draw.pick(&numbers()),
+    };
     let init = match (dtype, draw.pick(&["None", "identity", "other"])) {
         (_, "None") => "None",
         (DType::Bool, _) => draw.pick(&["true", "false"]),
@@ -64,7 +69,12 @@ fn reduce_window(draw: &mut Draw) -> (Vec<Array>, String) {
         (_, _) => draw.pick(&["0", "1"]),
     };
     let windows = counts(draw, rank, 4);
-    let mut expr = format!("reduce_window(a, {init}, \"{computation}\", {}", sizes(&windows));
+    let computation = match computation {
+        "sum of" => "|p, q| p + q".to_string(),
+        "larger of" => "|p, q| where(p > q, p, q)".to_string(),
+        name => format!("\"{name}\""),
+    };
+    let mut expr = format!("reduce_window(a, {init}, {computation}, {}", sizes(&windows));
     if draw.chance(50) {
         expr += &format!(", window_strides={}", sizes(&counts(draw, rank, 3)));
     }

@@ -42,25 +42,8 @@ fn reduced(build: &mut CallBuilder, op: ReduceOp, value: Value, dims: &[WindowDi
     promote::cast(build, value, dtype)
 }
 
-fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
-    let value = args.array(build, "x")?;
-    let (shape, dtype) = (build.ty(value).shape().to_vec(), build.ty(value).dtype());
-    let init = args.required("init")?;
-    let span = args.peek("computation").map_or(args.span, |arg| arg.span);
-    let name = args.string("computation")?;
-    let Some(&(_, op, by)) = COMPUTATIONS.iter().find(|(known, ..)| *known == name) else {
-        let message = format!("`reduce_window` does not know the computation \"{name}\"");
-        return Err(Diagnostic::error(Code::E0210, span, message).help(known_computations()));
-    };
-    let defined = match op {
-        ReduceOp::Sum | ReduceOp::Product => dtype.is_integer() || dtype.is_float(),
-        ReduceOp::Max | ReduceOp::Min => dtype != DType::Key,
-        ReduceOp::And | ReduceOp::Or => dtype == DType::Bool,
-    };
-    if !defined {
-        let message = format!("`reduce_window` by \"{name}\" is not defined for {}", dtype.name());
-        return Err(Diagnostic::error(Code::E0215, args.span, message));
-    }
+/// The windows of a call of `reduce_window` over an array of this shape.
+pub fn window_dims(args: &mut Args<'_>, shape: &[usize]) -> Result<Vec<WindowDim>, Diagnostic> {
     let rank = shape.len();
     let sizes = counts(args, "window_dimensions", rank, 1)?;
     let strides = counts(args, "window_strides", rank, 1)?;
@@ -80,6 +63,43 @@ fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, 
     for (at, dim) in dims.iter_mut().enumerate() {
         dim.padding = padding.pair(at, shape[at], dim);
     }
+    Ok(dims)
+}
+
+/// The elements of each window along a first dimension, in their order; `bits` is the padding.
+pub fn elements_first(
+    build: &mut CallBuilder,
+    value: Value,
+    dims: &[WindowDim],
+    bits: u64,
+) -> Result<Value, Diagnostic> {
+    let found = windows(build, value, dims, bits, 0)?;
+    let shape = build.ty(found.value).shape().to_vec();
+    let (elements, rest) = shape.split_at(found.dims.len());
+    debug_assert_eq!(rest.len(), dims.len(), "a window for each place");
+    reshape(build, found.value, &[&[elements.iter().product()], rest].concat())
+}
+
+fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
+    let value = args.array(build, "x")?;
+    let (shape, dtype) = (build.ty(value).shape().to_vec(), build.ty(value).dtype());
+    let init = args.required("init")?;
+    let span = args.peek("computation").map_or(args.span, |arg| arg.span);
+    let name = args.string("computation")?;
+    let Some(&(_, op, by)) = COMPUTATIONS.iter().find(|(known, ..)| *known == name) else {
+        let message = format!("`reduce_window` does not know the computation \"{name}\"");
+        return Err(Diagnostic::error(Code::E0210, span, message).help(known_computations()));
+    };
+    let defined = match op {
+        ReduceOp::Sum | ReduceOp::Product => dtype.is_integer() || dtype.is_float(),
+        ReduceOp::Max | ReduceOp::Min => dtype != DType::Key,
+        ReduceOp::And | ReduceOp::Or => dtype == DType::Bool,
+    };
+    if !defined {
+        let message = format!("`reduce_window` by \"{name}\" is not defined for {}", dtype.name());
+        return Err(Diagnostic::error(Code::E0215, args.span, message));
+    }
+    let dims = window_dims(args, &shape)?;
     let identity = number::identity_element(op, dtype);
     let is_none = matches!(init.term, Term::Nothing);
     let bits = if is_none { identity } else { filling_bits(&init.term, dtype, init.span)? };
@@ -94,7 +114,7 @@ fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, 
 
 fn known_computations() -> String {
     let names: Vec<String> = COMPUTATIONS.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
-    format!("the computations are {}", names.join(", "))
+    format!("the computations are {}, or a function of two elements", names.join(", "))
 }
 
 /// The windows of a pool: none along the batch and the channels, which are the first dimensions and the last one.
@@ -180,8 +200,8 @@ fn max_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
 
 impl Call for WindowReductions {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"` or `"or"`; `init` comes first.
-        reduce_window(x: Array, init: Of("number or None"), computation: String, window_dimensions: Ints, window_strides: Ints = None,
+        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"`, `"or"` or an associative function; `init` comes first.
+        reduce_window(x: Array, init: Of("number or None"), computation: Of("name or function"), window_dimensions: Ints, window_strides: Ints = None,
             padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
             NumbersAndBools, "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
         /// The largest element of each window, per channel: dimensions are batch, space, channels.
