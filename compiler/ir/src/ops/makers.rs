@@ -72,7 +72,9 @@ impl Call for Makers {
             "arange" => arange(args, build)?,
             "linspace" => {
                 let dtype = float_dtype(args)?;
-                linspace(args, build, dtype)?
+                // Narrow floats are rounded once: their own numbers do not count far, and are NaN beyond the largest one.
+                let points = linspace(args, build, dtype.computed())?;
+                promote::cast(build, points, dtype)?
             }
             "logspace" => logspace(args, build)?,
             "eye" => eye(args, build)?,
