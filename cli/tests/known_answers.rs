@@ -50,6 +50,24 @@ fn types_say_where_data_lives() {
     assert!(sum.starts_with("i32[4@X,8@Y]\n[[ 0  1  2  3  4  5  6  7]\n"), "{sum}");
 }
 
+/// NetworkX gives the members 0.1009, 0.0970, 0.0717, 0.0571 and 0.0529.
+#[test]
+fn the_president_and_the_instructor_matter_most() {
+    for mesh in ["1", "2x4", "3x2"] {
+        let printed = run("pagerank", &["--mesh", mesh, "--arg", "edges=@examples/data/karate/edges.npy"]);
+        let expected = "[33  0 32  2  1] with [0.1009 0.0970 0.0717 0.0571 0.0529]";
+        assert!(printed.contains(expected), "{mesh}: {printed}");
+    }
+}
+
+/// As NumPy counts them.
+#[test]
+fn pixels_are_counted() {
+    let printed = run("pixels", &["--arg", "images=@examples/data/digits/train_x.npy"]);
+    assert!(printed.contains("counts: i32[17]\n[44959  3268  2641"), "{printed}");
+    assert!(printed.contains("between 285.0 and 338.0, median 313.0"), "{printed}");
+}
+
 #[test]
 fn clusters_of_digits_are_pure() {
     let words =

@@ -448,9 +448,9 @@ fn names_come_from_imported_files() {
     assert_eq!(checked("import \"c.spmd\"; fn main() -> i32 { 1 }").unwrap_err()[0].code.name(), "E0104");
     assert_eq!(checked("import \"d.spmd\"; fn main() -> i32 { 1 }").unwrap_err()[0].code.name(), "E0104");
     let nn = "import \"std/nn.spmd\" as nn;
-        fn main(x: f32[2, 8], p: nn.Dense<8, 4>, labels: i32[2], g: f32[4]) -> (f32, f32, f32, f32[2, 4]) {
-          let y = nn.layer_norm(nn.dense(x, p), g, 0);
-          (nn.cross_entropy(y, labels), nn.accuracy(y, labels), nn.mse(y, 1), nn.attention(y, y, y))
+        fn main(x: f32[2, 8], p: nn.Dense<8, 4>, labels: i32[2], n: nn.Norm<4>, a: nn.Attention<4, 2, 3>) -> (f32, f32, f32, f32[1, 2, 4]) {
+          let y = nn.norm(nn.dense(x, p), n);
+          (nn.cross_entropy(y, labels), nn.accuracy(y, labels), nn.mse(y, 1), nn.self_attention(y[None], a))
         }";
     checked(nn).unwrap();
 }
