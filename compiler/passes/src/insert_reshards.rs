@@ -9,7 +9,8 @@
 //!
 //! For each op the pass chooses one list of axes per factor, among those of its operands and its wanted result: the choice that
 //! moves the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request
-//! before the op, in the outermost loop that does not define the operand; equal requests are made once. The result gets the layout
+//! before the op, in the outermost loop that does not define the operand; equal requests are made once. If the operand was made of fewer
+//! bytes by a broadcast, a cast, padding or windows, these are resharded, and it is made again. The result gets the layout
 //! that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that propagation decided.
 //!
 //! A sum that linear ops use is combined after them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once after
@@ -34,7 +35,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
-use spmdc_ir::ops::rules::Combines;
+use spmdc_ir::ops::rules::{Combines, Typing};
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
@@ -94,7 +95,7 @@ struct Inserter<'a> {
     open_blocks: Vec<OpenBlock>,
     /// The trip count of the next block to rewrite.
     trips: f64,
-    /// Results of broadcasts: the op and its operand.
+    /// Results of ops that make more bytes of their operand, such as broadcasts: the op and the operand.
     stretched: BTreeMap<Value, (Op, Value)>,
 }
 
@@ -164,13 +165,13 @@ impl Inserter<'_> {
         if self.func.ty(value).sharding == *to {
             return value;
         }
-        if let Some(made) = self.stretched_later(value, to, &origin) {
-            return made;
-        }
         let at = self.reach(value);
         let known = self.open_blocks[at..].iter().flat_map(|open| &open.made);
         if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
             return *made;
+        }
+        if let Some(made) = self.stretched_later(value, to, &origin) {
+            return made;
         }
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let made = self.new_value(ty, &origin, at);
@@ -196,23 +197,71 @@ impl Inserter<'_> {
         self.open_blocks[..=depth].iter().map(|open| open.trips).product()
     }
 
-    /// For the result of a broadcast, reshards the smaller operand and broadcasts it again in the wanted layout.
-    fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
-        let (op, small) = self.stretched.get(&value)?.clone();
-        let ty = self.func.ty(value).clone();
-        if to.is_aligned() || !to.unreduced.is_empty() || self.func.ty(small).array.len() >= ty.array.len() {
+    /// For the result of an op that makes more bytes of its operand, such as a broadcast, a cast to a wider type, padding or windows: the
+    /// op, its operand, and the layout in which the operand gives the wanted layout, without another exchange of its neighbours.
+    fn source(&self, value: Value, to: &Sharding) -> Option<(&Op, Value, Sharding)> {
+        let (op, small) = self.stretched.get(&value)?;
+        let (ty, from) = (self.func.ty(value), self.func.ty(*small));
+        if to.is_aligned() || !to.unreduced.is_empty() {
             return None;
         }
-        let rule = op.rules().factors(&[&self.func.ty(small).array], &[&ty.array]);
-        let lists = to.dims.iter().zip(&rule.results[0]);
-        let axes_of = |factors: &Vec<usize>| {
-            let same = lists.clone().find(|(_, result)| *result == factors);
-            same.map_or_else(Vec::new, |(layout, _)| layout.axes.clone())
+        let is_broadcast = matches!(op, Op::Broadcast(_));
+        let are_whole = |layout: &Sharding| !layout.is_aligned() && layout.unreduced.is_empty();
+        // A broadcast of partial sums is one of whole sums, too.
+        if !(is_broadcast || are_whole(&ty.sharding) && are_whole(&from.sharding)) {
+            return None;
+        }
+        let rule = op.rules().factors(&[&from.array], &[&ty.array]);
+        let results = || to.dims.iter().zip(&ty.sharding.dims).zip(&rule.results[0]);
+        let can_move = results().all(|((wanted, here), factors)| {
+            factors.iter().all(|&factor| match rule.factors[factor].kind {
+                FactorKind::Pass => true,
+                FactorKind::Window => wanted.axes == here.axes,
+                FactorKind::Whole | FactorKind::Reduce(_) => wanted.axes.is_empty(),
+            })
+        });
+        let axes_of = |(dim, factors): (usize, &Vec<usize>)| {
+            let same = results().find(|(_, result)| *result == factors);
+            match same {
+                Some(((wanted, _), _)) => Some(wanted.axes.clone()),
+                None => (from.shape()[dim] == 1).then(Vec::new),
+            }
         };
-        let wanted = Sharding::closed(rule.operands[0].iter().map(axes_of).collect());
+        let axes: Option<Vec<Vec<u8>>> = rule.operands[0].iter().enumerate().map(axes_of).collect();
+        let wanted = Sharding::closed(axes.filter(|_| can_move)?);
+        let is_window = |factor: &usize| rule.factors[*factor].kind == FactorKind::Window;
+        let mut dims = rule.operands[0].iter().zip(wanted.dims.iter().zip(&from.sharding.dims));
+        let stays = dims.all(|(factors, (to, from))| !factors.iter().any(is_window) || to.axes == from.axes);
+        stays.then_some((op, *small, wanted))
+    }
+
+    /// The value and the layout for which devices exchange data to bring `value` to another layout.
+    fn moved(&self, value: Value, to: &Sharding) -> (Value, Sharding) {
+        let (mut value, mut to) = (value, to.clone());
+        while self.func.ty(value).sharding != to
+            && let Some((_, small, wanted)) = self.source(value, &to)
+        {
+            (value, to) = (small, wanted);
+        }
+        (value, to)
+    }
+
+    /// Reshards the smaller operand of which the value is made, and makes it again in the wanted layout.
+    fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
+        let (op, small, wanted) = self.source(value, to)?;
+        let op = op.clone();
+        // A broadcast is computed where it is used; other values are made once.
+        let is_broadcast = matches!(op, Op::Broadcast(_));
+        let at = if is_broadcast { self.open_blocks.len() - 1 } else { self.reach(value) };
+        let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let moved = self.laid_out(small, &wanted, origin.clone());
-        let made = self.new_value(Type { sharding: to.clone(), ..ty }, origin, self.open_blocks.len() - 1);
-        self.push(statement(&self.func, self.mesh, (op, &[moved]), &[made], origin));
+        let made = self.new_value(ty, origin, at);
+        self.stretched.insert(made, (op.clone(), moved));
+        let stmt = statement(&self.func, self.mesh, (op, &[moved]), &[made], origin);
+        self.open_blocks[at].stmts.push(stmt);
+        if !is_broadcast {
+            self.open_blocks[at].made.push((value, to.clone(), made));
+        }
         Some(made)
     }
 
@@ -263,8 +312,16 @@ impl Inserter<'_> {
     fn push(&mut self, stmt: Stmt) {
         let depth = self.open_blocks.len() - 1;
         stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
-        if let Some(op @ Op::Broadcast(_)) = stmt.op() {
-            self.stretched.insert(stmt.results[0], (op.clone(), stmt.args[0]));
+        if let (Some(op), &[small], &[large]) = (stmt.op(), &stmt.args[..], &stmt.results[..])
+            && !op.has_effect()
+            && op.rules().properties().group().is_none()
+            && matches!(op.rules().typing(), Typing::ByFactors(_))
+        {
+            let bytes =
+                |value: Value| self.func.ty(value).array.len() as u64 * self.func.ty(value).dtype().size() as u64;
+            if bytes(small) < bytes(large) {
+                self.stretched.insert(large, (op.clone(), small));
+            }
         }
         self.open_blocks[depth].stmts.push(stmt);
     }

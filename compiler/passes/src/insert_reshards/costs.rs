@@ -11,8 +11,8 @@ use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet};
-use spmdc_ir::program::Stmt;
 use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
+use spmdc_ir::program::{Stmt, Value};
 use std::collections::BTreeMap;
 
 /// The costs of assignments; each tensor is priced once for each layout.
@@ -28,9 +28,12 @@ pub struct Costs<'a> {
     /// The axes along which the operands stay partial.
     sums: AxisSet,
     moves: Vec<TensorMove<'a>>,
-    /// The index of a move, by tensor and the layout that an assignment gives it.
-    known: BTreeMap<(usize, Vec<Vec<u8>>, AxisSet), usize>,
+    /// The index of a move, by what an assignment gives.
+    known: BTreeMap<MoveKey, usize>,
 }
+
+/// A tensor, the value that moves for it, the axes of its dimensions, and those along which it is partial.
+type MoveKey = (usize, Value, Vec<Vec<u8>>, AxisSet);
 
 /// The move of a tensor from one layout to another.
 struct TensorMove<'a> {
@@ -191,7 +194,9 @@ impl<'a> Costs<'a> {
                 let from = func.ty(value).sharding.clone();
                 let wanted = needed(self.projection, (tensor, func.ty(value).shape()), assignment, alignments, mesh);
                 let kept = from.unreduced.intersect(self.sums);
-                (from, wanted.with_unreduced(kept, ReduceOp::Sum), value)
+                let wanted = wanted.with_unreduced(kept, ReduceOp::Sum);
+                let (moved, to) = self.inserter.moved(value, &wanted);
+                (func.ty(moved).sharding.clone(), to, moved)
             }
             Some(result) => {
                 let value = self.stmt.results[result];
@@ -200,7 +205,7 @@ impl<'a> Costs<'a> {
             }
         };
         let axes = if tensor < self.stmt.args.len() { &to } else { &from };
-        let key = (tensor, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
+        let key = (tensor, value, axes.dims.iter().map(|dim| dim.axes.clone()).collect(), axes.unreduced);
         let array = &func.ty(value).array;
         *self.known.entry(key).or_insert_with(|| {
             let (bound, cost) = match from.is_aligned() || to.is_aligned() {
