@@ -56,6 +56,8 @@ pub struct Row {
     pub received: f64,
     pub exact: f64,
     pub xla_received: f64,
+    /// Bytes of all parameters, whole.
+    pub operands: u64,
 }
 
 impl Program {
@@ -89,7 +91,9 @@ impl Program {
         }
         let sum = |steps: &[Step]| steps.iter().try_fold(0.0, |sum, step| Ok(sum + step.received()?)).map_err(failed);
         let (received, xla_received) = (sum(&ours)?, sum(&self.xla)?);
-        Ok(Row { program: self.clone(), ours, received, exact, xla_received })
+        let params = module.func.body.params.iter().map(|&param| &module.func.ty(param).array);
+        let operands = params.map(|array| (array.len() * array.dtype.size()) as u64).sum();
+        Ok(Row { program: self.clone(), ours, received, exact, xla_received, operands })
     }
 }
 
@@ -102,9 +106,10 @@ impl Row {
         };
         let mark = if self.program.remark("missing").is_some() { " (missing)" } else { "" };
         format!(
-            "| [{}](../tests/xla/{0}.spmd) | {} | {} | {} | {} | {} | {ratio}{mark} |",
+            "| [{}](../tests/xla/{0}.spmd) | {} | {} | {} | {} | {} | {} | {ratio}{mark} |",
             self.program.name,
             self.program.mesh(),
+            self.operands,
             listed(&self.ours),
             self.received,
             listed(&self.program.xla),
@@ -170,10 +175,11 @@ figures of what the function computes; the test compares them with the `.spmd` t
 A step is a collective, the devices of a group, and the bytes of one device's operand. In a loop it counts as often as the loop
 runs; one of several arrays has the bytes of all. *Received* are the bytes that reach a device by the usual algorithms: of an
 operand of b bytes in a group of n, `all_gather` (n - 1) b, `reduce_scatter` and `all_to_all` (n - 1) / n b, `all_reduce` twice
-that, `collective_permute` b. Sizes are small, and all of them divide, as JAX wants of arguments.
+that, `collective_permute` b. *Operands* are the bytes of all arguments, whole. Sizes are small, and all of them divide, as JAX wants
+of arguments.
 
-| program | mesh | spmdc | received | XLA | received | ratio |
-|---|---|---|---|---|---|---|
+| program | mesh | operands | spmdc | received | XLA | received | ratio |
+|---|---|---|---|---|---|---|---|
 {}
 
 The programs, and where XLA receives more, why:

@@ -93,6 +93,18 @@ def transformer(x, scales, wq, wk, wv, wo, w1, w2):
     return x
 
 
+def recurrence(a, b):
+    return jax.lax.associative_scan(lambda l, r: (l[0] * r[0], l[1] * r[0] + r[1]), (a, b))[1]
+
+
+def conv(x, w, stride=1):
+    return jax.lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def max_pool(x):
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
 # In the order of the table.
 PROGRAMS = {
     "mlp_data": mlp,
@@ -120,6 +132,21 @@ PROGRAMS = {
     "quantile_line": lambda x: jnp.quantile(x, jnp.array([0.25, 0.5, 0.75])),
     "embedding": lambda table, at: table[(at * 64).astype(jnp.int32)],
     "cumsum_line": jnp.cumsum,
+    "recurrence": recurrence,
+    "searchsorted_table": lambda x, v: jnp.searchsorted(jnp.arange(1024) + x, v * 1024).astype(jnp.float32),
+    "histogram_line": lambda x: jnp.histogram(x, 16, range=(0, 1))[0].astype(jnp.float32),
+    "bincount_line": lambda x: jnp.bincount((x * 64).astype(jnp.int32), length=64).astype(jnp.float32),
+    "qr_tall": lambda x: jnp.linalg.qr(x, mode="r"),
+    "cholesky_rows": lambda x: jnp.linalg.cholesky(x + 256 * jnp.eye(256), symmetrize_input=False),
+    "segment_sum": lambda x, at: jax.ops.segment_sum(x, (at * 32).astype(jnp.int32), 32),
+    "scatter_add_rows": lambda table, at, v: table.at[(at * 64).astype(jnp.int32)].add(v),
+    "scatter_add_batch": lambda at, v: jnp.zeros((64, 16)).at[(at * 64).astype(jnp.int32)].add(v),
+    "embedding_batch": lambda table, at: table[(at * 64).astype(jnp.int32)],
+    "conv_space": conv,
+    "conv_strides": lambda x, w: conv(x, w, 2),
+    "conv_channels": conv,
+    "max_pool_rows": max_pool,
+    "moving_sum": lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (5,), (1,), "SAME"),
 }
 
 # ---------------------------------------------------------------------------------------------------------- spmd texts
