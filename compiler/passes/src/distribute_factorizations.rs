@@ -1,5 +1,6 @@
-//! Distributes the QR and Cholesky factors of matrices whose rows are split. Of the QR, each device factorizes its own rows, and the small factors of all devices are
-//! factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR and LU factorizations", 2012).
+//! Distributes the QR and Cholesky factors of matrices whose rows are split, and triangular systems. Of the QR, each device factorizes its own
+//! rows, and the small factors of all devices are factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR
+//! and LU factorizations", 2012).
 //!
 //! ```text
 //! let (q, r): (f32[1000@Y, 8], f32[8, 8]) = qr(x);               // x: f32[1000@Y, 8], Y = 4
@@ -31,13 +32,25 @@
 //! The last element is NaN if the matrix is not positive definite; then all of L is. A device receives less than half of the matrix, and
 //! has no more than three quarters of it at a time.
 //!
+//! A triangular system with a matrix whose rows are split is solved in the order of the blocks: each device receives the rows of the
+//! solution that precede its own. If the matrix is transposed, it receives the sums of their products instead.
+//!
+//! ```text
+//! let x: f32[512@Y, 3] = triangular_solve(a, b, left_side=true, lower=true);     // Y = 4
+//! =>
+//! let s: f32[512@Y, 3] = triangular_rows(a, b, parts=4, start=0, lower=true);
+//! let t: f32[512@Y, 3] = triangular_rows(a, s, s[0:128], parts=4, start=128, lower=true);
+//! let u: f32[512@Y, 3] = triangular_rows(a, t, t[128:256], parts=4, start=256, lower=true);
+//! let x: f32[512@Y, 3] = triangular_rows(a, u, u[256:384], parts=4, start=384, lower=true);
+//! ```
+//!
 //! Of the QR, a device receives the small factors of the others and the first rows of Q: no more than the matrix, and much less where it has many rows.
 //!
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `exchange_halos`, which fetches the
 //! first rows.
 
 use crate::contract;
-use spmdc_abi::MatrixFunction;
+use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::Type;
@@ -46,7 +59,11 @@ use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::elementwise::Binary;
 use spmdc_ir::ops::linalg::Factorization;
 use spmdc_ir::ops::linalg::blocks::{BlockFunction, MatrixBlocks};
+use spmdc_ir::ops::linalg::systems::{SystemStep, TriangularBlocks};
+use spmdc_ir::ops::reduce::Reduce;
+use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::slice::{Slice, SliceRange};
+use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
@@ -69,25 +86,36 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
         match split_rows(&stmt, func, mesh) {
-            Some((true, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
-            Some((false, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
+            Some((MatrixFunction::Cholesky, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
+            Some((MatrixFunction::Qr { .. }, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
+            Some((MatrixFunction::TriangularSolve(system), parts)) => {
+                stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
+            }
+            Some((
+                MatrixFunction::Lu
+                | MatrixFunction::QrBlock { .. }
+                | MatrixFunction::QrSigns
+                | MatrixFunction::CholeskyRows { .. }
+                | MatrixFunction::CholeskyChecked { .. }
+                | MatrixFunction::TriangularRows { .. }
+                | MatrixFunction::TriangularSums { .. }
+                | MatrixFunction::Product
+                | MatrixFunction::Eigh { .. }
+                | MatrixFunction::Svd { .. },
+                _,
+            )) => unreachable!("the rules of other factorizations do not split rows"),
             None => stmts.push(stmt),
         }
     }
     block.stmts = stmts;
 }
 
-/// Whether a Cholesky factor or the QR is taken of a matrix whose rows are split, and the number of their blocks.
-fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(bool, usize)> {
+/// A function of matrices whose rows are split, and the number of their blocks.
+fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(MatrixFunction, usize)> {
     let StmtKind::Op(Op::Factorization(Factorization(function))) = &stmt.kind else { return None };
-    let is_cholesky = *function == MatrixFunction::Cholesky;
     let ty = func.ty(stmt.args[0]);
     let parts = mesh.size_of(&ty.sharding.dims[ty.rank() - 2].axes);
-    debug_assert!(
-        parts == 1 || is_cholesky || matches!(function, MatrixFunction::Qr { .. }),
-        "the rules of other factorizations do not split rows"
-    );
-    (parts > 1).then_some((is_cholesky, parts))
+    (parts > 1).then(|| (function.clone(), parts))
 }
 
 /// The type of one value as that of another shape and layout of the rows.
@@ -131,6 +159,90 @@ fn cholesky(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt
     let checked = MatrixBlocks { function: BlockFunction::CholeskyChecked, parts };
     build.define(checked, &[factor, last], &stmt.results, &origin);
     build.finish()
+}
+
+fn triangular_solve(stmt: &Stmt, system: TriangularSystem, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
+    let (a, given) = (stmt.args[0], stmt.args[1]);
+    let (ty, result) = (func.ty(a).clone(), func.ty(stmt.results[0]).clone());
+    let rank = ty.rank() - 2;
+    let n = ty.shape()[rank];
+    let height = n.div_ceil(parts).max(1);
+    let origin = stmt.origin.because(
+        "the rows of the matrix are split: each device solves its rows, after those on which they depend".to_string(),
+    );
+    let mut build = Builder::new(func, mesh);
+    // With the matrix on the right, the transposed system.
+    let mut turned = result.clone();
+    let mut order: Vec<usize> = (0..rank + 2).collect();
+    let system = if system.left {
+        system
+    } else {
+        turned.array.shape.swap(rank, rank + 1);
+        turned.sharding.dims.swap(rank, rank + 1);
+        order.swap(rank, rank + 1);
+        TriangularSystem { left: true, transposed: !system.transposed, ..system }
+    };
+    let is_turned = !order.is_sorted();
+    let mut sides = if is_turned {
+        build.emit(Transpose { axes: order.clone() }, &[given], turned.clone(), &origin)
+    } else {
+        given
+    };
+    let mut starts: Vec<usize> = (0..n).step_by(height).collect();
+    if !system.is_forward() {
+        starts.reverse();
+    }
+    let (columns, whole) = (turned.shape()[rank + 1], DimSharding::default());
+    let mut last: Option<Range<usize>> = None;
+    for (step, &start) in starts.iter().enumerate() {
+        let own = start..n.min(start + height);
+        let mut args = vec![a, sides];
+        match last.replace(own.clone()) {
+            None => {}
+            Some(solved) if system.is_of_rows() => {
+                args.push(part(&mut build, sides, &turned, [solved, 0..columns], &origin));
+            }
+            Some(_) => {
+                let sums = TriangularBlocks { step: SystemStep::Sums, system, parts, start };
+                let rows = turned.sharding.dims[rank].clone();
+                let of_parts = with_rows(&turned, [own.len() * parts, columns], &rows);
+                let products = build.emit(sums, &args, of_parts, &origin);
+                args.push(summed(
+                    &mut build,
+                    products,
+                    (parts, rows.axes),
+                    with_rows(&turned, [own.len(), columns], &whole),
+                    &origin,
+                ));
+            }
+        }
+        let solved = TriangularBlocks { step: SystemStep::Rows, system, parts, start };
+        if step + 1 == starts.len() && !is_turned {
+            build.define(solved, &args, &stmt.results, &origin);
+        } else {
+            sides = build.emit(solved, &args, turned.clone(), &origin);
+        }
+    }
+    if is_turned {
+        build.define(Transpose { axes: order }, &[sides], &stmt.results, &origin);
+    }
+    build.finish()
+}
+
+/// The sum of the blocks of rows that devices along these axes have, on all devices.
+fn summed(build: &mut Builder<'_>, blocks: Value, (parts, axes): (usize, Vec<u8>), ty: Type, origin: &Origin) -> Value {
+    let rank = ty.rank() - 2;
+    let mut apart = ty.clone();
+    apart.array.shape.insert(rank, parts);
+    apart.sharding.dims.insert(rank, DimSharding::closed(axes.clone()));
+    let shape = Reshape { shape: apart.shape().to_vec(), trivial: false };
+    let each = build.emit(shape, &[blocks], apart, origin);
+    let mut partial = ty.clone();
+    let axes: AxisSet = axes.iter().map(|&axis| usize::from(axis)).collect();
+    partial.sharding = partial.sharding.with_unreduced(axes, ReduceOp::Sum);
+    let sum = Reduce { op: ReduceOp::Sum, axes: vec![rank], keepdims: false };
+    let sums = build.emit(sum, &[each], partial, origin);
+    build.emit(Reshard::request(ty.sharding.clone()), &[sums], ty, origin)
 }
 
 fn qr(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {

@@ -2,6 +2,7 @@
 
 use crate::Scalar;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A function of matrices of f32 or f64, computed in f64.
 ///
@@ -43,6 +44,30 @@ pub enum MatrixFunction {
         /// The index of the block's first row.
         first: Scalar,
     },
+    /// A step of [`MatrixFunction::TriangularSolve`] of a matrix whose rows are split, on the left: `a: [m, n]` is a block of rows, `first` the
+    /// index of its first one, and `b: [m, k]` the same rows of the right sides. The block of the rows `own` becomes a part of the solution.
+    ///
+    /// Without transposition `c: [w, k]` are the rows of the solution that were solved last, which lie beside `own`, and all rows that are
+    /// still to be solved lose their products with them. With it `c` are the products of [`MatrixFunction::TriangularSums`], of which the
+    /// rows `own` alone lose theirs. Without `c` there are no products.
+    TriangularRows {
+        /// The index of the block's first row.
+        first: Scalar,
+        /// The rows that are solved.
+        own: Range<usize>,
+        /// The system.
+        system: TriangularSystem,
+    },
+    /// `a: [m, n]` and `b: [m, k]`, blocks of rows of a matrix and of the solution of the transposed system, give the products of the columns
+    /// `own` with the solution, `[own, k]`; zeros where the rows are not solved before those of `own`.
+    TriangularSums {
+        /// The index of the block's first row.
+        first: Scalar,
+        /// The rows of the solution that are solved next.
+        own: Range<usize>,
+        /// The system.
+        system: TriangularSystem,
+    },
     /// `a: [m, k]` and `b: [k, n]` give their product.
     Product,
     /// `a: [n, n]` gives the eigenvalues in ascending order, and the eigenvectors as columns.
@@ -70,11 +95,26 @@ pub struct TriangularSystem {
     pub unit: bool,
 }
 
+impl TriangularSystem {
+    /// Whether the first row is solved first: each row of the matrix that stands to the left has its elements on and below the diagonal.
+    pub fn is_forward(&self) -> bool {
+        self.lower != (self.transposed == self.left)
+    }
+
+    /// Whether a row of the solution needs one row of `a`, and not one of its columns.
+    pub fn is_of_rows(&self) -> bool {
+        self.transposed != self.left
+    }
+}
+
 impl MatrixFunction {
     /// The index of the first row of a device's block, for functions of blocks.
     pub fn first(&self) -> Option<&Scalar> {
         match self {
-            MatrixFunction::CholeskyRows { first } | MatrixFunction::CholeskyChecked { first } => Some(first),
+            MatrixFunction::CholeskyRows { first }
+            | MatrixFunction::CholeskyChecked { first }
+            | MatrixFunction::TriangularRows { first, .. }
+            | MatrixFunction::TriangularSums { first, .. } => Some(first),
             MatrixFunction::Cholesky
             | MatrixFunction::TriangularSolve(_)
             | MatrixFunction::Lu
@@ -98,6 +138,8 @@ impl MatrixFunction {
             MatrixFunction::TriangularSolve(_) => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width,
             MatrixFunction::CholeskyChecked { .. } => 0,
+            MatrixFunction::TriangularRows { .. } => matrix + (rows + columns) * width,
+            MatrixFunction::TriangularSums { own, .. } => matrix + (rows + own.len() as u128) * width,
             MatrixFunction::Product => matrix + columns * sides + rows * sides,
             MatrixFunction::Qr { full, q } => {
                 let made = if *q { rows * if *full { rows } else { least } } else { 0 };

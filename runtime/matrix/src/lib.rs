@@ -15,8 +15,8 @@ pub use faer::{MatMut, MatRef};
 pub use lu::lu;
 pub use qr::{form_q, qr, qr_scratch, qr_signs};
 pub use spectral::{eigh, eigh_scratch, svd, svd_scratch};
-pub use triangular::solve_lower;
-pub(crate) use triangular::solve_right_transposed;
+pub use triangular::solve_triangular;
+pub(crate) use triangular::{solve_lower, solve_right_transposed};
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Par};
@@ -25,7 +25,7 @@ use faer::{Accum, Par};
 pub(crate) const BLOCK: usize = 32;
 
 /// `c -= a b`
-pub(crate) fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+pub fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     debug_assert_eq!((a.ncols(), a.nrows(), b.ncols()), (b.nrows(), c.nrows(), c.ncols()), "shapes of a product");
     matmul(c, Accum::Add, a, b, -1.0, Par::Seq);
 }

@@ -5,7 +5,7 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef};
 
 /// `b` becomes x with `l x = b`; the elements of `l` above the diagonal are not read, nor those on it if `unit`, for which all are 1.
-pub fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>) {
+pub(crate) fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>) {
     let n = l.nrows();
     assert_eq!((n, n), (l.ncols(), b.nrows()), "the matrix is square, and has the rows of the right side");
     for first in (0..n).step_by(BLOCK) {
@@ -23,6 +23,16 @@ pub fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>) {
             }
         }
         subtract_product(rest, l.submatrix(first + width, first, n - first - width, width), own.rb());
+    }
+}
+
+/// `b` becomes x with `a x = b` for a triangular matrix: see [`solve_lower`]. A matrix with the elements on and above the diagonal is one with those
+/// below, in the reverse order.
+pub fn solve_triangular(a: MatRef<'_, f64>, lower: bool, unit: bool, b: MatMut<'_, f64>) {
+    if lower {
+        solve_lower(a, unit, b);
+    } else {
+        solve_lower(a.reverse_rows_and_cols(), unit, b.reverse_rows_mut());
     }
 }
 
@@ -61,9 +71,13 @@ mod tests {
                         std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => full[(i, j)],
                     });
                     let mut x = b.clone();
-                    solve_lower(full.as_ref(), unit, x.as_mut());
+                    solve_triangular(full.as_ref(), true, unit, x.as_mut());
                     let scale = 1.0 + largest(&x);
                     assert!(largest(&(&l * &x - &b)) < 1e-12 * scale, "{n} {columns} {unit}");
+                    let mut y = b.clone();
+                    solve_triangular(full.transpose(), false, unit, y.as_mut());
+                    let scale = 1.0 + largest(&y);
+                    assert!(largest(&(l.transpose() * &y - &b)) < 1e-12 * scale, "{n} {columns} {unit}, transposed");
                 }
             }
         }

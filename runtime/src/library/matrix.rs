@@ -5,6 +5,7 @@ use super::{LibraryCall, View};
 use spmdc_abi::{DType, LibraryArray, LibraryStep, MatrixFunction, TriangularSystem};
 use spmdc_matrix::MatMut;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Whether the arrays of a device's calls are those that the function expects; otherwise the difference.
 pub(super) fn check(
@@ -73,6 +74,33 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
             let (other, sizes) = operands.get(1)?;
             (2, *other == dtype && sizes[..] == [1, 1], vec![own(&[rows, columns])])
         }
+        MatrixFunction::TriangularRows { own: solved, system, .. } => {
+            let (other, sides) = operands.get(1)?;
+            let is_known = |sizes: &[usize]| match (sizes, system.is_of_rows()) {
+                ([width, _], true) if system.is_forward() => *width <= solved.start,
+                ([width, _], true) => *width <= columns - solved.end,
+                ([width, _], false) => *width == solved.len(),
+                _ => false,
+            };
+            let fits = system.left
+                && solved.start <= solved.end
+                && solved.end <= columns
+                && *other == dtype
+                && matches!(sides[..], [own_rows, _] if own_rows == rows)
+                && operands
+                    .get(2)
+                    .is_none_or(|(other, sizes)| *other == dtype && is_known(sizes) && sizes.get(1) == sides.get(1));
+            (operands.len().clamp(2, 3), fits, vec![own(sides)])
+        }
+        MatrixFunction::TriangularSums { own: next, system, .. } => {
+            let (other, sides) = operands.get(1)?;
+            let fits = system.left
+                && next.start <= next.end
+                && next.end <= columns
+                && *other == dtype
+                && sides.first() == Some(&rows);
+            (2, fits, vec![own(&[next.len(), *sides.get(1)?])])
+        }
         MatrixFunction::Product => {
             let (other, sides) = operands.get(1)?;
             let fits = sides.len() == 2 && sides[0] == columns && *other == dtype;
@@ -97,6 +125,8 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
         | MatrixFunction::QrSigns
         | MatrixFunction::CholeskyRows { .. }
         | MatrixFunction::CholeskyChecked { .. }
+        | MatrixFunction::TriangularRows { .. }
+        | MatrixFunction::TriangularSums { .. }
         | MatrixFunction::Product => 0,
         MatrixFunction::Qr { .. } | MatrixFunction::QrBlock { .. } => {
             spmdc_matrix::qr_scratch(rows.min(columns), rows, rows.max(columns)) + rows * columns
@@ -188,12 +218,22 @@ impl<'a, T: MatrixElement> MatrixArray<'a, T> {
 
     /// Copies the matrix to the first elements of a slice, and returns it with the other elements of the slice.
     unsafe fn load<'s>(&self, scratch: &'s mut [f64]) -> (MatMut<'s, f64>, &'s mut [f64]) {
-        let (rows, columns) = (self.size(0), self.size(1));
-        let (mut own, rest) = matrix(scratch, rows, columns);
-        for column in 0..columns {
+        // SAFETY: as promised by the caller.
+        unsafe { self.load_columns(0..self.size(1), scratch) }
+    }
+
+    /// As [`MatrixArray::load`], of these columns alone.
+    unsafe fn load_columns<'s>(
+        &self,
+        columns: Range<usize>,
+        scratch: &'s mut [f64],
+    ) -> (MatMut<'s, f64>, &'s mut [f64]) {
+        let rows = self.size(0);
+        let (mut own, rest) = matrix(scratch, rows, columns.len());
+        for (to, column) in columns.enumerate() {
             for row in 0..rows {
                 // SAFETY: as promised by the caller.
-                own[(row, column)] = unsafe { self.get(row, column) };
+                own[(row, to)] = unsafe { self.get(row, column) };
             }
         }
         (own, rest)
@@ -285,6 +325,15 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
                 };
                 result(0).store(element);
             }
+            MatrixFunction::TriangularRows { own, system, .. } => {
+                let known = (call.operands() == 3).then(|| MatrixArray::<T>::new(call.operand(2, 0)));
+                let arrays = [&a, &MatrixArray::new(call.operand(1, 0)), &result(0)];
+                triangular_rows((system, own, first), arrays, known.as_ref(), scratch);
+            }
+            MatrixFunction::TriangularSums { own, system, .. } => {
+                let arrays = [&a, &MatrixArray::new(call.operand(1, 0)), &result(0)];
+                triangular_sums((system, own, first), arrays, scratch);
+            }
             MatrixFunction::Product => {
                 let (own, scratch) = a.load(scratch);
                 let (other, scratch) = MatrixArray::<T>::new(call.operand(1, 0)).load(scratch);
@@ -364,8 +413,6 @@ unsafe fn qr<T: MatrixElement>(
     }
 }
 
-/// Solves as a lower triangular system with the matrix on the left: other forms are transposed, or have rows in reverse.
-///
 /// # Safety
 /// As for `run`.
 unsafe fn triangular_solve<T: MatrixElement>(
@@ -375,29 +422,74 @@ unsafe fn triangular_solve<T: MatrixElement>(
     x: &MatrixArray<'_, T>,
     scratch: &mut [f64],
 ) {
-    let TriangularSystem { left, lower, transposed, unit } = *system;
-    let (n, sides) = (a.size(0), b.size(usize::from(left)));
-    let transposed = transposed == left;
-    let is_lower = lower != transposed;
-    let row = |at: usize| if is_lower { at } else { n - 1 - at };
-    debug_assert_eq!(x.size(usize::from(left)), sides, "a solution for each right side");
-    let (mut l, scratch) = matrix(scratch, n, n);
-    let (mut own, _) = matrix(scratch, n, sides);
     // SAFETY: as promised by the caller.
     unsafe {
-        for j in 0..n {
-            for i in j + usize::from(unit)..n {
-                let (from, to) = (row(i), row(j));
-                l[(i, j)] = if transposed { a.get(to, from) } else { a.get(from, to) };
+        let (matrix, scratch) = a.load(scratch);
+        let (mut sides, _) = b.load(scratch);
+        let own = if system.left { sides.as_mut() } else { sides.as_mut().transpose_mut() };
+        let matrix = if system.is_of_rows() { matrix.as_ref() } else { matrix.transpose() };
+        spmdc_matrix::solve_triangular(matrix, system.is_forward(), system.unit, own);
+        x.store(|row, column| sides[(row, column)]);
+    }
+}
+
+/// A step of a system whose rows are split; see [`MatrixFunction::TriangularRows`].
+///
+/// # Safety
+/// As for `run`.
+unsafe fn triangular_rows<T: MatrixElement>(
+    (system, own, first): (&TriangularSystem, &Range<usize>, usize),
+    [a, b, x]: [&MatrixArray<'_, T>; 3],
+    known: Option<&MatrixArray<'_, T>>,
+    scratch: &mut [f64],
+) {
+    let rows = a.size(0);
+    let is_own = first == own.start && rows == own.len();
+    let is_forward = system.is_forward();
+    let is_later = if is_forward { first >= own.start } else { first + rows <= own.end };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (mut sides, scratch) = b.load(scratch);
+        if let Some(known) = known {
+            let (known, scratch) = known.load(scratch);
+            if !system.is_of_rows() && is_own {
+                sides -= known;
+            } else if system.is_of_rows() && is_later {
+                let width = known.nrows();
+                let start = if is_forward { own.start - width } else { own.end };
+                let (part, _) = a.load_columns(start..start + width, scratch);
+                spmdc_matrix::subtract_product(sides.as_mut(), part.as_ref(), known.as_ref());
             }
         }
-        for side in 0..sides {
-            for i in 0..n {
-                own[(i, side)] = if left { b.get(row(i), side) } else { b.get(side, row(i)) };
-            }
+        if is_own {
+            let (diagonal, _) = a.load_columns(own.clone(), scratch);
+            let diagonal = if system.is_of_rows() { diagonal.as_ref() } else { diagonal.transpose() };
+            spmdc_matrix::solve_triangular(diagonal, is_forward, system.unit, sides.as_mut());
         }
-        spmdc_matrix::solve_lower(l.as_ref(), unit, own.as_mut());
-        x.store(|i, j| if left { own[(row(i), j)] } else { own[(row(j), i)] });
+        x.store(|row, column| sides[(row, column)]);
+    }
+}
+
+/// The products of the rows that are solved with those that are solved next; see [`MatrixFunction::TriangularSums`].
+///
+/// # Safety
+/// As for `run`.
+unsafe fn triangular_sums<T: MatrixElement>(
+    (system, own, first): (&TriangularSystem, &Range<usize>, usize),
+    [a, b, result]: [&MatrixArray<'_, T>; 3],
+    scratch: &mut [f64],
+) {
+    let is_solved = if system.is_forward() { first + a.size(0) <= own.start } else { first >= own.end };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if !is_solved {
+            return result.store(|_, _| 0.0);
+        }
+        let (solved, scratch) = b.load(scratch);
+        let (mut product, scratch) = matrix(scratch, own.len(), solved.ncols());
+        let (part, _) = a.load_columns(own.clone(), scratch);
+        spmdc_matrix::multiply(product.as_mut(), part.transpose(), solved.as_ref());
+        result.store(|row, column| product[(row, column)]);
     }
 }
 

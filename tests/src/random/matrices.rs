@@ -38,8 +38,11 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     let dtype = draw.pick(&[DType::F32, DType::F32, DType::F64, DType::Bool]);
     let (n, m) = (draw.size().min(6), draw.size().min(6));
     let square = shape(draw, n, n);
-    let diagonal = format!("let x = f32(a) / 4 + 2 * eye({n});")
-        .replace("f32(a)", if dtype == DType::F64 { "a" } else { "f32(a)" });
+    let regular = |n: usize| {
+        let floats = if dtype == DType::F64 { "a" } else { "f32(a)" };
+        format!("let x = {floats} / 4 + 2 * eye({n});")
+    };
+    let diagonal = regular(n);
     let with = |params: &[(DType, &[usize])], before: String, expr: String| Call { before, ..Call::new(params, expr) };
     Some(match name {
         "cholesky" => {
@@ -49,6 +52,9 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         "triangular_solve" => {
             let left = draw.chance(60);
+            // Of large matrices the rows may be split, which are more than the right sides.
+            let (n, m) = if draw.chance(30) { (7 + draw.below(4), 1 + draw.below(3)) } else { (n, m) };
+            let square = shape(draw, n, n);
             let mut sides = square.clone();
             let last = sides.len() - 1;
             sides[last - usize::from(!left)] = m;
@@ -57,7 +63,7 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             }
             let flags = flag(draw, "lower") + &flag(draw, "transpose_a") + &flag(draw, "unit_diagonal");
             let expr = format!("triangular_solve(x, b, left_side={left}{flags})");
-            with(&[(dtype, &square), (DType::F32, &sides)], diagonal, expr)
+            with(&[(dtype, &square), (DType::F32, &sides)], regular(n), expr)
         }
         "lu" => {
             let before = "let (factors, exchanged, source) = lu(a);".to_string();

@@ -245,6 +245,8 @@ ops! {
     Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu" | "qr" | "qr_signs" | "eigh" | "svd",
     /// Factorizations and products of the blocks of split rows.
     MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
+    /// Steps of triangular systems with split rows.
+    TriangularBlocks(linalg::systems::TriangularBlocks) = "triangular_rows" | "triangular_sums",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
     /// Elements with equal indices in several dimensions.

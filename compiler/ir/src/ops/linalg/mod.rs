@@ -7,6 +7,7 @@
 pub mod blocks;
 mod calls;
 mod reference;
+pub mod systems;
 
 use super::Mismatch;
 use crate::array::{Array, Trap};
@@ -50,6 +51,8 @@ impl Factorization {
             MatrixFunction::QrSigns => "qr_signs",
             MatrixFunction::CholeskyRows { .. } => "cholesky_rows",
             MatrixFunction::CholeskyChecked { .. } => "cholesky_checked",
+            MatrixFunction::TriangularRows { .. } => "triangular_rows",
+            MatrixFunction::TriangularSums { .. } => "triangular_sums",
             MatrixFunction::Product => "multiply_blocks",
             MatrixFunction::Eigh { .. } => "eigh",
             MatrixFunction::Svd { .. } => "svd",
@@ -62,6 +65,15 @@ impl Factorization {
         self.0 == MatrixFunction::Cholesky && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
     }
 
+    /// Whether the rows of the matrices of a triangular system may be split: the devices exchange the solution, or sums of its size, which must
+    /// be less than the matrices.
+    pub fn is_large_system(&self, a: &ArrayType, sides: &ArrayType) -> bool {
+        let MatrixFunction::TriangularSolve(system) = self.0 else { return false };
+        let (Some((_, rows, _)), Some((_, m, n))) = (split(a), split(sides)) else { return false };
+        let sides = if system.left { n } else { m };
+        rows >= LARGE && sides * if system.is_of_rows() { 1 } else { 2 } < rows
+    }
+
     /// Whether the rows of these matrices may be split: Q and R are those of blocks and of their small factors.
     pub fn is_tall(&self, a: &ArrayType) -> bool {
         let is_thin = matches!(self.0, MatrixFunction::Qr { full: false, .. });
@@ -72,25 +84,26 @@ impl Factorization {
     fn results(&self, dtype: DType, rows: usize, columns: usize, sides: &[usize]) -> Vec<(DType, Vec<usize>)> {
         let least = rows.min(columns);
         let own = |sizes: &[usize]| (dtype, sizes.to_vec());
-        match self.0 {
+        match &self.0 {
             MatrixFunction::Cholesky | MatrixFunction::CholeskyRows { .. } | MatrixFunction::CholeskyChecked { .. } => {
                 vec![own(&[rows, columns])]
             }
-            MatrixFunction::TriangularSolve(_) => vec![own(sides)],
+            MatrixFunction::TriangularSolve(_) | MatrixFunction::TriangularRows { .. } => vec![own(sides)],
+            MatrixFunction::TriangularSums { own: next, .. } => vec![own(&[next.len(), sides[1]])],
             MatrixFunction::Lu => {
                 vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])]
             }
             MatrixFunction::Qr { full, q } => {
-                let made = if full { rows } else { least };
+                let made = if *full { rows } else { least };
                 q.then(|| own(&[rows, made])).into_iter().chain([own(&[made, columns])]).collect()
             }
-            MatrixFunction::QrBlock { width } => vec![own(&[rows, width]), own(&[width, columns])],
+            MatrixFunction::QrBlock { width } => vec![own(&[rows, *width]), own(&[*width, columns])],
             MatrixFunction::QrSigns => vec![own(&[1, columns]), own(&[columns, 1])],
             MatrixFunction::Product => vec![own(&[rows, sides[1]])],
             MatrixFunction::Eigh { .. } => vec![own(&[rows]), own(&[rows, rows])],
             MatrixFunction::Svd { vectors: None } => vec![own(&[least])],
             MatrixFunction::Svd { vectors: Some(full) } => {
-                let of = |size: usize| if full { size } else { least };
+                let of = |size: usize| if *full { size } else { least };
                 vec![own(&[rows, of(rows)]), own(&[least]), own(&[of(columns), columns])]
             }
         }
@@ -114,7 +127,11 @@ impl Factorization {
                 let format = dtype.format().expect("matrices are of floats");
                 reference::qr_signs(a, (-f64::from(format.mantissa)).exp2()).into()
             }
-            MatrixFunction::Product | MatrixFunction::CholeskyRows { .. } | MatrixFunction::CholeskyChecked { .. } => {
+            MatrixFunction::Product
+            | MatrixFunction::CholeskyRows { .. }
+            | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. } => {
                 unreachable!("`{}` is about blocks", self.title())
             }
             MatrixFunction::Eigh { lower } => reference::eigh(a, lower).into(),
@@ -160,6 +177,8 @@ impl Infer for Factorization {
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
             | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. }
             | MatrixFunction::Product => {
                 return Err(mismatch(format!("`{title}` is about blocks")));
             }
@@ -206,6 +225,17 @@ impl Semantics for Factorization {
         let mut rule = Factors::new();
         let rank = args[0].rank() - 2;
         let batch: Vec<usize> = args[0].shape[..rank].iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        if let MatrixFunction::TriangularSolve(TriangularSystem { left, .. }) = self.0
+            && self.is_large_system(args[0], args[1])
+        {
+            let [n, sides] = [args[0].shape[rank], args[1].shape[rank + usize::from(left)]];
+            let (rows, columns) = (rule.add(n, FactorKind::Pass), rule.add(n, FactorKind::Whole));
+            let sides = rule.add(sides, FactorKind::Pass);
+            let dims = |own: [usize; 2]| batch.iter().copied().chain(own).map(|factor| vec![factor]).collect();
+            let solution: Vec<Vec<usize>> = dims(if left { [rows, sides] } else { [sides, rows] });
+            (rule.operands, rule.results) = (vec![dims([rows, columns]), solution.clone()], vec![solution]);
+            return rule;
+        }
         let mut dims = |array: &&ArrayType| -> Vec<Vec<usize>> {
             let own: Vec<usize> = array.shape[rank..].iter().map(|&size| rule.add(size, FactorKind::Whole)).collect();
             batch.iter().chain(&own).map(|&factor| vec![factor]).collect()
@@ -274,6 +304,8 @@ impl Semantics for Factorization {
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
             | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. }
             | MatrixFunction::Product => format!("{}({args})", self.title()),
             MatrixFunction::Qr { q: false, .. } => format!("qr({args}, mode=\"r\")"),
             MatrixFunction::Qr { full, .. } => {
@@ -315,6 +347,7 @@ impl Factorization {
             MatrixFunction::QrSigns => n * n * n / 1.5,
             MatrixFunction::CholeskyRows { .. } => m * n * (m + 2.0 * sides as f64),
             MatrixFunction::CholeskyChecked { .. } => m * n,
+            MatrixFunction::TriangularRows { .. } | MatrixFunction::TriangularSums { .. } => 2.0 * m * m * sides as f64,
             MatrixFunction::Product => 2.0 * m * n * sides as f64,
             MatrixFunction::Eigh { .. } => 9.0 * n * n * n,
             MatrixFunction::Svd { vectors: None } => 4.0 * least * least * most,
@@ -365,8 +398,20 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         let block = lowering.ty(other).block_shape(lowering.mesh);
         [block[rank], block[rank + 1]]
     });
-    let is_step = matches!(function, MatrixFunction::CholeskyRows { .. });
-    let sides = if is_step { other[0] } else { other[0].max(other[1]) };
+    let sides = match function {
+        MatrixFunction::CholeskyRows { .. } => other[0],
+        MatrixFunction::TriangularRows { .. } | MatrixFunction::TriangularSums { .. } => other[1],
+        MatrixFunction::Cholesky
+        | MatrixFunction::TriangularSolve(_)
+        | MatrixFunction::Lu
+        | MatrixFunction::Qr { .. }
+        | MatrixFunction::QrBlock { .. }
+        | MatrixFunction::QrSigns
+        | MatrixFunction::CholeskyChecked { .. }
+        | MatrixFunction::Product
+        | MatrixFunction::Eigh { .. }
+        | MatrixFunction::Svd { .. } => other[0].max(other[1]),
+    };
     let batch = lowering.call_batch(stmt.args[0], &dims(lowering, stmt.args[0]));
     results.push(lowering.call_slots(calls, batch.len(), function.scratch(rows, columns, other)));
     lowering.library(LibraryCalls {

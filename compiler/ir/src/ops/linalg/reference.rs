@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use spmdc_abi::TriangularSystem;
+use std::ops::Range;
 
 /// A matrix; a vector is one column.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +35,7 @@ impl Matrix {
     }
 
     /// The rows in a range.
-    pub fn rows(&self, range: std::ops::Range<usize>) -> Matrix {
+    pub fn rows(&self, range: Range<usize>) -> Matrix {
         Matrix::from_fn(range.len(), self.columns, |i, j| self.get(range.start + i, j))
     }
 
@@ -150,6 +151,46 @@ pub(super) fn triangular_solve(system: &TriangularSystem, a: &Matrix, b: &Matrix
         }
     }
     x
+}
+
+/// A step of a triangular system whose rows are split: see [`spmdc_abi::MatrixFunction::TriangularRows`].
+pub(super) fn triangular_rows(
+    (system, own, first): (&TriangularSystem, &Range<usize>, usize),
+    a: &Matrix,
+    b: &Matrix,
+    known: Option<&Matrix>,
+) -> Matrix {
+    let is_forward = system.is_forward();
+    let is_own = first == own.start && a.rows == own.len();
+    let is_later = if is_forward { first >= own.start } else { first + a.rows <= own.end };
+    let width = known.map_or(0, |known| known.rows);
+    let start = if is_forward { own.start.saturating_sub(width) } else { own.end };
+    let rest = Matrix::from_fn(b.rows, b.columns, |i, side| {
+        let products = match known {
+            Some(known) if !system.is_of_rows() && is_own => known.get(i, side),
+            Some(known) if system.is_of_rows() && is_later => {
+                (0..width).map(|k| a.get(i, start + k) * known.get(k, side)).sum::<f64>()
+            }
+            Some(_) | None => return b.get(i, side),
+        };
+        b.get(i, side) - products
+    });
+    if !is_own {
+        return rest;
+    }
+    let diagonal = Matrix::from_fn(own.len(), own.len(), |i, j| a.get(i, own.start + j));
+    triangular_solve(system, &diagonal, &rest)
+}
+
+/// The products of solved rows: see [`spmdc_abi::MatrixFunction::TriangularSums`].
+pub(super) fn triangular_sums(
+    (system, own, first): (&TriangularSystem, &Range<usize>, usize),
+    a: &Matrix,
+    x: &Matrix,
+) -> Matrix {
+    let is_solved = if system.is_forward() { first + a.rows <= own.start } else { first >= own.end };
+    let rows = if is_solved { a.rows } else { 0 };
+    Matrix::from_fn(own.len(), x.columns, |i, side| (0..rows).map(|k| a.get(k, own.start + i) * x.get(k, side)).sum())
 }
 
 /// L and U in one matrix, the row exchanged in each step, and the source of each row: elimination with partial pivoting (Doolittle).
