@@ -23,7 +23,7 @@ use crate::ops::Op;
 use crate::ops::rules::Effect;
 use control::Control;
 use origin::Origin;
-use spmdc_abi::CollectiveKind;
+use spmdc_abi::{CollectiveKind, Plane};
 use spmdc_grammar::span::Span;
 use std::fmt;
 
@@ -100,8 +100,10 @@ pub struct Func {
 /// A leaf of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// The path of the leaf, such as `p.w`.
+    /// The path of the leaf, such as `p.w`; the planes of complex numbers `z` are `z.re` and `z.im`.
     pub name: String,
+    /// Set for a plane of complex numbers.
+    pub plane: Option<Plane>,
     /// The source position of the parameter.
     pub span: Span,
 }
@@ -109,8 +111,10 @@ pub struct Param {
 /// A leaf of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultInfo {
-    /// The path of the leaf, such as `0` or `w`.
+    /// The path of the leaf, such as `0` or `w`; the planes of complex numbers `z` are `z.re` and `z.im`.
     pub name: String,
+    /// Set for a plane of complex numbers.
+    pub plane: Option<Plane>,
     /// The source position of the result.
     pub span: Span,
 }

@@ -38,8 +38,10 @@ mod time;
 use crate::order::Schedule;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
-use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Program, Site};
+use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Plane, Program, Site};
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::Type;
 use spmdc_ir::lower::work::layout_of;
 use spmdc_ir::program::{Module, Value};
 use spmdc_kernel::loops::Kernel;
@@ -73,15 +75,16 @@ pub fn plan_memory(
     let body = emitter.program();
     let kernels = emitter.kernels;
     let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
-    let binding = |name: &str, value: Value| Binding {
-        name: name.to_string(),
-        ty: func.ty(value).display(mesh),
+    let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
+        name: whole_name(name, plane),
+        ty: shown_type(func.ty(value), plane, mesh),
+        plane,
         layout: layout_of(func.ty(value)),
         place: storage.place(value),
     };
-    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding(&param.name, value)).collect();
+    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding((&param.name, param.plane), value)).collect();
     let results =
-        func.results.iter().zip(&func.body.results).map(|(info, &value)| binding(&info.name, value)).collect();
+        func.results.iter().zip(&func.body.results).map(|(info, &value)| binding((&info.name, info.plane), value)).collect();
     let constants = schedule.constants.iter();
     let constants = constants.map(|(value, bytes)| ConstantData { place: storage.place(*value), bytes: bytes.clone() });
     let program = Program {
@@ -122,6 +125,25 @@ pub fn plan_memory(
         )?,
     };
     Ok(Planned { program, kernels, doubtful })
+}
+
+/// The name of the complex numbers of which this is a plane, or of the array itself: `z` for `z.re`, `0` for a lone `re`.
+fn whole_name(name: &str, plane: Option<Plane>) -> String {
+    let Some(plane) = plane else { return name.to_string() };
+    match name.strip_suffix(plane.name()).map(|whole| whole.trim_end_matches('.')) {
+        Some("") => "0".to_string(),
+        Some(whole) => whole.to_string(),
+        None => unreachable!("a plane is named after its kind"),
+    }
+}
+
+/// The type as the program writes it: that of the complex numbers for a plane.
+fn shown_type(ty: &Type, plane: Option<Plane>, mesh: &Mesh) -> String {
+    let text = ty.display(mesh);
+    match (plane, ty.dtype().complex_name()) {
+        (Some(_), Some(name)) => text.replacen(ty.dtype().name(), name, 1),
+        (Some(_) | None, _) => text,
+    }
 }
 
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.
