@@ -92,7 +92,7 @@ impl UniqueNames {
             _ if program.results.iter().all(|other| other.name == "0") => self.add(&of_plane("result", result)),
             name if name.starts_with(|first: char| first.is_ascii_digit()) => {
                 self.add(&of_plane(&format!("result_{name}"), result))
-            },
+            }
             name => self.add(&of_plane(name, result)),
         }
     }

@@ -240,12 +240,7 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
 }
 
 /// Sets the source of a parameter, or of both planes of a complex one.
-fn give(
-    argument: &Argument,
-    params: &[Binding],
-    at: usize,
-    sources: &mut [Option<Source>],
-) -> Result<(), RunError> {
+fn give(argument: &Argument, params: &[Binding], at: usize, sources: &mut [Option<Source>]) -> Result<(), RunError> {
     if params[at].plane.is_none() {
         sources[at] = Some(argument.value.source(argument, &params[at])?);
         return Ok(());
@@ -581,7 +576,13 @@ mod tests {
     fn param(name: &str, dtype: DType, shape: &[usize]) -> Binding {
         let dims = shape.iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
         let ty = type_text(dtype, shape);
-        Binding { name: name.to_string(), ty, plane: None, layout: Layout { dtype, dims }, place: Place { arena: 0, offset: 0 } }
+        Binding {
+            name: name.to_string(),
+            ty,
+            plane: None,
+            layout: Layout { dtype, dims },
+            place: Place { arena: 0, offset: 0 },
+        }
     }
 
     fn bind_texts(params: &[Binding], texts: &[&str]) -> Result<Vec<Source>, RunError> {

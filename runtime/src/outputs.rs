@@ -273,8 +273,13 @@ mod tests {
     fn results(names: &[&str]) -> Vec<Binding> {
         let layout = Layout { dtype: DType::I32, dims: Vec::new() };
         let place = Place { arena: 0, offset: 0 };
-        let result =
-            |name: &&str| Binding { name: name.to_string(), ty: "i32".to_string(), plane: None, layout: layout.clone(), place };
+        let result = |name: &&str| Binding {
+            name: name.to_string(),
+            ty: "i32".to_string(),
+            plane: None,
+            layout: layout.clone(),
+            place,
+        };
         names.iter().map(result).collect()
     }
 

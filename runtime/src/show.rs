@@ -48,7 +48,11 @@ pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
     let count: usize = shape.iter().product();
     debug_assert_eq!(array.bytes.len(), count * step * dtype.size(), "the array has all its elements");
     if shape.is_empty() {
-        return if array.complex { complex_scalar(&elements, spec) } else { asked(&elements, 0, spec, || scalar(&elements)) };
+        return if array.complex {
+            complex_scalar(&elements, spec)
+        } else {
+            asked(&elements, 0, spec, || scalar(&elements))
+        };
     }
     if count == 0 {
         return "[]".to_string();
@@ -58,7 +62,10 @@ pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
     collect_shown(&shape, 0, summarise, &mut shown);
     debug_assert!(shown.is_sorted() && shown.iter().all(|&index| index < count), "elements are shown in order");
     let mut format = match array.complex {
-        true => Format::Complex(Box::new([Format::choose(&elements, &shown, false), Format::choose(&elements.imaginary(), &shown, true)])),
+        true => Format::Complex(Box::new([
+            Format::choose(&elements, &shown, false),
+            Format::choose(&elements.imaginary(), &shown, true),
+        ])),
         false => Format::choose(&elements, &shown, false),
     };
     if (Spec { complex: false, ..spec.clone() }) != Spec::default() {

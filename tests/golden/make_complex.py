@@ -73,7 +73,7 @@ def programs():
                 finite[1] / (finite + 1), 1 / finite[1:]])
 
         x, m, k = normal(complex_, 6, 8), normal(complex_, 8, 5), normal(real, 8, 3)
-        v, w = normal(complex_, 8), normal(complex_, 8)
+        v, w = normal(complex_, 8) + complex_(1), normal(complex_, 8) + complex_(1)
         a, b, d, p, q = wide(x, m, k, v, w)
         mask = rng.random((6, 8)) < 0.5
         out = [a.sum(), a.sum(0), a.sum(1, keepdims=True), a.mean(1), a.prod(1), a[:, :3].prod(), a.cumsum(0), a.cumprod(1), a.var(1), a.std(),
@@ -107,7 +107,7 @@ def programs():
                x[1:3, ::2], x[i], x[:, 1], x[2, -1], put, masked, np.tile(x, (1, 2)), np.repeat(y, 2, 0), np.tril(x), np.take_along_axis(x, np.argsort(x.real), 1),
                np.zeros_like(x), np.ones_like(y), np.full((2, 3), 1 - 2j, complex_), np.eye(3, dtype=complex_), np.broadcast_to(y[0], (3, 6)),
                np.swapaxes(x, 0, 1), x[None].squeeze(), np.where(x.real > 0, x, 0), *np.split(x, 2)]
-        yield (f"complex_shapes_{c}", "exact",
+        yield (f"complex_shapes_{c}", "elementwise",
                f"fn main(x: {c}[4@X, 6@Y], y: {c}[2, 6@Y], r: {f}[3, 6], i: i32[4]) {{\n"
                "  let mut put = x;\n  put[1] = y[0];\n  put[0, 2:4] = r[0, :2];\n  put[2, 1] = 5;\n  put[3] += y[1];\n  put[:2] *= y;\n  put[2] -= r[1];\n"
                "  put[i[:2], 4] += y[:, 0];\n"

@@ -183,13 +183,7 @@ impl Checker<'_> {
     }
 
     /// Expands a function of `complex.spmd` in place of the shipped function of this name, which has the same parameters.
-    fn call_hiding(
-        &mut self,
-        name: &str,
-        function: &FnItem,
-        args: Vec<Arg>,
-        span: Span,
-    ) -> Result<Term, Diagnostic> {
+    fn call_hiding(&mut self, name: &str, function: &FnItem, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
         let signature: &'static Signature = ops::builtin(name).expect("the table's test looks for it").signature();
         let mut bound = Args::bind(signature.name, signature, args, span, false)?;
         let mut given = Vec::new();
@@ -294,9 +288,7 @@ impl Checker<'_> {
             if rest & 1 == 1 {
                 product = Some(match product {
                     None => square.clone(),
-                    Some(product) => {
-                        self.binary_terms(InfixOp::Mul, span, (product, span), (square.clone(), span))
-                    }
+                    Some(product) => self.binary_terms(InfixOp::Mul, span, (product, span), (square.clone(), span)),
                 });
             }
             rest >>= 1;
@@ -318,7 +310,13 @@ const MOST_MULTIPLIED: u128 = 64;
 /// Elements.
 impl Checker<'_> {
     /// The elements of complex numbers at these indices.
-    pub(super) fn index_complex(&mut self, planes: [Value; 2], items: &[index::IndexItem], span: Span, base: Span) -> Term {
+    pub(super) fn index_complex(
+        &mut self,
+        planes: [Value; 2],
+        items: &[index::IndexItem],
+        span: Span,
+        base: Span,
+    ) -> Term {
         let mut taken = Vec::new();
         for plane in planes {
             self.build.span = span;

@@ -208,7 +208,9 @@ impl Checker<'_> {
             (PathStep::Index(indices, place), old @ (Term::Array(_) | Term::Complex(_))) if rest.is_empty() => {
                 self.index_assign(&old, indices, op, (value, value_span), *place, span)
             }
-            (PathStep::Index(_, place), Term::Array(_) | Term::Complex(_)) => self.report(errors::control::not_assignable(*place)),
+            (PathStep::Index(_, place), Term::Array(_) | Term::Complex(_)) => {
+                self.report(errors::control::not_assignable(*place))
+            }
             (PathStep::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
                 match self.numeric(&other, *place) {
                     Some(array) => self.stored(array, places, op, value, value_span, span),

@@ -581,7 +581,12 @@ impl Checker<'_> {
                 if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
                     sharding = sharding.close();
                 }
-                leaves.push((path.to_string(), Type { array: shape, sharding, varying: AxisSet::EMPTY }, array.span, None));
+                leaves.push((
+                    path.to_string(),
+                    Type { array: shape, sharding, varying: AxisSet::EMPTY },
+                    array.span,
+                    None,
+                ));
                 Some(())
             }
             Ty::Tuple(parts) => parts.iter().enumerate().try_for_each(|(position, part)| {

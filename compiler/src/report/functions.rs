@@ -6,8 +6,8 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::ops::Function;
-use spmdc_ir::ops::complex::{self, ComplexRule};
 use spmdc_ir::ops::call::signature::{Signature, Status};
+use spmdc_ir::ops::complex::{self, ComplexRule};
 use spmdc_ir::program::{Module, Stage};
 use std::collections::BTreeMap;
 

@@ -17,10 +17,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::memory::Memory;
-use transform::PreparedTransform;
 use crate::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces};
+use transform::PreparedTransform;
 
 /// A dimension of an array; the stride is in elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -293,7 +293,8 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
         calls,
         chunk,
         slots: {
-            let in_scratch = |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
+            let in_scratch =
+                |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
             let count = if transform.is_some() { team.max(1) as i64 } else { slots(step).map_or(0, in_scratch) };
             (0..count).map(|_| AtomicBool::new(false)).collect()
         },
@@ -305,7 +306,10 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
 pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
     match step.function {
         LibraryFunction::Matrix(_) => step.results.len().checked_sub(1),
-        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Scatter(_) | LibraryFunction::Fft(_) => None,
+        LibraryFunction::Sort(_)
+        | LibraryFunction::Merge(_)
+        | LibraryFunction::Scatter(_)
+        | LibraryFunction::Fft(_) => None,
     }
 }
 

@@ -75,8 +75,10 @@ struct TransformPlanners<T: FftNum> {
     real: Option<RealFftPlanner<T>>,
 }
 
-static SINGLE: LazyLock<Mutex<TransformPlanners<f32>>> = LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
-static DOUBLE: LazyLock<Mutex<TransformPlanners<f64>>> = LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
+static SINGLE: LazyLock<Mutex<TransformPlanners<f32>>> =
+    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
+static DOUBLE: LazyLock<Mutex<TransformPlanners<f64>>> =
+    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
 
 impl PreparedTransform {
     pub fn new(transform: Transform, dtype: DType, len: usize, slots: usize) -> PreparedTransform {
@@ -103,12 +105,21 @@ impl PreparedTransform {
 }
 
 impl<T: FftNum + Default> TransformTables<T> {
-    fn new(planners: &Mutex<TransformPlanners<T>>, transform: Transform, len: usize, slots: usize) -> TransformTables<T> {
+    fn new(
+        planners: &Mutex<TransformPlanners<T>>,
+        transform: Transform,
+        len: usize,
+        slots: usize,
+    ) -> TransformTables<T> {
         let mut planners = planners.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = match transform {
             Transform::Complex { inverse } => {
                 let planner = planners.complex.get_or_insert_with(FftPlanner::new);
-                TransformPlan::Complex(if inverse { planner.plan_fft_inverse(len) } else { planner.plan_fft_forward(len) })
+                TransformPlan::Complex(if inverse {
+                    planner.plan_fft_inverse(len)
+                } else {
+                    planner.plan_fft_forward(len)
+                })
             }
             Transform::OfReal => {
                 TransformPlan::OfReal(planners.real.get_or_insert_with(RealFftPlanner::new).plan_fft_forward(len))

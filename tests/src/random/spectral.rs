@@ -80,7 +80,10 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         "fftfreq" | "rfftfreq" => {
             let n = 1 + draw.below(20);
             let d = draw.pick(&["", ", 0.25", ", d=3"]);
-            Call::new(&[(DType::F32, &[n / if name == "fftfreq" { 1 } else { 2 } + usize::from(name != "fftfreq")])], format!("a + {name}({n}{d})"))
+            Call::new(
+                &[(DType::F32, &[n / if name == "fftfreq" { 1 } else { 2 } + usize::from(name != "fftfreq")])],
+                format!("a + {name}({n}{d})"),
+            )
         }
         _ => return None,
     })

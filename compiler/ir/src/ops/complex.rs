@@ -329,7 +329,56 @@ const FILE: &str = include_str!("../../prelude/complex.spmd");
 
 /// The functions of `complex.spmd`.
 pub const NAMES: [&str; 50] = [
-    "abs", "acos", "acosh", "all", "angle", "any", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "cumprod", "exp", "exp2", "expm1", "imag", "isclose", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "norm", "ones_like", "op_add", "op_div", "op_eq", "op_mul", "op_ne", "op_neg", "op_sub", "pow", "prod", "real", "reciprocal", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "std", "tan", "tanh", "var", "vdot",
+    "abs",
+    "acos",
+    "acosh",
+    "all",
+    "angle",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "conj",
+    "cos",
+    "cosh",
+    "cumprod",
+    "exp",
+    "exp2",
+    "expm1",
+    "imag",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "norm",
+    "ones_like",
+    "op_add",
+    "op_div",
+    "op_eq",
+    "op_mul",
+    "op_ne",
+    "op_neg",
+    "op_sub",
+    "pow",
+    "prod",
+    "real",
+    "reciprocal",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "std",
+    "tan",
+    "tanh",
+    "var",
+    "vdot",
 ];
 
 /// The function of this name in `complex.spmd`.
@@ -455,7 +504,8 @@ mod tests {
         for (name, rule) in TABLE {
             let Some(function) = functions().find(|function| function.name == *name) else { continue };
             let signature = function.signature();
-            let known = |params: &[&str]| params.iter().all(|param| signature.params.iter().any(|own| own.name == *param));
+            let known =
+                |params: &[&str]| params.iter().all(|param| signature.params.iter().any(|own| own.name == *param));
             match rule {
                 Planes(params) | Products(params) => assert!(known(params), "`{name}` has no parameters {params:?}"),
                 InLanguage => {

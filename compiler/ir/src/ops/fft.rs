@@ -268,7 +268,12 @@ impl Call for Fft {
 }
 
 /// The transform of complex numbers, given as their planes, or of real ones.
-pub fn spectrum(build: &mut CallBuilder, planes: &[Value], axis: usize, inverse: bool) -> Result<[Value; 2], Diagnostic> {
+pub fn spectrum(
+    build: &mut CallBuilder,
+    planes: &[Value],
+    axis: usize,
+    inverse: bool,
+) -> Result<[Value; 2], Diagnostic> {
     let results = build.emit(Fft { axis, transform: Transform::Complex { inverse } }, planes)?;
     Ok([results[0], results[1]])
 }

@@ -405,7 +405,9 @@ impl Helper {
                 fft::of_half_spectrum(build, planes, axis, n).map(Term::Array)
             }
             Helper::Scale => scale(&args[0], as_int(&args[1], "n")?, as_bool(&args[2], "inverse")?),
-            Helper::Resized => resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array),
+            Helper::Resized => {
+                resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array)
+            }
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");
@@ -445,7 +447,8 @@ impl Helper {
                     // Sizes and dimensions are the same for both planes.
                     let of_plane = |arg: &Arg| -> Result<Arg, Diagnostic> {
                         let is_array = matches!(arg.term, Term::Complex(_) | Term::Array(_));
-                        let term = if is_array { complex::planes(build, &arg.term)?[plane].clone() } else { arg.term.clone() };
+                        let term =
+                            if is_array { complex::planes(build, &arg.term)?[plane].clone() } else { arg.term.clone() };
                         Ok(Arg { term, ..arg.clone() })
                     };
                     let args = args.iter().map(of_plane).collect::<Result<Vec<Arg>, Diagnostic>>()?;

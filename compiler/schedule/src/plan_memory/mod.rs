@@ -82,9 +82,18 @@ pub fn plan_memory(
         layout: layout_of(func.ty(value)),
         place: storage.place(value),
     };
-    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding((&param.name, param.plane), value)).collect();
-    let results =
-        func.results.iter().zip(&func.body.results).map(|(info, &value)| binding((&info.name, info.plane), value)).collect();
+    let params = func
+        .params
+        .iter()
+        .zip(&func.body.params)
+        .map(|(param, &value)| binding((&param.name, param.plane), value))
+        .collect();
+    let results = func
+        .results
+        .iter()
+        .zip(&func.body.results)
+        .map(|(info, &value)| binding((&info.name, info.plane), value))
+        .collect();
     let constants = schedule.constants.iter();
     let constants = constants.map(|(value, bytes)| ConstantData { place: storage.place(*value), bytes: bytes.clone() });
     let program = Program {
