@@ -517,7 +517,7 @@ impl BlockSource for PlaneSource {
     }
 }
 
-/// Normal numbers divided by the square root of 2.
+/// Normal numbers divided by the square root of 2; by its reciprocal, as XLA does.
 struct HalvedVariance(RandomSource);
 
 impl BlockSource for HalvedVariance {
@@ -533,11 +533,11 @@ impl BlockSource for HalvedVariance {
         self.0.read_block(start, len, out)?;
         if self.0.dtype == DType::F64 {
             for element in out.as_chunks_mut::<8>().0 {
-                *element = (f64::from_ne_bytes(*element) / std::f64::consts::SQRT_2).to_ne_bytes();
+                *element = (f64::from_ne_bytes(*element) * (1.0 / std::f64::consts::SQRT_2)).to_ne_bytes();
             }
         } else {
             for element in out.as_chunks_mut::<4>().0 {
-                *element = (f32::from_ne_bytes(*element) / std::f32::consts::SQRT_2).to_ne_bytes();
+                *element = (f32::from_ne_bytes(*element) * (1.0 / std::f32::consts::SQRT_2)).to_ne_bytes();
             }
         }
         Ok(())
@@ -617,6 +617,35 @@ mod tests {
         assert_eq!(bytes[..4], [[0, 1], [7, 8], [9, 9], [1, 1]]);
         assert_eq!(bytes[4][..4], 0.48870957f32.to_ne_bytes());
         assert_eq!(bytes[5], [0, 0, 0, 0, 5, 0, 0, 0]);
+    }
+
+    #[test]
+    fn both_planes_of_complex_numbers_have_one_argument() {
+        let planes = Plane::BOTH.map(|plane| Binding {
+            ty: "c64[2]".to_string(),
+            plane: Some(plane),
+            ..param("z", DType::F32, &[2])
+        });
+        let numbers = |texts: &[&str]| -> [Vec<f32>; 2] {
+            let mut sources = bind_texts(&planes, texts).unwrap();
+            [0, 1].map(|plane| {
+                whole(&mut sources[plane]).chunks_exact(4).map(|x| f32::from_ne_bytes(x.try_into().unwrap())).collect()
+            })
+        };
+        assert_eq!(numbers(&["z=[1-2j,3]"]), [[1.0, 3.0], [-2.0, 0.0]]);
+        assert_eq!(numbers(&["z=full:2j"]), [[0.0, 0.0], [2.0, 2.0]]);
+        assert_eq!(numbers(&["z=iota"]), [[0.0, 1.0], [0.0, 0.0]]);
+        // `jax.random.normal(jax.random.key(3), (2,), jnp.complex64)`
+        assert_eq!(numbers(&["z=normal:3"]), [[-1.6817402, -1.206442], [-1.3740652, 0.07411618]]);
+        for (text, why) in [
+            ("z=uniform:3", "but `uniform:3` makes real numbers only"),
+            ("z=1+2j", "`z` is c64[2], but `1+2j` is c64"),
+            ("z=[true,1]", "true is not an f32"),
+        ] {
+            let error = refusal(&planes, &[text]);
+            assert!(error.code == "E0701" && error.message.contains(why), "{}", error.message);
+        }
+        assert_eq!(refusal(&planes, &[]).message, "1 argument is missing: `z: c64[2]`");
     }
 
     #[test]

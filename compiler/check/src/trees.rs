@@ -35,9 +35,10 @@ pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)
 
 /// The leaves in order, where an array of complex numbers is one of them.
 pub fn elements<'t>(term: &'t Term, found: &mut Vec<&'t Term>) {
-    match term {
-        Term::Tuple(_) | Term::Struct(_) => term.parts().into_iter().for_each(|part| elements(part, found)),
-        _ => found.push(term),
+    if let Term::Tuple(_) | Term::Struct(_) = term {
+        term.parts().into_iter().for_each(|part| elements(part, found));
+    } else {
+        found.push(term);
     }
 }
 

@@ -82,10 +82,13 @@ static DOUBLE: LazyLock<Mutex<TransformPlanners<f64>>> =
 
 impl PreparedTransform {
     pub fn new(transform: Transform, dtype: DType, len: usize, slots: usize) -> PreparedTransform {
-        match dtype {
-            _ if len == 0 => PreparedTransform::Empty,
-            DType::F64 => PreparedTransform::Double(TransformTables::new(&DOUBLE, transform, len, slots)),
-            _ => PreparedTransform::Single(TransformTables::new(&SINGLE, transform, len, slots)),
+        debug_assert!(len == 0 || slots > 0, "a thread that makes calls has a slot");
+        if len == 0 {
+            PreparedTransform::Empty
+        } else if dtype == DType::F64 {
+            PreparedTransform::Double(TransformTables::new(&DOUBLE, transform, len, slots))
+        } else {
+            PreparedTransform::Single(TransformTables::new(&SINGLE, transform, len, slots))
         }
     }
 

@@ -280,6 +280,9 @@ pub fn spectrum(
 
 /// Elements `start..end` along a dimension.
 fn part(build: &mut CallBuilder, value: Value, axis: usize, start: usize, end: usize) -> Result<Value, Diagnostic> {
+    if (start, end) == (0, build.ty(value).shape()[axis]) {
+        return Ok(value);
+    }
     let mut slice = Slice::identity(&build.ty(value).array);
     slice.ranges[axis].0 = SliceRange::between(start, end);
     build.emit1(slice, &[value])
