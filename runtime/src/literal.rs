@@ -125,7 +125,7 @@ impl Number {
             // The last sign that is not that of an exponent separates the parts; NumPy writes parentheses around both.
             let is_sign =
                 |&(at, c): &(usize, char)| at > 0 && matches!(c, '+' | '-') && !parts[..at].ends_with(['e', 'E']);
-            let at = parts.char_indices().filter(is_sign).last().map_or(0, |(at, _)| at);
+            let at = parts.char_indices().rfind(is_sign).map_or(0, |(at, _)| at);
             let re = if at == 0 { Number::Integer(0) } else { Number::parse(parts[..at].trim())? };
             let im = match parts[at..].trim() {
                 "" | "+" => Number::Integer(1),
