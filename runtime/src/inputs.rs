@@ -305,7 +305,8 @@ fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None if params.is_empty() => error.with_help("it takes no arguments"),
         None => {
-            let known: Vec<String> = params.iter().map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
+            let whole = params.iter().filter(|param| param.plane != Some(Plane::Imaginary));
+            let known: Vec<String> = whole.map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
             error.with_help(format!("its parameters are {}", known.join(", ")))
         }
     }

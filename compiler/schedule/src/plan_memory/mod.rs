@@ -40,10 +40,8 @@ use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
 use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Plane, Program, Site};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::lower::work::layout_of;
-use spmdc_ir::program::{Module, Value};
+use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 use spmdc_kernel::loops::Kernel;
 use steps::StepEmitter;
 use storage::Storage;
@@ -134,25 +132,6 @@ pub fn plan_memory(
         )?,
     };
     Ok(Planned { program, kernels, doubtful })
-}
-
-/// The name of the complex numbers of which this is a plane, or of the array itself: `z` for `z.re`, `0` for a lone `re`.
-fn whole_name(name: &str, plane: Option<Plane>) -> String {
-    let Some(plane) = plane else { return name.to_string() };
-    match name.strip_suffix(plane.name()).map(|whole| whole.trim_end_matches('.')) {
-        Some("") => "0".to_string(),
-        Some(whole) => whole.to_string(),
-        None => unreachable!("a plane is named after its kind"),
-    }
-}
-
-/// The type as the program writes it: that of the complex numbers for a plane.
-fn shown_type(ty: &Type, plane: Option<Plane>, mesh: &Mesh) -> String {
-    let text = ty.display(mesh);
-    match (plane, ty.dtype().complex_name()) {
-        (Some(_), Some(name)) => text.replacen(ty.dtype().name(), name, 1),
-        (Some(_) | None, _) => text,
-    }
 }
 
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.
